@@ -80,7 +80,9 @@ def choose(A, named: Configuration, resident=True) -> tuple[list[Configuration],
 
 
 def _candidates(A, named, resident) -> list[Configuration]:
-    """Return the configurations that suit A, in the order in which to try them; arguments as in `choose`."""
+    """Return the configurations that suit A, in the order in which to try them.
+
+    ``named``: the user's choices. ``resident``: False if cg's resident form was tried and does not fit."""
     if not A.has_entries:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
     if not A.space.single_rank:
@@ -187,8 +189,8 @@ def incomplete_lu(A):
 
 
 def keeps_symmetry(precond) -> bool:
-    """True if the preconditioner with these settings is complex symmetric, M = Mᵀ, where A = Aᵀ. None: no
-    preconditioner."""
+    """True if the preconditioner with settings ``precond`` is symmetric, M = Mᵀ, where A = Aᵀ. None: no preconditioner.
+    """
     name = Configuration(None, precond).name("precond")
     if name in ("shifted_laplacian", "deflation") or (name == "schwarz" and precond.kind != "restricted"):
         return keeps_symmetry(resolve("precond", precond.inner))
@@ -200,7 +202,8 @@ def keeps_symmetry(precond) -> bool:
 
 
 def breaks_symmetry(precond) -> bool:
-    """True if the preconditioner with these settings is not Hermitian even where A is. None: no preconditioner."""
+    """True if the preconditioner with settings ``precond`` is not Hermitian even where A is. None: no preconditioner.
+    """
     name = Configuration(None, precond).name("precond")
     if name in ("schwarz", "shifted_laplacian", "deflation"):
         return name == "schwarz" and precond.kind == "restricted" or breaks_symmetry(resolve("precond", precond.inner))
@@ -239,7 +242,8 @@ def _iterative(A, facts, named, singular):
 def _indefinite(A, facts, named, singular, why):
     """Return the Configuration for a matrix to which cg does not apply: cocg or bicgstab.
 
-    ``why``: text on what A is. ``singular``: a text added to the reasons, or "". Other arguments as in `_iterative`."""
+    ``facts``: `Facts` of A. ``named``: the user's choices. ``why``: text on what A is. ``singular``: a text added to
+    the reasons, or ""."""
     space = A.space
     precond, more = named.precond, ""
     if named.free("precond") and not named.scaling:

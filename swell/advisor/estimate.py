@@ -73,7 +73,8 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
 def _iterations(facts, method, part, multigrid):
     """Return the expected number of iterations, at best.
 
-    ``method``, ``part``: names of the method and of the preconditioner or scaling. ``multigrid``: A suits AMG."""
+    ``facts``: `Facts` of A. ``method``, ``part``: names of the method and of the preconditioner or scaling.
+    ``multigrid``: A suits AMG."""
     if part == "amg":
         return LEVELS[multigrid]
     grid = facts.nnz < NEARLY_FULL * facts.n**2  # else n iterations are expected

@@ -134,7 +134,8 @@ def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.se
 def _try(csr, names, settings, measure, clock):
     """Time products in the formats ``names``, default first; return (best Trial, default's Trial, formats, products).
 
-    The last two are counts. Formats are tried until ``settings.seconds`` are spent, the default always."""
+    The last two are counts. ``measure(space, call, count)`` returns a call's seconds. Formats are tried until
+    ``settings.seconds`` have passed on ``clock``, the default always."""
     space, start = csr.space, clock()
     x, y = space.empty(csr.shape[1], csr.dtype), space.empty(csr.shape[0], csr.dtype)
     space.random(1, x)

@@ -62,9 +62,10 @@ class _Clock:
                 self._timer.cancel()
 
     def serve(self, purpose):
-        """Set the configuration, a text, that the compilations from now on are for; each prints at most one line.
+        """Set ``purpose``, the configuration as text, that the compilations from now on are for.
 
-        A line printed before the first configuration was named also counts as its line."""
+        At most one line is printed for each purpose; a line printed before any purpose was set counts for the first
+        one."""
         with self._lock:
             if self._announced == {""}:
                 self._announced.add(purpose)
@@ -101,7 +102,9 @@ def quiet(quiet: bool = True) -> None:
 
 
 def compiling_for(purpose: str):
-    """Set the configuration, a text, for which kernels are compiled from now on; each prints at most one line."""
+    """Set ``purpose``, the configuration as text, for which kernels are compiled from now on.
+
+    At most one line is printed for each purpose."""
     _clock.serve(purpose)
 
 

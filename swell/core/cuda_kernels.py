@@ -153,8 +153,9 @@ def misaligned(array, address: int) -> bool:
 
 
 def name_expression(signature: Signature, types: dict[str, str]) -> str:
-    """Return the name of a template instantiation, such as ``residual<double>``; ``types``: template arguments by name.
-    """
+    """Return the name of a template instantiation, such as ``residual<double>``.
+
+    ``signature``: the kernel's Signature. ``types``: template arguments by name."""
     return f"{signature.name}<{', '.join(types[name] for _, name in signature.template)}>"
 
 
@@ -175,8 +176,9 @@ functions = Ahead(built)
 
 @functools.lru_cache(maxsize=None)
 def loaded(path: pathlib.Path, device: int, expression: str):
-    """Return one compiled function, with the arguments of `built`; cached, since CuPy's look-up is slower than a
-    launch."""
+    """Return one compiled function of a .cu file for a GPU; cached here, since CuPy's look-up is slower than a launch.
+
+    ``expression``: its name with template arguments. ``device``: the GPU's number."""
     return functions.result(path, device, expression)
 
 
@@ -351,7 +353,8 @@ def _layout(formats):
 
 @functools.lru_cache(maxsize=None)
 def kernel_file(package: str, stem: str) -> pathlib.Path:
-    """The .cu file of a package's kernels; cached, since to find and hash a path takes longer than a launch."""
+    """Return the path ``<package>/kernels/<stem>.cu``; cached, since to find and hash a path is slower than a launch.
+    """
     folder = importlib.util.find_spec(package).submodule_search_locations[0]
     return pathlib.Path(folder) / "kernels" / f"{stem}.cu"
 

@@ -47,11 +47,12 @@ class Guest(ABC):
     """A library: it reads the library's matrices and vectors, without a copy if possible, and converts x back."""
 
     def device_of(self, given) -> str:
-        """The device of an object: "cpu" or "cuda:k"."""
+        """Return the device on which ``given``, a user's matrix or vector, lies: "cpu" or "cuda:k"."""
         return "cpu"
 
     def dtype_of(self, given, name) -> np.dtype:
-        """The type of an object's numbers; ``name`` is its name in error messages."""
+        """Return the dtype of the numbers of ``given``, a user's matrix or vector; ``name`` is its name in error
+        messages."""
         return given.dtype
 
     @abstractmethod

@@ -11,7 +11,7 @@ UNKNOWN = sys.maxsize   # larger than any request: unknown memory refuses nothin
 
 
 def _bytes_of(pages: str) -> int:
-    """Memory in bytes for a page count of sysconf, given by its name; or UNKNOWN."""
+    """Return the bytes of a page count of sysconf, named by ``pages``, such as "SC_PHYS_PAGES"; or UNKNOWN."""
     try:
         size = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):    # Windows has no sysconf, macOS not every name

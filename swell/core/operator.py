@@ -126,7 +126,7 @@ class LinearOperator(ABC):
         """
 
     def check(self, configuration, stopping):
-        """Raise InputError for a configuration that cannot be used with this operator."""
+        """Raise InputError for a Configuration or Stopping settings that cannot be used with this operator."""
 
     def norm_inf(self) -> float:
         """‖A‖∞; NaN for an operator without entries."""

@@ -100,5 +100,5 @@ def scratch_of(cls) -> set[str]:
 
 
 def _frozen(value) -> bool:
-    """True for settings: frozen dataclasses, which nobody changes."""
+    """True if ``value`` is a frozen dataclass, as all settings are; copies share such objects."""
     return dataclasses.is_dataclass(value) and type(value).__dataclass_params__.frozen

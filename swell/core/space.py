@@ -109,7 +109,7 @@ class Space(ABC):
 
     @abstractmethod
     def same_memory(self, array, other) -> bool:
-        """True if an array of this space lies in the memory of another array, of any library."""
+        """True if ``array``, of this space, begins at the same address as ``other``, an array of any library."""
 
     @abstractmethod
     def finite(self, x) -> bool:

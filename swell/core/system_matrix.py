@@ -32,7 +32,7 @@ class SystemMatrix(LinearOperator):
 
     @abstractmethod
     def update(self, new):
-        """Copy the values of another matrix of the same pattern and distribution, in place.
+        """Copy the values of ``new``, a matrix of the same pattern and distribution, into this matrix.
 
         Raises
         ------

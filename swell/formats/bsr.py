@@ -229,7 +229,10 @@ class BSRMatrix(Matrix):
 
 
 def _check_blocks(indptr, indices, blocks, shape, order):
-    """Raise InputError if the arguments of `BSRMatrix.from_blocks`, explained there, are invalid or inconsistent."""
+    """Raise InputError for block row pointers, block columns and blocks that are invalid or inconsistent.
+
+    ``blocks``: shape (count, s, s), ``order``: "row" or "column", as in `BSRMatrix.from_blocks`. ``shape``: rows,
+    columns."""
     if order not in ("row", "column"):
         raise InputError(f"order={order!r}: expected 'row' (blocks[k, i, j] is row i, column j) or 'column'")
     if blocks.ndim != 3 or blocks.shape[1] != blocks.shape[2] or not 1 <= blocks.shape[1] <= LARGEST:

@@ -104,9 +104,9 @@ class MatrixMarketRows:
         files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
-        """Read every ``ranks``-th piece of the text; return its entries as a COO matrix. A stored triangle is expanded.
+        """Read the pieces rank, rank + ranks, … of the text; return their entries as a COO matrix of the whole shape.
 
-        ``starts`` has no effect: the entries may lie in any rows."""
+        A stored triangle is expanded. ``starts`` has no effect: the entries may lie in any rows."""
         header, found = self.header, []
         with files.opened(self.path) as stream:
             matrix_market.read_header(self.path, stream)

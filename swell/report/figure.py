@@ -32,7 +32,8 @@ def new_figure(width=7.0, height=4.2):
 
 
 def finish(figure, axes, xlabel, ylabel, columns=3):
-    """Add axis labels, a grid, and a legend of ``columns`` columns above the axes; return the same figure."""
+    """Label the axes with ``xlabel`` and ``ylabel``, add a grid and a legend of ``columns`` columns; return the same
+    figure."""
     axes.set_xlabel(xlabel, color=INK)
     axes.set_ylabel(ylabel, color=INK)
     axes.grid(True, color=GRID, lw=0.6)

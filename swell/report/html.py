@@ -88,7 +88,7 @@ def _overview(results):
 
 
 def _outcome(result):
-    """Return pieces of HTML: the badge, the reason and the table of one Result."""
+    """Return pieces of HTML: the badge, the reason and the table of ``result``, a Result."""
     return [*_state(result), _table(result)]
 
 

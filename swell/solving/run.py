@@ -98,7 +98,8 @@ class Prepared(Shareable):
     def update(self, A, keep_preconditioner=False):
         """Update everything to the values of a matrix of the same pattern; keep buffers and captured graphs.
 
-        If the new values need a scaling that had no effect on the old ones, the whole setup is repeated.
+        ``keep_preconditioner``: do not rebuild it. If the new values need a scaling that had no effect on the old ones,
+        the whole setup is repeated.
         """
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
@@ -108,7 +109,8 @@ class Prepared(Shareable):
             self._bind()
 
     def stop_by(self, stopping):
-        """Replace the `Stopping` settings in place. If more than the tolerances differ, the method is bound again."""
+        """Replace the `Stopping` settings by ``stopping``. If more than the tolerances differ, the method is bound
+        again."""
         same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
                        relative_to=self.stopping.relative_to) == self.stopping
         self.stopping, self._description = stopping, None

@@ -46,8 +46,9 @@ class Description(NamedTuple):
 
 
 def description(prepared) -> Description:
-    """Return the Description of a Prepared. This takes longer than a small solve, so `Prepared.description` keeps it.
-    """
+    """Return the Description of ``prepared``, a Prepared; `Prepared.description` keeps it.
+
+    This takes longer than a small solve."""
     s, c = prepared.setup, prepared.setup.configuration
     idle = (*idle_notes(c.method, circumstances(s.A)), *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
     return Description(c.name("method"), c.name("precond"), s.words["format"], c.name("ordering"),

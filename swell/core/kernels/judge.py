@@ -15,14 +15,14 @@ PROGRESS2 = 0.98    # a norm² below this fraction of the smallest one so far is
 
 @helper
 def stopped(state):
-    """True once a judgement, or `pause` or `halt`, has stopped the loop."""
+    """True once a judgement, `pause` or `halt` has stopped the loop. ``state``: its (flags, limits, history)."""
     flags, _, _ = state
     return flags[Flag.STOP] != 0
 
 
 @helper
 def iterations(state):
-    """Number of iterations judged so far."""
+    """Return the number of iterations judged so far. ``state``: the loop's (flags, limits, history)."""
     flags, _, _ = state
     return flags[Flag.ITERATION]
 
@@ -31,7 +31,7 @@ def iterations(state):
 def verdict(state, norm2):
     """Return the verdict, a Code, on norm2, the squared residual norm after the last counted iteration.
 
-    Updates the smallest norm² so far in ``limits``."""
+    ``state``: the loop's (flags, limits, history); the smallest norm² so far in limits is updated."""
     flags, limits, _ = state
     if not math.isfinite(norm2):
         return Code.NONFINITE
@@ -51,7 +51,9 @@ def verdict(state, norm2):
 
 @helper
 def pause(state, code):
-    """Set the loop's stop flag and the verdict ``code``; `resume` at the end of the cycle may lift the stop."""
+    """Set the stop flag and the verdict ``code`` in ``state``, the loop's (flags, limits, history).
+
+    `resume` at the end of the cycle may lift the stop."""
     flags, _, _ = state
     flags[Flag.VERDICT] = code
     flags[Flag.STOP] = 1
@@ -59,7 +61,9 @@ def pause(state, code):
 
 @helper
 def halt(state, code):
-    """Set the loop's stop flag and the verdict ``code``; `resume` does not lift this stop."""
+    """Set the stop flag and the verdict ``code`` in ``state``, the loop's (flags, limits, history).
+
+    `resume` does not lift this stop."""
     flags, _, _ = state
     pause(state, code)
     flags[Flag.FINAL] = 1
@@ -67,7 +71,9 @@ def halt(state, code):
 
 @helper
 def judge_start(state, norm2):
-    """Judge the first residual, before any iteration: write history[0], and stop the loop if norm2 decides it."""
+    """Judge the first residual, with squared norm norm2: write history[0], and stop the loop if norm2 decides it.
+
+    ``state``: the loop's (flags, limits, history), updated."""
     _, limits, history = state
     limits[Limit.CYCLE2] = norm2
     history[0] = math.sqrt(norm2)
@@ -78,7 +84,9 @@ def judge_start(state, norm2):
 
 @helper
 def due(state):
-    """True if the current iteration will be judged; if not, its norm² need not be computed."""
+    """True if the current iteration will be judged; if not, its norm² need not be computed.
+
+    ``state``: the loop's (flags, limits, history)."""
     flags, _, _ = state
     following = flags[Flag.ITERATION] + 1
     return flags[Flag.EVERY] <= 1 or following % flags[Flag.EVERY] == 0 or following >= flags[Flag.MAXITER]
@@ -86,7 +94,7 @@ def due(state):
 
 @helper
 def advance(state):
-    """Count one more iteration, and return its index in the history.
+    """Count one more iteration in ``state``, the loop's (flags, limits, history); return its index in the history.
 
     The history has room for MAXITER iterations, and the count is limited to MAXITER. Every method counts here, so no
     method can write past the end."""
@@ -97,9 +105,10 @@ def advance(state):
 
 @helper
 def judge(state, norm2):
-    """Count one more iteration and judge its residual: write the history, and stop the loop if norm2 decides it.
+    """Count one more iteration and judge its squared residual norm, norm2. Updates ``state``: (flags, limits, history).
 
-    If the iteration is not `due`, norm2 is not read, and the history repeats the last norm."""
+    It writes the history, and stops the loop if norm2 decides it. If the iteration is not `due`, norm2 is not read, and
+    the history repeats the last norm."""
     _, _, history = state
     now = due(state)
     last = history[iterations(state)]
@@ -141,7 +150,7 @@ def judge_ended(state, s, norm2, ended):
 
 @helper
 def set_ratio(state, judged2, own2):
-    """Set the factor RATIO2 = judged2 / own2 at the start of a cycle.
+    """Set the limit RATIO2 = judged2 / own2 in ``state``, (flags, limits, history), at the start of a cycle.
 
     ``own2``: (r, r) as the method's recursion computes it. ``judged2``: the norm² that stopping uses; it differs if the
     system is scaled."""
@@ -151,9 +160,10 @@ def set_ratio(state, judged2, own2):
 
 @helper
 def judge_inner(state, norm2):
-    """Count one more iteration inside a cycle and judge its norm2, (r, r) of the recursion; write the history.
+    """Count one more iteration inside a cycle and judge norm2, (r, r) of the method's recursion.
 
-    A verdict only pauses the loop: it ends the cycle, whose true residual then decides (`judge_cycle`)."""
+    Updates ``state``, (flags, limits, history). A verdict only pauses the loop: it ends the cycle, whose true residual
+    then decides (`judge_cycle`)."""
     _, limits, history = state
     norm2 *= limits[Limit.RATIO2]
     history[advance(state)] = math.sqrt(norm2)
@@ -166,7 +176,7 @@ def judge_inner(state, norm2):
 def resume(state):
     """Lift the stop of `judge_inner` at the end of a cycle, so that x and the true residual can be computed.
 
-    A stop by `halt` stays."""
+    Updates ``state``, (flags, limits, history). A stop by `halt` stays."""
     flags, _, _ = state
     if flags[Flag.FINAL] == 0:
         flags[Flag.STOP] = 0
@@ -174,7 +184,9 @@ def resume(state):
 
 @helper
 def slow(state, norm2):
-    """True if, at the rate of this cycle (from CYCLE2 to norm2), MAXITER will come before convergence."""
+    """True if, at the rate of this cycle (from CYCLE2 to norm2), the iteration limit will come before convergence.
+
+    ``state``: the loop's (flags, limits, history); core/slots.py names its elements."""
     flags, limits, _ = state
     if limits[Limit.THRESHOLD2] == 0:
         return False
@@ -185,7 +197,7 @@ def slow(state, norm2):
 
 @helper
 def judge_cycle(state, norm2):
-    """Judge norm2, of the true residual, at the end of a cycle: write the history, and stop or go on.
+    """Judge norm2, of the true residual, at the end of a cycle. Updates ``state``: (flags, limits, history).
 
     If it contradicts a recursive verdict of convergence, the loop continues. There are two exceptions: the whole cycle
     reduced the norm by less than a tenth, or no iteration is left. SLOW_CYCLES slow cycles are a stagnation."""

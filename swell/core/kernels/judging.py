@@ -12,18 +12,23 @@ KERNELS = ("start", "iteration", "cycle")
 
 @njit(cache=True)
 def start(state, norm2):
-    """Judge the first residual; ``norm2``: array of squared norms, indexed by ``Norms``. Updates ``state`` (judge.py).
-    """
+    """Judge the first residual. Updates ``state``, the loop's (flags, limits, history).
+
+    ``norm2``: array of squared norms, indexed by ``Norms``."""
     judge_start(state, norm2[Norms.JUDGED2].real)
 
 
 @njit(cache=True)
 def iteration(state, norm2):
-    """Count one more iteration and judge its residual; arguments as in `start`. Updates ``state``."""
+    """Count one more iteration and judge its residual. Updates ``state``, the loop's (flags, limits, history).
+
+    ``norm2``: array of squared norms, indexed by ``Norms``."""
     judge(state, norm2[Norms.JUDGED2].real)
 
 
 @njit(cache=True)
 def cycle(state, norm2):
-    """Judge the true residual at the end of a cycle; arguments as in `start`. Updates ``state``."""
+    """Judge the true residual at the end of a cycle. Updates ``state``, the loop's (flags, limits, history).
+
+    ``norm2``: array of squared norms, indexed by ``Norms``."""
     judge_cycle(state, norm2[Norms.JUDGED2].real)

@@ -23,7 +23,9 @@ def enter(x, scale, factor, width, y):
 
 @parallel
 def leave(y, scale, factor, width, out, alpha, beta):
-    """out = alpha scale y / factor[0] + beta out; beta = 0 never reads out. Arrays as in `enter`."""
+    """out = alpha scale y / factor[0] + beta out; beta = 0 never reads out.
+
+    y and out: row-major (n, width), flattened; ``scale``: n numbers, one a row; ``factor``: an array of one number."""
     inverse = 1 / factor[0]
     for i in prange(scale.size):
         for at in range(i * width, (i + 1) * width):
@@ -35,7 +37,7 @@ def leave(y, scale, factor, width, out, alpha, beta):
 def leave_dots(y, scale, factor, width, out, w, dots):
     """out = scale y / factor[0]; for each column c, dots[c] = (w, out) and dots[width + c] = (out, out).
 
-    Arrays as in `enter`; w is shaped like out."""
+    y, out, w: row-major (n, width), flattened; ``scale``: n numbers, one a row; ``factor``: an array of one number."""
     inverse = 1 / factor[0]
     parts = np.empty((2, width, CHUNKS), dots.dtype)
     for c in prange(CHUNKS):

@@ -194,7 +194,7 @@ def multiply_dots(d, x, out, w, sums):
 def random(seed, first, out):
     """out = reproducible numbers in [−1, 1), equal on every device: splitmix64's mixing function of the index.
 
-    ``first`` is the index of out[0]."""
+    ``first`` is the index of out[0] in the sequence that ``seed`` starts."""
     for i in range(out.size):
         z = np.uint64(first + i) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -27,7 +27,10 @@ def add_block(values, x, sums, e, t, j, size, width):
 
 @njit(cache=True, inline="always", fastmath={"contract"})
 def slice_products(ptr, columns, values, x, sums, height, block, s):
-    """sums = A x for the rows of slice s; other arguments as in `product`."""
+    """sums = A x for the rows of slice s.
+
+    ``ptr``, ``columns``, ``values``, ``height``: A in block SELL (formats/block_sell.py). ``block``: a tuple whose
+    length is the block size; empty: not fixed at compilation."""
     size = np.uint64(len(block)) if len(block) > 0 else np.uint64(values.shape[1])
     whole = np.int64(np.uint64(x.size) // size)
     sums[:] = 0
@@ -61,7 +64,10 @@ def product(ptr, columns, values, x, y, height, block, alpha, beta):
 
 @njit(parallel=True, cache=True, fastmath={"contract"})
 def product_dots(ptr, columns, values, x, y, w, dots, height, block):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; the matrix as in `product`."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``.
+
+    ``ptr``, ``columns``, ``values``, ``height``: A in block SELL (formats/block_sell.py). ``block``: a tuple whose
+    length is the block size; empty: not fixed at compilation."""
     slices, high, rows = ptr.size - 1, np.uint64(height), np.uint64(values.shape[2])
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):

@@ -59,8 +59,10 @@ def put_four(y, row, count, p0, p1, p2, p3, alpha, beta):
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
 def add_block(values, x, y, zero, k, j, row, size, width, alpha):
-    """y += alpha A x for block k alone, whose first row is ``row`` and first column j; other arguments: see
-    `four_rows`."""
+    """y += alpha A x for block k alone, whose first row is ``row`` and first column j.
+
+    ``values``: all blocks, flattened. ``size``: the block size. ``width``: columns of the block inside the matrix.
+    ``zero``: of y's type."""
     for first in range(np.uint64(0), size, np.uint64(4)):
         count = min(size - first, np.uint64(4))
         p0, p1, p2, p3 = four_rows(values, x, zero, (k * size + first) * size, j, size, width, count)
@@ -69,9 +71,10 @@ def add_block(values, x, y, zero, k, j, row, size, width, alpha):
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
 def block_row(indptr, indices, values, x, y, block, any_size, i, alpha, beta):
-    """y = alpha A x + beta y for the rows of block row i. ``values``: the blocks, flattened; others as in `product`.
+    """y = alpha A x + beta y for the rows of block row i, with A in BSR; beta = 0 never reads y.
 
-    ``any_size``: the block size if ``block`` is empty."""
+    ``values``: the blocks, flattened. ``block``: a tuple whose length is the block size; if empty, that is
+    ``any_size``."""
     size, zero = np.uint64(len(block)) if len(block) > 0 else any_size, y.dtype.type(0)
     begin, last = np.uint64(indptr[i]), np.uint64(indptr[i + np.uint64(1)])
     cut = last > begin and np.uint64(indices[last - np.uint64(1)]) >= np.uint64(x.size) // size
@@ -106,7 +109,9 @@ def product(indptr, indices, data, x, y, block, alpha, beta):
 
 @njit(parallel=True, cache=True, fastmath={"contract"})
 def product_dots(indptr, indices, data, x, y, w, dots, block):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; the matrix as in `product`."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y), with A in BSR. Writes ``y`` and ``dots``.
+
+    ``data``: shape (blocks, s, s). ``block``: a tuple of length s; empty: not fixed at compilation."""
     rows, size, values = indptr.size - 1, np.uint64(data.shape[1]), data.reshape(-1)
     one, none = y.dtype.type(1), y.dtype.type(0)
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)

@@ -16,7 +16,9 @@ CHUNKS = 64             # more than cores, to balance the load; few enough that 
 
 @njit(cache=True)
 def tile_products(columns, values, x, sums, row, rows, width):
-    """sums[:rows] = A x for ``rows`` rows from ``row`` on; other arguments as in `product`."""
+    """sums[:rows] = A x for ``rows`` rows from ``row`` on.
+
+    ``columns``, ``values``: A in ELL, shape (width, pitch); [k, i] is entry k of row i. Column −1 is padding."""
     zero = sums.dtype.type(0)
     for t in range(rows):
         sums[t] = zero
@@ -51,7 +53,9 @@ def product(columns, values, x, y, width, alpha, beta):
 
 @njit(parallel=True, cache=True)
 def product_dots(columns, values, x, y, w, dots, width):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; the matrix as in `product`."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``.
+
+    ``columns``, ``values``: A in ELL, shape (width, pitch); [k, i] is entry k of row i. Column −1 is padding."""
     tiles = -(-y.size // TILE)
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):

@@ -61,11 +61,12 @@ def look_at_pair(v, value, other, weight):
 
 @helper
 def look_at_row(v, indptr, indices, data, row, columns, zero, search):
-    """Update the facts ``v`` by row ``row`` of a CSR matrix; other arguments as in `gather`.
+    """Update ``v``, the facts of some rows (indices: formats/slots.py), by row ``row`` of a CSR matrix.
 
-    ``zero`` has the type in which rows are summed. Only an entry below the diagonal searches for its mirror image.
-    Returns the number of entries above the diagonal, less the number of mirror images found: the sum over all rows is
-    the number of entries above the diagonal without a mirror image."""
+    ``columns``: columns of the matrix. ``search``: compare aᵢⱼ with aⱼᵢ; only an entry below the diagonal searches for
+    its mirror image. ``zero`` has the type in which rows are summed. Returns the number of entries above the diagonal,
+    less the number of mirror images found: the sum over all rows is the number of entries above the diagonal without a
+    mirror image."""
     begin, end = np.int64(indptr[row]), np.int64(indptr[row + 1])
     if not 0 <= begin <= end <= data.size:
         v[OUT_OF_RANGE] += 1
@@ -128,10 +129,10 @@ def look_at_row(v, indptr, indices, data, row, columns, zero, search):
 
 @parallel
 def look_at_rows(indptr, indices, data, parts, alone, columns, zero, search):
-    """Call `look_at_row` for all rows. ``parts[c]``: facts of chunk c of the rows; ``alone[c]``: sum of what is
-    returned.
+    """Gather facts of all rows of a CSR matrix in parallel: `look_at_row` for each row, in chunks.
 
-    Writes ``parts`` and ``alone``."""
+    Writes ``parts[c]``, the facts of chunk c, and ``alone[c]``, the sum of what `look_at_row` returns. ``columns``:
+    columns of the matrix. ``search``: compare aᵢⱼ with aⱼᵢ. ``zero`` has the type in which rows are summed."""
     rows = indptr.size - 1
     for c in prange(CHUNKS):
         for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
@@ -140,7 +141,9 @@ def look_at_rows(indptr, indices, data, parts, alone, columns, zero, search):
 
 @parallel
 def look_above(indptr, indices, data, parts, columns):
-    """Update ``parts``, the facts of each chunk, by the entries above the diagonal whose mirror image is not stored."""
+    """Update ``parts``, the facts of each chunk of rows, by the entries above the diagonal without a mirror image.
+
+    The first three arrays are a CSR matrix with ``columns`` columns."""
     rows = indptr.size - 1
     for c in prange(CHUNKS):
         for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):

@@ -17,16 +17,18 @@ CHUNKS = 64             # more than cores, to balance the load; few enough that 
 
 @njit(cache=True)
 def column_of(code, first):
-    """Decode an element of ``col_idx``: return the column, or 0 for padding. ``first``: first row of the slice."""
+    """Decode ``code``, an element of ``col_idx``: return its column, or 0 for padding. ``first``: first row of the
+    slice."""
     inside = code >> np.int64(63)                # all bits set, or none
     return np.uint64((code ^ inside) + (inside & (first + 1)) - (code != 0))
 
 
 @njit(cache=True)
 def slice_products(diag, entries, col_idx, x, sums, begin, end, height, first, rows):
-    """sums[:rows] = A x for ``rows`` rows from ``first`` on, the rows of one slice.
+    """sums[:rows] = A x for ``rows`` rows from ``first`` on, the rows of one slice of ``height`` rows.
 
-    The slice's entries are begin to end − 1 of ``entries`` and ``col_idx``; other arguments as in `product`."""
+    ``diag``: A's diagonal. The slice's other entries are begin to end − 1 of ``entries`` and ``col_idx``, laid out as
+    in formats/modified_sell.py."""
     row, zero = np.uint64(first), sums.dtype.type(0)
     for t in range(rows):
         sums[t] = diag[row + t] * x[row + t] if row + t < np.uint64(x.size) else zero
@@ -59,7 +61,9 @@ def product(slice_ptr, diag, entries, col_idx, x, y, height, alpha, beta):
 
 @njit(parallel=True, cache=True)
 def product_dots(slice_ptr, diag, entries, col_idx, x, y, w, dots, height):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; the matrix as in `product`."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``.
+
+    ``slice_ptr``, ``diag``, ``entries``, ``col_idx``, ``height``: A in modified SELL (formats/modified_sell.py)."""
     slices = slice_ptr.size - 1
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):

@@ -38,7 +38,7 @@ def _unfused(a, b):
 def products(a_indptr, a_indices, b_indptr, columns, counts):
     """Write the number of products aᵢₖ bₖⱼ of each row i of C, but at most ``columns``, into ``counts``.
 
-    ``columns``: columns of B. A and B are CSR matrices."""
+    ``columns``: columns of B. ``a_…``, ``b_…``: CSR arrays of A and B."""
     for i in prange(counts.size):
         total = 0
         for k in range(a_indptr[i], a_indptr[i + 1]):
@@ -94,7 +94,9 @@ def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, boun
 
 @njit(cache=True, forceinline=True)
 def _ask(k, a_indices, b_indptr, b_indices, b_data):
-    """Prefetch the row of B for the entry of A that is ``AHEAD`` after entry k, and the pointer of a later row."""
+    """Prefetch the row of B for the entry of A that is ``AHEAD`` after entry k, and the pointer of a later row.
+
+    ``a_…``, ``b_…``: CSR arrays of A and B. No value changes."""
     last = a_indices.size - 1
     prefetch(b_indptr, np.uint64(a_indices[np.uint64(min(k + 2 * AHEAD, last))]))
     begin = np.uint64(b_indptr[np.uint64(a_indices[np.uint64(min(k + AHEAD, last))])])
@@ -105,11 +107,12 @@ def _ask(k, a_indices, b_indptr, b_indices, b_data):
 
 @njit(cache=True)
 def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, place, indices, data, counts):
-    """Write rows first to last − 1 of C = A B into ``indices`` and ``data`` from index ``at`` on; see `fill`.
+    """Write rows first to last − 1 of C = A B into ``indices`` and ``data`` from index ``at`` on, their lengths into
+    ``counts``.
 
-    ``place``: one element a column of B, −1 on entry. place[j] is the last index at which column j was written; it
-    belongs to the present row if it is at least ``begin``. New and known columns run the same instructions, since no
-    processor predicts which comes next."""
+    ``a_…``, ``b_…``: CSR arrays of A and B. On entry ``counts`` holds upper bounds. ``place``: one element a column of
+    B, −1 on entry. place[j] is the last index at which column j was written; it belongs to the present row if it is at
+    least ``begin``. New and known columns run the same instructions, since no processor predicts which comes next."""
     longest = 0
     for i in range(first, last):
         longest = max(longest, counts[i])

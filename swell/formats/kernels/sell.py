@@ -30,7 +30,7 @@ def add(total, offset, value, x, column, padded):
 def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
     """Return eight sums, of rows i to i + 7 of a slice, after slice columns begin to end − 1 were added to ``sums``.
 
-    ``padded``: entries may be padding. Other arguments as in `product`."""
+    ``padded``: entries may be padding. ``base``, ``offsets``, ``values``, ``height``: A in SELL (formats/sell.py)."""
     s0, s1, s2, s3, s4, s5, s6, s7 = sums
     for e in range(begin, end):
         k = e * height + i
@@ -47,10 +47,10 @@ def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
 
 
 def full_until(zero, offsets, begin, end, height, i):
-    """Return a slice column from begin to end, before which rows i to i + 7 have no padding; padding lies at row ends.
+    """Return a slice column, from begin to end, before which rows i to i + 7 have no padding; padding lies at row ends.
 
-    ``zero`` tells the type: for real numbers it returns ``begin``, since a test of every entry costs no more than this
-    search. Other arguments as in `product`."""
+    ``offsets``, ``height``: of the SELL matrix. ``zero`` tells the type: for real numbers it returns ``begin``, since a
+    test of every entry costs no more than this search."""
 
 
 @overload(full_until)
@@ -75,7 +75,8 @@ def _full_until(zero, offsets, begin, end, height, i):
 def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
     """Return eight numbers: the products with x of rows i to i + 7 of a slice with 16-bit columns.
 
-    The slice has slice columns begin to end − 1. ``zero``: a zero of the type of y. Other arguments as in `product`."""
+    The slice has slice columns begin to end − 1. ``zero``: a zero of y's type. ``base``, ``offsets``, ``values``,
+    ``height``: A in SELL (formats/sell.py)."""
     none = nothing(zero)
     full = full_until(zero, offsets, begin, end, height, i)
     sums = none, none, none, none, none, none, none, none
@@ -87,10 +88,10 @@ def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
 
 @helper
 def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
-    """Return the product with x of row i of a wide slice, one that has 32-bit columns.
+    """Return the product with x of row i of a wide slice, a slice of a SELL matrix that has 32-bit columns.
 
-    The slice has slice columns begin to end − 1. The upper 16 bits of its columns begin at high[high_first], the lower
-    ones are in ``offsets``. ``zero``: a zero of the type of y. Other arguments as in `product`."""
+    The slice has ``height`` rows and slice columns begin to end − 1. The upper 16 bits of its columns begin at
+    high[high_first], the lower ones are in ``offsets``. ``zero``: a zero of y's type."""
     total = zero
     for e in range(begin, end):
         k = e * height + i
@@ -102,7 +103,10 @@ def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
 
 @helper
 def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_first):
-    """Return eight numbers: `wide_row` for rows i to i + 7, with the arguments explained there."""
+    """Return eight numbers: the products with x of rows i to i + 7 of a slice that has 32-bit columns.
+
+    The slice has ``height`` rows and slice columns begin to end − 1. The upper 16 bits of its columns begin at
+    high[high_first], the lower ones are in ``offsets``. ``zero``: a zero of y's type."""
     return (wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first),
             wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(1), high_first),
             wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(2), high_first),
@@ -115,9 +119,10 @@ def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_
 
 @njit(cache=True, inline="always")
 def products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i):
-    """Return eight numbers: the products with x of rows i to i + 7 of slice s, by `eight_rows` or `eight_wide_rows`.
+    """Return eight numbers: the products with x of rows i to i + 7 of slice s, with 16- or 32-bit columns.
 
-    The slice has slice columns begin to end − 1. ``zero``: a zero of the type of y. Other arguments as in `product`."""
+    The slice has slice columns begin to end − 1. ``zero``: a zero of y's type. The arrays from ``base`` to ``high``,
+    and ``height``, hold A in SELL (formats/sell.py)."""
     if high_ptr.size > 0 and high_ptr[s] >= 0:
         return eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, np.uint64(high_ptr[s]))
     return eight_rows(base, offsets, values, x, zero, begin, end, height, i)
@@ -143,7 +148,10 @@ def put(y, row, value, alpha, beta):
 
 @helper
 def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
-    """y = alpha A x + beta y for the rows of slices first to last − 1; other arguments as in `product`."""
+    """y = alpha A x + beta y for the rows of slices first to last − 1; beta = 0 never reads y.
+
+    The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL (formats/sell.py). ``window``: rows sorted
+    together."""
     zero, end = y.dtype.type(0), np.uint64(ptr[first]) // height
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
@@ -177,7 +185,9 @@ def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, wind
 
 
 def product_plus(ptr, base, offsets, values, rows, high_ptr, high, x, z, y, height, window, task):
-    """y = z + A x; other arguments as in `product`."""
+    """y = z + A x. The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL (formats/sell.py).
+
+    ``window``: rows sorted together. ``task``: rows of a thread's piece of work."""
     y[:] = z
     one = y.dtype.type(1)
     product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, one, one)
@@ -202,7 +212,8 @@ def square(value):
 def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, height, window, none):
     """y = A x for the rows of slices first to last − 1; return these rows' parts of (w, y) and (y, y).
 
-    ``none``: a zero of the type of the first sum. Other arguments as in `product`."""
+    The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL (formats/sell.py). ``window``: rows sorted
+    together. ``none``: a zero of the type of the first sum."""
     zero, a, b, end = y.dtype.type(0), none, 0.0, np.uint64(ptr[first]) // height
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
@@ -225,7 +236,10 @@ def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr
 
 @parallel
 def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window, task):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; other arguments as in `product`."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``.
+
+    The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL (formats/sell.py). ``window``: rows sorted
+    together. ``task``: rows of a thread's piece of work."""
     slices = ptr.size - 1
     chunks = max(1, (y.size + task - 1) // task)
     wy, yy = np.empty(chunks, dots.dtype), np.empty(chunks)

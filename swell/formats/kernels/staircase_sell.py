@@ -40,7 +40,8 @@ def place_entries(indptr, indices, data, order, ptr, base_ptr, base, high_ptr, v
 
 @njit(cache=True, inline="always")
 def slice_products(ptr, base_ptr, lengths, base, offsets, values, high_ptr, high, x, sums, s):
-    """sums = A x for the rows of slice s; other arguments as in `product`."""
+    """sums = A x for the rows of slice s. The arrays from ``ptr`` to ``high`` hold A in staircase SELL
+    (formats/staircase_sell.py)."""
     first = np.uint64(s) * np.uint64(HEIGHT)
     sums[:] = 0
     at, e, count = np.uint64(ptr[s]), np.uint64(base_ptr[s]), np.uint64(HEIGHT)
@@ -91,7 +92,10 @@ def product(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high,
 
 @njit(parallel=True, cache=True)
 def product_dots(ptr, base_ptr, lengths, base, offsets, values, rows, high_ptr, high, x, y, w, dots, window):
-    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``; other arguments as in `product`."""
+    """y = A x, dots[0] = (w, y), dots[1] = (y, y). Writes ``y`` and ``dots``.
+
+    The arrays from ``ptr`` to ``high`` hold A in staircase SELL (formats/staircase_sell.py). ``window``: rows sorted
+    together."""
     slices = ptr.size - 1
     wy, yy = np.empty(CHUNKS, dots.dtype), np.empty(CHUNKS)
     for chunk in prange(CHUNKS):
