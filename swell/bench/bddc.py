@@ -77,7 +77,7 @@ def _warm_up(decomposers, arguments):
 
 
 def numbers(option, text, least):
-    """Parse whole numbers of at least ``least``, separated by commas.
+    """Return the list of whole numbers in ``text``, separated by commas, each at least ``least``.
 
     Raises
     ------

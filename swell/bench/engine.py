@@ -386,7 +386,7 @@ def bars(groups, labels, values, ylabel, log=False):
 
 
 def logarithmic(axes):
-    """Make the y axis logarithmic, labelled 1, 2, 5, 10, ..."""
+    """Make the y axis of ``axes`` logarithmic, labelled 1, 2, 5, 10, ..."""
     from matplotlib.ticker import LogLocator
     axes.set_yscale("log")
     axes.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))

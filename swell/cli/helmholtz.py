@@ -141,7 +141,7 @@ class _Watch:
 
 
 def _number(text, option) -> complex:
-    """Parse a complex number, or raise InputError, whose message names ``option``."""
+    """Return ``text`` as a complex number, or raise InputError, whose message names ``option``."""
     try:
         return complex(text.replace(" ", "").replace("i", "j"))
     except ValueError:

@@ -41,8 +41,8 @@ def on_device(communicator, device: str, messages: str | None = None):
 
 
 def _between_gpus(communicator, space, messages, shared):
-    """Make the communicator between the ranks' GPUs, a PeerCommunicator or an NCCLCommunicator. ``space``: the space of
-    this rank's GPU; ``messages`` as in ``on_device``; ``shared``: True if some ranks share a GPU."""
+    """Return a new communicator between the ranks' GPUs, a PeerCommunicator or an NCCLCommunicator. ``space``: the
+    space of this rank's GPU; ``messages`` as in ``on_device``; ``shared``: True if some ranks share a GPU."""
     from swell.distributed.nccl import NCCLCommunicator
     from swell.distributed.peer import PeerCommunicator, reachable
     possible = reachable(communicator, space)

@@ -20,7 +20,7 @@ from swell.formats.csr import CSRMatrix
 
 def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, block=None,
               overlap=True) -> DistributedMatrix:
-    """Make a matrix from the rows that each rank passes. All ranks call it together.
+    """Return a new matrix made from the rows that each rank passes. All ranks call it together.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, bloc
 
 def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, order=None, block=None,
                overlap=True) -> DistributedMatrix:
-    """Make a matrix from rows that each rank has split into diagonal block and rest, as PETSc stores them. All ranks
-    call it together.
+    """Return a new matrix made from rows that each rank has split into diagonal block and rest, as PETSc stores them.
+    All ranks call it together.
 
     Parameters
     ----------

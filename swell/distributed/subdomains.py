@@ -29,7 +29,7 @@ from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, checked_gr
 
 
 def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=True):
-    """Assemble a matrix from subdomains that the ranks pass. All ranks call it together.
+    """Assemble a distributed matrix from subdomains that the ranks pass. All ranks call it together.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ class PoissonCube:
         return k
 
     def assemble(self, device="cpu") -> "CubeSystem":
-        """Assemble the matrix, the right-hand side and the subdomains.
+        """Assemble the matrix, the right-hand side and the subdomains; return a CubeSystem.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class PoissonCube:
 
     def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
               method="cg", rtol=1e-8, maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
-        """Assemble, set up BDDC, and solve.
+        """Assemble, set up BDDC, and solve; return a CubeSolution.
 
         Parameters
         ----------

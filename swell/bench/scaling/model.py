@@ -148,7 +148,7 @@ def fit(columns, measured) -> np.ndarray:
 
 
 def fit_links(messages, reductions) -> Links:
-    """Fit Links to measured messages, (bytes, seconds), and reductions, (ranks, doubles, seconds).
+    """Return Links fitted to measured messages, (bytes, seconds), and reductions, (ranks, doubles, seconds).
 
     Reductions are so short that their bandwidth may not show; it is at most the bandwidth of messages.
     """
@@ -164,8 +164,8 @@ def fit_links(messages, reductions) -> Links:
 
 
 def fit_local(case: Case, points, links: Links | None) -> Local:
-    """Fit Local to measured iterations of ``case``: ``points``, (ranks, Share, seconds) each. ``links`` may be None if
-    all are of one rank."""
+    """Return a Local fitted to measured iterations of ``case``: ``points``, (ranks, Share, seconds) each. ``links`` may
+    be None if all are of one rank."""
     alone = [max(t - seconds(case, Local(0.0, np.inf), links, share, ranks), 0.01 * t) if ranks > 1 else t
              for ranks, share, t in points]
     overhead, per_byte = fit([[1.0, share.bytes(case)] for _, share, _ in points], alone)

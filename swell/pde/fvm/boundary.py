@@ -198,8 +198,8 @@ class Boundary:
 
     @classmethod
     def of(cls, metrics, conditions):
-        """Build a Boundary from ``conditions``, a dictionary from patch names to conditions; ``metrics``: the mesh's
-        Metrics."""
+        """Return a Boundary made from ``conditions``, a dictionary from patch names to conditions; ``metrics``: the
+        mesh's Metrics."""
         return cls(metrics, *lines(metrics.mesh, conditions))
 
     @property

@@ -80,7 +80,8 @@ def mesh_of_solids(points, blocks, groups) -> Mesh:
 
 
 def mesh_of_prisms(points, blocks, groups, thickness) -> Mesh:
-    """Build a mesh of one layer of prisms from plane polygons; its patches "front" and "back" are of kind "empty".
+    """Return a Mesh of one layer of prisms, made from plane polygons; its patches "front" and "back" are of kind
+    "empty".
 
     The parameters are as in `mesh_of_solids`; ``thickness`` is the layer's.
     """

@@ -67,7 +67,7 @@ class FoamFile:
         return self._next("label", "integers", np.int64, 1)
 
     def points(self) -> np.ndarray:
-        """Parse the next list of vectors; shape (p, 3), float64."""
+        """Parse the next list of vectors and return it; shape (p, 3), float64."""
         return self._next("scalar", "points", np.float64, 3).reshape(-1, 3)
 
     def faces(self):
@@ -187,8 +187,8 @@ class FoamFile:
         return count, inside
 
     def _numbers(self, text, dtype):
-        """Parse ``text``, bytes with numbers between white space, into an array of type ``dtype``; raise InputError for
-        other text."""
+        """Return the numbers in ``text``, bytes with white space between them, as an array of type ``dtype``; raise
+        InputError for other text."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", DeprecationWarning)

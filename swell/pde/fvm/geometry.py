@@ -44,7 +44,7 @@ class Geometry:
 
 
 def geometry(mesh) -> Geometry:
-    """Compute the Geometry of a mesh."""
+    """Compute and return the Geometry of a mesh."""
     from swell.pde.fvm.kernels import geometry as kernels
     areas, face_centres = np.empty((mesh.n_faces, 3)), np.empty((mesh.n_faces, 3))
     kernels.face_geometry(mesh.points, mesh.face_ptr, mesh.face_points, areas, face_centres)

@@ -59,7 +59,7 @@ class CoupledMesh:
 
     @classmethod
     def of(cls, mesh) -> "CoupledMesh":
-        """Make the CoupledMesh of a Mesh: join the faces of its cyclic pairs."""
+        """Return the CoupledMesh of a Mesh: the faces of its cyclic pairs are joined."""
         inside, (first, second) = slice(0, mesh.n_internal), mesh.pairs
         if not first.size:
             return cls(mesh, slice(None), second, mesh.owner, mesh.neighbour, mesh.patches, mesh.face_areas,

@@ -283,7 +283,7 @@ class ScalarTransport(Problem):
     def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8,
               maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None,
               ranks=None) -> Solution:
-        """Assemble and solve the steady equation; see ``Poisson.solve`` for the parameters."""
+        """Assemble and solve the steady equation; return a Solution. See ``Poisson.solve`` for the parameters."""
         solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
         return self._steady(solvers, device, dtype, balance, mean, monitor, ranks)
 

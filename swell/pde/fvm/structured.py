@@ -87,7 +87,7 @@ def _shape(cells):
 
 
 def _periodic(given, dimensions):
-    """Convert the letters of ``periodic`` to a list of axes (0 to 2); raise InputError for others. ``dimensions``: of
+    """Return the letters of ``periodic`` as a list of axes (0 to 2); raise InputError for others. ``dimensions``: of
     the box."""
     letters = AXES[:dimensions]
     if not isinstance(given, str) or set(given) - set(letters) or len(set(given)) < len(given):

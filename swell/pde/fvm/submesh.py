@@ -106,8 +106,8 @@ class SubMesh:
 
     @classmethod
     def of(cls, faces, cells, wanted, patches) -> "SubMesh":
-        """Build the SubMesh of ``cells`` (ascending) from a table of their faces. ``wanted``: the cells without the
-        layers, ``patches``: those of the whole mesh."""
+        """Return the SubMesh of ``cells`` (ascending), made from a table of their faces. ``wanted``: the cells without
+        the layers, ``patches``: those of the whole mesh."""
         first, second = places(cells, faces.owner), places(cells, faces.neighbour)
         internal = np.flatnonzero((first >= 0) & (second >= 0))
         outer = np.flatnonzero(faces.patch >= 0)

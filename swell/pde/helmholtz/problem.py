@@ -208,7 +208,7 @@ class Helmholtz:
 
     def solve(self, frequency, source=None, *, method=None, precond=None, scaling=None, ordering=None, format=None,
               rtol=None, maxiter=None, device="cpu", dtype="complex128") -> Field:
-        """Solve for the Field at one frequency (Hz); see `response` for the parameters. rtol is 1e-8 by default."""
+        """Solve at one frequency (Hz); return the Field. See `response` for the parameters. rtol is 1e-8 by default."""
         if rtol is None and str(dtype) == "complex128":
             rtol = 1e-8
         response = self.response(source, None, [frequency], method=method, precond=precond, scaling=scaling,
