@@ -189,8 +189,7 @@ def incomplete_lu(A):
 
 
 def keeps_symmetry(precond) -> bool:
-    """True if the preconditioner with settings ``precond`` is symmetric, M = Mᵀ, where A = Aᵀ. None: no preconditioner.
-    """
+    """True if the preconditioner with settings ``precond``, or None, is symmetric (M = Mᵀ) where A = Aᵀ."""
     name = Configuration(None, precond).name("precond")
     if name in ("shifted_laplacian", "deflation") or (name == "schwarz" and precond.kind != "restricted"):
         return keeps_symmetry(resolve("precond", precond.inner))
@@ -202,8 +201,7 @@ def keeps_symmetry(precond) -> bool:
 
 
 def breaks_symmetry(precond) -> bool:
-    """True if the preconditioner with settings ``precond`` is not Hermitian even where A is. None: no preconditioner.
-    """
+    """True if the preconditioner with settings ``precond``, or None, is not Hermitian even where A is."""
     name = Configuration(None, precond).name("precond")
     if name in ("schwarz", "shifted_laplacian", "deflation"):
         return name == "schwarz" and precond.kind == "restricted" or breaks_symmetry(resolve("precond", precond.inner))

@@ -128,8 +128,7 @@ class Plan:
         self.adapt, self.solves = adapt, 0
 
     def route(self, chain, prepared) -> "Route":
-        """Return a new Route for the next solve. ``chain``: the configurations; ``prepared``: choices already set up.
-        """
+        """Return a new Route for the next solve. ``chain``: configurations; ``prepared``: choices already set up."""
         if all(math.isinf(e.setup + e.iterations) for e in self.estimates):
             self.renew()
         return Route(self, chain, prepared if self.adapt else [0])

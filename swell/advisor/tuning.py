@@ -70,8 +70,7 @@ class Tuned:
             raise InputError(f"Tuned(cache={self.cache!r}): expected True or False")
 
     def build(self, csr):
-        """Return ``csr`` in the format that was fastest; ``origin`` and ``notes`` of the result tell how it was chosen.
-        """
+        """Return ``csr`` in the fastest format; ``origin`` and ``notes`` of the result tell how it was chosen."""
         return tune(csr, self, Choices() if self.cache else None)
 
 

@@ -46,8 +46,7 @@ class Watch:
         self._norms, self._next = [], FIRST
 
     def __call__(self, norm, threshold) -> bool:
-        """Add the next residual norm; return True if another choice is predicted to be sooner, so the attempt should
-        end.
+        """Add the next residual norm; return True to end the attempt, if another choice is predicted to be sooner.
 
         ``threshold``: the norm of convergence. Norms that are not finite return False."""
         if not math.isfinite(norm):

@@ -33,8 +33,7 @@ def _of_user():
 
 
 def for_numba():
-    """Set Numba's cache to a temporary folder if its usual folders cannot be written. Call this before Numba compiles.
-    """
+    """Set Numba's cache to a temporary folder if no usual one can be written. Call this before Numba compiles."""
     own = os.environ.get("NUMBA_CACHE_DIR") or BESIDE
     if writable(own) or writable(BESIDE) or writable(_of_user()):
         return
@@ -44,8 +43,7 @@ def for_numba():
 
 
 def for_cupy():
-    """Set CuPy's cache to a temporary folder if its own cannot be written. CuPy reads the variable at each compilation.
-    """
+    """Set CuPy's cache to a temporary folder if its own cannot be written. CuPy reads it at each compilation."""
     if not writable(of_cupy()):
         _name_temporary("CUPY_CACHE_DIR")
 

@@ -64,8 +64,7 @@ class _Clock:
     def serve(self, purpose):
         """Set ``purpose``, the configuration as text, that the compilations from now on are for.
 
-        At most one line is printed for each purpose; a line printed before any purpose was set counts for the first
-        one."""
+        At most one line is printed for each; a line printed before any purpose was set counts for the first one."""
         with self._lock:
             if self._announced == {""}:
                 self._announced.add(purpose)

@@ -51,8 +51,7 @@ class Configuration:
         return [f"{kind} {self.name(kind)}" for kind in ("precond", "method") if getattr(self, kind) is not None]
 
     def name(self, kind: str) -> str:
-        """The registry name of the part ``kind``, such as "precond"; "none" if there is none, "user" for the user's own
-        M."""
+        """The registry name of the part ``kind``, such as "precond"; "none", or "user" for the user's own M."""
         setting = getattr(self, kind)
         if setting is None:
             return "none"

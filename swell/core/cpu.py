@@ -21,8 +21,8 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 
 @functools.cache
 def _kernels(package, stem):
-    """Return the module ``<package>.kernels.<stem>`` of Numba kernels; cached, since every vector operation asks for
-    one."""
+    """Return the module ``<package>.kernels.<stem>`` of Numba kernels; cached, since vector operations ask for it
+    often."""
     count_numba()
     return importlib.import_module(f"{package}.kernels.{stem}")
 

@@ -297,8 +297,7 @@ class Kernel(Shareable):
         function.max_dynamic_shared_size_bytes = shared
 
     def _measure(self, values, extra):
-        """Return the size or row stride of an array, for the kernel parameter ``extra``, named NAME_size or
-        NAME_stride.
+        """Return the size or row stride of the array NAME, for the parameter ``extra``, NAME_size or NAME_stride.
 
         ``values``: the arguments of the launch in order."""
         name, _, what = extra.rpartition("_")
@@ -353,8 +352,7 @@ def _layout(formats):
 
 @functools.lru_cache(maxsize=None)
 def kernel_file(package: str, stem: str) -> pathlib.Path:
-    """Return the path ``<package>/kernels/<stem>.cu``; cached, since to find and hash a path is slower than a launch.
-    """
+    """Return the path ``<package>/kernels/<stem>.cu``; cached, since to find and hash it is slower than a launch."""
     folder = importlib.util.find_spec(package).submodule_search_locations[0]
     return pathlib.Path(folder) / "kernels" / f"{stem}.cu"
 

@@ -46,16 +46,14 @@ class GraphLoop(Loop):
         self.space.send_context()
 
     def report(self):
-        """Unpack the device's word (stop, verdict, iteration) into ``flags``; then call the monitor for new iterations.
-        """
+        """Unpack the device's word (stop, verdict, iteration) into ``flags``; call the monitor for new iterations."""
         word = self._said()
         flags = self.flags
         flags[Flag.STOP], flags[Flag.VERDICT], flags[Flag.ITERATION] = word & 255, word >> 8 & 255, word >> 16
         super().report()
 
     def _said(self) -> int:
-        """The last word that the device wrote to mapped host memory: stop, verdict and iteration, packed in one
-        integer."""
+        """The last word that the device wrote to mapped host memory: stop, verdict and iteration in one integer."""
         return int(self._word[0])
 
     def end(self):
@@ -65,8 +63,7 @@ class GraphLoop(Loop):
         self.space.send_context()
 
     def kernels(self, package, stem, dtype):
-        """The kernels of the file ``stem`` in ``package``, for vectors of ``dtype``; their state lies in the device's
-        context."""
+        """The kernels of the file ``stem`` in ``package``, for ``dtype``; their state lies in the device's context."""
         return self.space.kernels(package, stem, dtype)
 
     def halted(self) -> bool:

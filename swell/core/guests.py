@@ -51,8 +51,7 @@ class Guest(ABC):
         return "cpu"
 
     def dtype_of(self, given, name) -> np.dtype:
-        """Return the dtype of the numbers of ``given``, a user's matrix or vector; ``name`` is its name in error
-        messages."""
+        """Return the dtype of ``given``, a user's matrix or vector; ``name`` is its name in error messages."""
         return given.dtype
 
     @abstractmethod

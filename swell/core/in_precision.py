@@ -52,8 +52,7 @@ class InPrecision(OperatorAround):
         return self.inner.self_adjoint
 
     def expect(self, norm):
-        """Set ``factor`` to a power of two that brings vectors of about this norm near 1; to 1 for norm 0 or infinity.
-        """
+        """Set ``factor`` to a power of two that brings vectors of this norm near 1; to 1 for norm 0 or infinity."""
         ready = 0 < norm < math.inf
         self.space.from_host(np.array([math.ldexp(1.0, -math.frexp(norm)[1]) if ready else 1.0]), self.factor)
 

@@ -122,8 +122,7 @@ class LinearOperator(ABC):
         return self.dtype
 
     def expect(self, norm):
-        """Prepare for vectors of about this 2-norm, if the operator scales them; a solve calls this before it starts.
-        """
+        """Prepare for vectors of about this 2-norm, if the operator scales them; each solve calls this first."""
 
     def check(self, configuration, stopping):
         """Raise InputError for a Configuration or Stopping settings that cannot be used with this operator."""

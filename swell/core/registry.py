@@ -149,8 +149,7 @@ def load(kind: str, name: str):
 
 
 def rank_operator(name: str):
-    """Return the operator class of the preconditioner ``name`` for a distributed matrix; ``cls(A, settings)`` builds
-    it."""
+    """Return the operator class of the preconditioner ``name`` on ranks; ``cls(A, settings)`` builds the operator."""
     return _imported(RANK_OPERATORS[name])
 
 

@@ -27,8 +27,7 @@ class Sharing:
         self._made = {}     # id of the original: (copy, original); keeping the original keeps its id from being reused
 
     def __call__(self, original):
-        """Return the copy of ``original``, made at the first call with this object; objects that need no copy return as
-        they are."""
+        """Return the copy of ``original``, made at its first call; an object that needs no copy is returned itself."""
         if id(original) not in self._made:
             self._made[id(original)] = self._copy(original), original
         return self._made[id(original)][0]
@@ -55,8 +54,7 @@ class Sharing:
         return original.shared(self) if isinstance(original, Shareable) else self.attributes(original)
 
     def _array(self, original):
-        """Return the array itself, which is shared; for a view of an array that was copied, the same view of the copy.
-        """
+        """Return the array itself, which is shared; for a view of a copied array, the same view of the copy."""
         if original.base is None or id(original.base) not in self._made:
             return original
         return self.space.same_view(original, self._made[id(original.base)][0])
@@ -94,8 +92,7 @@ class Shareable(ABC):
 
 
 def scratch_of(cls) -> set[str]:
-    """Return the names of the attributes that the class and its bases list in ``scratch``: the arrays a solve writes.
-    """
+    """Return the names of the attributes that the class and its bases list in ``scratch``: arrays a solve writes."""
     return {name for base in cls.__mro__ for name in vars(base).get("scratch", ())}
 
 

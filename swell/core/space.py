@@ -141,7 +141,7 @@ class Space(ABC):
         return n
 
     def collect(self, dots):
-        """Complete, in place, the inner products ``dots`` that a product's kernel left in parts; does nothing on a CPU.
+        """Complete, in place, the inner products ``dots`` that a product's kernel left in parts; on a CPU do nothing.
         """
 
     def norm_inf(self, x, out):
@@ -165,8 +165,7 @@ class Space(ABC):
         return nullcontext()
 
     def guarded(self, M):
-        """Return the preconditioner M of this rank's rows (or None), such that its errors within ``together`` wait for
-        its end."""
+        """Return M, this rank's preconditioner or None, such that its errors within ``together`` wait for its end."""
         return M
 
     def said(self, texts: list[str]) -> list[str]:
@@ -192,8 +191,8 @@ class Space(ABC):
 
     @abstractmethod
     def max_on_host(self, x) -> float:
-        """Return the largest entry of a real vector; −inf if it is empty, NaN if it contains NaN. It waits for the
-        device."""
+        """Return the largest entry of a real vector; −inf if it is empty, NaN if it has NaN. It waits for the device.
+        """
 
     @abstractmethod
     def find_true(self, mask) -> tuple[int, int]:
@@ -207,8 +206,7 @@ class Space(ABC):
 
     @abstractmethod
     def add_up(self, counts, starts):
-        """Write prefix sums: ``starts[i]`` = sum of ``counts`` before i. ``starts`` is longer by one and ends with the
-        total."""
+        """Write prefix sums: ``starts[i]`` = sum of ``counts`` before i. ``starts`` has one more element, the total."""
 
     @abstractmethod
     def group_largest(self, keys, size: int):

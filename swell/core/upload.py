@@ -28,10 +28,9 @@ class _Lane:
             self.done = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
 
     def copy(self, pieces, source, target, after):
-        """Copy pieces of ``source``, a byte array, to the GPU address ``target``, after the CUDA event ``after``; then
-        wait.
+        """Copy pieces of ``source``, a byte array, to the GPU address ``target``, after the CUDA event ``after``.
 
-        A piece is (first byte, end)."""
+        A piece is (first byte, end). It waits for the end of the copies."""
         runtime = self.cupy.cuda.runtime
         with self.turn, self.cupy.cuda.Device(self.device):
             self.stream.wait_event(after)

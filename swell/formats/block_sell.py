@@ -110,18 +110,15 @@ class BlockSELLMatrix(Matrix):
             self.stored = xp.packbits(stored)
 
     def _value(self, place, row, column):
-        """Return the index into the flattened ``values`` of a block's entry; all arguments are integers or arrays of
-        them.
+        """Return the index into the flattened ``values`` of a block's entry, for integers or arrays of them.
 
-        ``place``: the block's index in ``columns``; ``row``, ``column``: the entry's row and column inside the block.
-        """
+        ``place``: the block's index in ``columns``; ``row``, ``column``: the place in the block."""
         s, H = self.block, self.height
         lane = place % H                         # slices begin at multiples of H
         return (place - lane).astype(np.int64) * (s * s) + column * (H * s) + lane * s + row
 
     def _entries(self):
-        """Return three arrays with one element an entry, sorted by rows: index into the flattened ``values``, row,
-        column."""
+        """Return three arrays, one element an entry, sorted by rows: index into flattened ``values``, row, column."""
         xp, s, H = self.space.xp, self.block, self.height
         place = xp.nonzero(self.columns >= 0)[0]
         inside = xp.arange(s)
@@ -154,8 +151,7 @@ class BlockSELLMatrix(Matrix):
         return BlockSELLMatrix(csr, replace(self.settings, block=self.block))
 
     def positions(self, csr):
-        """Index into the flattened ``values`` of each entry of ``csr``, in CSR order; computed at the first call and
-        kept.
+        """Index into the flattened ``values`` of each entry of ``csr``, in CSR order; computed once and kept.
 
         ``csr``: a CSRMatrix with the pattern of this matrix."""
         if self._positions is None:

@@ -94,11 +94,9 @@ class BSRMatrix(Matrix):
 
     @staticmethod
     def _inside(space, indptr, indices, data, shape):
-        """Return a bool array, shaped like ``data``, True for values inside the matrix; None if no block reaches past
-        it.
+        """Return a bool array, shaped like ``data``: True inside the matrix. None if no block reaches past it.
 
-        ``indptr``, ``indices``, ``data``: block row pointers, block columns, blocks (count, s, s). ``shape``: rows,
-        columns."""
+        ``indptr``, ``indices``, ``data``: block row pointers, block columns, blocks. ``shape``: rows, columns."""
         xp, s = space.xp, data.shape[1]
         if all(count % s == 0 for count in shape):
             return None
@@ -145,8 +143,7 @@ class BSRMatrix(Matrix):
         return cls(space, indptr, indices[by_column], data, shape, inside)
 
     def _stored(self):
-        """Return a new bool array, shaped like ``data``: True where a value is an entry of the matrix, not filled in.
-        """
+        """Return a new bool array, shaped like ``data``: True where a value is an entry, not filled in."""
         xp = self.space.xp
         if not self.stored.size:
             return xp.ones(self.data.shape, bool)
@@ -199,8 +196,7 @@ class BSRMatrix(Matrix):
         return self._adjoint
 
     def positions(self, csr):
-        """Index into the flattened ``data`` of each entry of ``csr``, in CSR order; computed at the first call and
-        kept.
+        """Index into the flattened ``data`` of each entry of ``csr``, in CSR order; computed once and kept.
 
         ``csr``: a CSRMatrix with the pattern of this matrix."""
         if self._positions is None:
@@ -231,8 +227,7 @@ class BSRMatrix(Matrix):
 def _check_blocks(indptr, indices, blocks, shape, order):
     """Raise InputError for block row pointers, block columns and blocks that are invalid or inconsistent.
 
-    ``blocks``: shape (count, s, s), ``order``: "row" or "column", as in `BSRMatrix.from_blocks`. ``shape``: rows,
-    columns."""
+    The arguments are those of `BSRMatrix.from_blocks`; ``blocks`` has shape (count, s, s)."""
     if order not in ("row", "column"):
         raise InputError(f"order={order!r}: expected 'row' (blocks[k, i, j] is row i, column j) or 'column'")
     if blocks.ndim != 3 or blocks.shape[1] != blocks.shape[2] or not 1 <= blocks.shape[1] <= LARGEST:

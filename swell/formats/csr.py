@@ -41,8 +41,7 @@ class CSR:
                              "many as the mean row suggests")
 
     def build(self, csr):
-        """Return ``csr``, a CSRMatrix, unchanged if it has these ``lanes``; else a new CSRMatrix that shares its
-        arrays."""
+        """Return ``csr``, a CSRMatrix, unchanged if it has these ``lanes``; else a new one that shares its arrays."""
         if self.lanes == csr.lanes:
             return csr
         made = csr.with_values(csr.data)

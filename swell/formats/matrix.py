@@ -15,8 +15,7 @@ def index_type(rows: int, columns: int, stored: int):
 
 
 def rows_of(indptr, nnz, xp):
-    """Return a new integer array: the row of every one of the ``nnz`` entries of a CSR matrix; ``xp``: NumPy or CuPy.
-    """
+    """Return a new integer array: the row of each of the ``nnz`` entries of a CSR matrix; ``xp``: NumPy or CuPy."""
     if xp is np:                                 # repeat is eight times faster; CuPy's takes counts of the host only
         return np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     return xp.searchsorted(indptr, xp.arange(nnz, dtype=indptr.dtype), side="right") - 1
@@ -80,8 +79,7 @@ class Matrix(LinearOperator):
         return self._adjoint
 
     def discard_adjoint(self):
-        """Drop the kept adjoint after a change of values, and raise ``revision``, so that CUDA graphs are captured
-        again."""
+        """Drop the kept adjoint after a change of values; a new ``revision`` makes CUDA graphs be captured again."""
         if self._adjoint is not None:
             self._adjoint = None
             self.revision += 1

@@ -114,8 +114,7 @@ class ModifiedSELLMatrix(Matrix):
         self._read = self.space.total(self.space.group_largest(lengths, together)) * together
 
     def _where(self, csr):
-        """Return (index into ``entries`` of each off-diagonal entry of ``csr``, bool mask of these entries in ``csr``).
-        """
+        """Return (index into ``entries`` of each off-diagonal entry of ``csr``, bool mask of these in ``csr``)."""
         xp, H = self.space.xp, self.height
         rows = csr.rows()
         off = rows != csr.indices

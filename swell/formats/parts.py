@@ -176,8 +176,7 @@ class PartsMatrix(Matrix):
         raise self._too_large(32 * slices, int(cut.halo.max()))
 
     def _place(self, cut):
-        """Compute all offsets for ``cut``, a `_Cut`; allocate the arrays of self, and write the layout and the entries.
-        """
+        """Compute all offsets for ``cut``, a `_Cut`; allocate the arrays of self, write the layout and the entries."""
         space, xp, csr, C = self.space, self.space.xp, self.csr, self.chunk
         chunks, outer = (-(-cut.columns // C)).reshape(-1), cut.slices - cut.interior
         bound = np.where(cut.boundary.reshape(-1) < 0, chunks, cut.boundary.reshape(-1) // C)

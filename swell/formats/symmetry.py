@@ -47,8 +47,7 @@ def _check_range(size):
 
 
 def tolerance(A) -> float:
-    """The largest `asymmetry` at which a matrix of A's type still counts as Hermitian: 1e-10 (double) or 1e-4 (single).
-    """
+    """The largest `asymmetry` at which a matrix of A's type still counts as Hermitian: 1e-10, or 1e-4 in single."""
     return 1e-10 if np.finfo(A.dtype).eps < 1e-12 else 1e-4
 
 

@@ -32,8 +32,7 @@ __all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transp
 
 
 def _side(n, axes, least=1):
-    """Return the number of points along one side of a grid with ``axes`` axes and about n points, at least ``least``.
-    """
+    """Return the points along one side of a grid with ``axes`` axes and about n points, at least ``least``."""
     return max(least, round(n ** (1 / axes)))
 
 

@@ -85,8 +85,7 @@ def band(size, before, on, after):
 
 
 def _slices(axes, axis, along):
-    """Return an index, a list for an array with ``axes`` axes: ``along`` on axis ``axis``, all elements on the others.
-    """
+    """Return an index, a list, for an array with ``axes`` axes: ``along`` on axis ``axis``, all on the others."""
     index = [slice(None)] * axes
     index[axis] = along
     return index

@@ -246,8 +246,7 @@ def check_sizes(path, header):
 
 
 def expand(header, stored):
-    """Return the full matrix in COO form: `stored`, a COO triangle, with its mirror image as the header's symmetry
-    asks.
+    """Return the full COO matrix: `stored`, a COO triangle, with the mirror image that the header's symmetry asks.
 
     A general matrix is returned as it is."""
     if header.symmetry == "general":

@@ -122,8 +122,7 @@ class MatrixMarketRows:
 
 
 def _pieces(path, stream, most):
-    """Yield the rest of an open text `stream` in pieces of whole lines; InputError for more than `most` bytes in all.
-    """
+    """Yield the rest of an open text `stream` in pieces of whole lines; InputError for more than `most` bytes."""
     rest, passed = b"", 0
     while block := stream.read(PIECE):
         passed += len(block)

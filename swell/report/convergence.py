@@ -73,8 +73,7 @@ def _end(result):
 
 
 def _lines(results):
-    """Return a list of (label, result, True for an earlier attempt), one for each line; `plot` describes ``results``.
-    """
+    """Return a list of (label, result, True for an earlier attempt), one a line; `plot` describes ``results``."""
     if isinstance(results, dict):
         return [(str(name), result, False) for name, result in results.items()]
     if isinstance(results, Result):

@@ -32,8 +32,7 @@ def new_figure(width=7.0, height=4.2):
 
 
 def finish(figure, axes, xlabel, ylabel, columns=3):
-    """Label the axes with ``xlabel`` and ``ylabel``, add a grid and a legend of ``columns`` columns; return the same
-    figure."""
+    """Add labels ``xlabel``, ``ylabel``, a grid and a legend of ``columns`` columns; return the same figure."""
     axes.set_xlabel(xlabel, color=INK)
     axes.set_ylabel(ylabel, color=INK)
     axes.grid(True, color=GRID, lw=0.6)

@@ -54,16 +54,14 @@ class Prepared(Shareable):
         timings["setup"] += timings["workspace"]
 
     def shared(self, sharing):
-        """Return a copy for ``sharing.space`` with its own buffers; matrices and factors are shared with the original.
-        """
+        """Return a copy for ``sharing.space`` with its own buffers; matrices and factors stay shared."""
         made = object.__new__(Prepared)
         made.setup, made.stopping, made.space = sharing(self.setup), self.stopping, sharing(self.space)
         made._allocate()
         return made
 
     def _allocate(self):
-        """Allocate the buffers of a run as attributes, and bind the method to them; raise OutOfMemory if they would not
-        fit."""
+        """Allocate the buffers of a run as attributes and bind the method to them; OutOfMemory if they do not fit."""
         self.check_fits(self.setup.configuration.method)
         rows, dtype = self.space.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
         self.workspace = Workspace(self.space)
@@ -109,8 +107,7 @@ class Prepared(Shareable):
             self._bind()
 
     def stop_by(self, stopping):
-        """Replace the `Stopping` settings by ``stopping``. If more than the tolerances differ, the method is bound
-        again."""
+        """Replace the `Stopping` settings by ``stopping``. If more than tolerances differ, bind the method again."""
         same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
                        relative_to=self.stopping.relative_to) == self.stopping
         self.stopping, self._description = stopping, None
@@ -136,8 +133,7 @@ class Prepared(Shareable):
         return solve.result(reason, residual, error)
 
     def transform(self, step, source, out, transforms):
-        """Apply the method named ``step`` (such as "forward_b") of all transforms in order to ``source``; writes
-        ``out``.
+        """Apply the method ``step`` (such as "forward_b") of all transforms in order to ``source``; write ``out``.
 
         The buffer r0 is overwritten."""
         for k, transform in enumerate(transforms):
@@ -330,8 +326,8 @@ class Solve:
         return norm, largest_r / (s.norm_A * largest_x + self.largest_b)
 
     def result(self, reason, residual, error) -> Result:
-        """Return the Result for the user; its x is the buffer x0, not a copy. ``residual`` is absolute, ``error``
-        backward."""
+        """Return the Result; its x is the buffer x0, not a copy. ``residual``: ‖b − A x‖₂. ``error``: backward error.
+        """
         self.space.synchronize()
         p, s, d, watch = self.prepared, self.setup, self.prepared.description, self.watch
         scale = self.norm_b if self.largest_b else 1.0

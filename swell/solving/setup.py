@@ -73,8 +73,7 @@ class Setup:
 
     @property
     def weights(self):
-        """Weights w with which stopping computes the original residual norm from the transformed residual; None: all
-        ones."""
+        """Weights w with which stopping computes the original residual norm from the transformed one; None: all 1."""
         weights = (transform.residual_weights() for transform in self.transforms)
         return next((w for w in weights if w is not None), None)
 
@@ -84,8 +83,7 @@ class Setup:
         return self.M, 0 if self.M is None else self.M.revision, self.matrix.revision
 
     def _transform(self, A):
-        """Apply null space, ordering and scaling to A in this order; return the transformed matrix, record the
-        transforms."""
+        """Apply null space, ordering and scaling to A in this order; record them and return the transformed matrix."""
         c = self.configuration
         self.transforms, self.nullspace, self.permutation, self.facts, self.scaled = [], None, None, [], False
         if not A.has_entries:
@@ -196,8 +194,8 @@ class Setup:
         return c.smoother.build(system)
 
     def _format(self, system, kept):
-        """Return the matrix for the method's products: the user's own (``kept``), or ``system`` in the configured
-        format."""
+        """Return the matrix for the method's products: the user's (``kept``), or ``system`` in the configured format.
+        """
         format = self.configuration.format
         if kept is not None and not self.transforms and format is None:
             return kept

@@ -66,8 +66,7 @@ class NullSpaceTransform(Transform):
         self.update(A)
 
     def _orthonormal(self, A, given, name):
-        """Return an orthonormal basis of the span of ``given``, in the space of A, shape (n, k); across ranks, local
-        rows.
+        """Return an orthonormal basis of the span of ``given``, shape (n, k), in the space of A; on ranks, local rows.
 
         ``given``: "constants" or vectors, shape (n,) or (n, k). ``name`` is for error messages."""
         n, host = A.shape[0], A.space.to_host

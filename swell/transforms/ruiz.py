@@ -151,8 +151,7 @@ class RuizTransform(Scaling):
         return [first * factor**root for first, factor in zip(start, factors)]
 
     def _shift(self, left):
-        """Return a power of 2 to multiply ``left`` by, so that the residual weights stay in range; 1 in ordinary cases.
-        """
+        """Return a power of 2 to multiply ``left`` by, to keep residual weights in range; 1 in ordinary cases."""
         if not left.size:
             return 1.0
         largest = (-self.space.max_on_host(-left)) ** -2.0

@@ -83,7 +83,7 @@ def square(value):
 
 @parallel(fastmath=FAST)
 def dot(x, y, out):
-    """out[0] = (x, y), accumulated in double."""
+    """out[0] = (x, y), with x conjugated, accumulated in double."""
     zero = out.dtype.type(0)
     parts = np.empty(CHUNKS, out.dtype)
     for c in prange(CHUNKS):
@@ -124,7 +124,7 @@ def axpy_dots(alpha, x, y, w, sums):
 
 @parallel(fastmath=FAST)
 def dots(x, y, out):
-    """out[0] = (x, y), out[1] = (y, y), accumulated in double."""
+    """out[0] = (x, y), with x conjugated, and out[1] = (y, y), accumulated in double."""
     parts = np.empty((2, CHUNKS), out.dtype)
     for c in prange(CHUNKS):
         xy, yy = out.dtype.type(0), 0.0

@@ -12,8 +12,7 @@ from swell.core.compiled import parallel
 
 @njit(cache=True)
 def next_block(indices, at, last, size, none):
-    """Return the smallest block column of the entries ``at[r]``, one for each row r of a block row; ``none`` if all
-    ended.
+    """Return the smallest block column of the entries ``at[r]`` of the rows r of a block row; ``none`` if all ended.
 
     ``indices``: CSR columns. Row r has ended when at[r] = last[r]. ``size``: block size."""
     least = none
@@ -46,11 +45,10 @@ def count_blocks(indptr, indices, size, block_rows, none, counts, entries):
 
 @parallel
 def place_blocks(indptr, indices, size, none, ptr, columns, positions):
-    """Write ``columns``, the block columns, ascending in each block row, and ``positions``, each entry's index in the
-    blocks.
+    """Write ``columns``, the block columns, ascending in each block row, and ``positions`` of the entries.
 
     ``indptr``, ``indices``: CSR pattern. ``size``: block size. ``none``: a number greater than every block column.
-    ``ptr``: block row pointers. ``positions`` count through row-major blocks that lie one after the other."""
+    ``ptr``: block row pointers. ``positions``: index of each entry in row-major blocks that lie one after the other."""
     n = indptr.size - 1
     for p in prange(ptr.size - 1):
         first, block = np.int64(p) * size, np.int64(ptr[p])

@@ -75,8 +75,7 @@ def maxima(indptr, indices, data, x, y):
 
 @helper
 def place_of(indices, first, last, column):
-    """Return the index of ``column`` in the ascending ``indices[first:last]``, by bisection; ``last`` if it is missing.
-    """
+    """Return the index of ``column`` in the ascending ``indices[first:last]``, by bisection; ``last`` if missing."""
     end = last
     while first < last:
         middle = (first + last) // 2
@@ -118,8 +117,7 @@ def permute(indptr, indices, order, inverse, new_indptr, new_indices, entry):
     """Write the pattern of a CSR matrix with permuted rows and columns; columns ascend in each new row.
 
     ``order``: the old row of each new row; ``inverse``: its inverse. ``new_indptr`` is given. Writes ``new_indices``,
-    and ``entry``, the old index of each new entry. Insertion sorts short rows, the usual case; ``argsort`` sorts long
-    ones."""
+    and ``entry``, the old index of each new entry. Insertion sorts short rows, ``argsort`` long ones."""
     for t in prange(order.size):
         begin, length = indptr[order[t]], indptr[order[t] + 1] - indptr[order[t]]
         first = np.int64(new_indptr[t])

@@ -17,8 +17,9 @@ CHUNKS = 64             # more than cores, to balance the load; few enough that 
 
 @njit(cache=True)
 def column_of(code, first):
-    """Decode ``code``, an element of ``col_idx``: return its column, or 0 for padding. ``first``: first row of the
-    slice."""
+    """Return the column that ``code``, an element of ``col_idx``, stands for, or 0 for padding.
+
+    ``first``: first row of the slice."""
     inside = code >> np.int64(63)                # all bits set, or none
     return np.uint64((code ^ inside) + (inside & (first + 1)) - (code != 0))
 

@@ -80,12 +80,11 @@ def _count(first, last, a_indptr, a_indices, b_indptr, b_indices, seen, counts):
 
 @parallel
 def fill(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, columns, bounds, starts, indices, data, counts):
-    """Write the columns and values of C = A B, and the number of entries of each row: ``indices``, ``data``,
-    ``counts``.
+    """Write ``indices`` and ``data``, the columns and values of C = A B, and ``counts``, the entries of each row.
 
-    A and B are CSR matrices; B has ``columns`` columns. Chunk c has the rows bounds[c] to bounds[c + 1] − 1, and writes
-    them without gaps from index starts[bounds[c]] on. Gaps remain between chunks: see `close_gaps`. On entry ``counts``
-    is an upper bound."""
+    ``a_…``, ``b_…``: CSR arrays of A and B; B has ``columns`` columns. Chunk c has the rows bounds[c] to bounds[c + 1]
+    − 1, and writes them without gaps from index starts[bounds[c]] on. Gaps remain between chunks: see `close_gaps`. On
+    entry ``counts`` holds upper bounds."""
     for c in prange(bounds.size - 1):
         first, last = bounds[c], bounds[c + 1]
         _fill(first, last, starts[first], a_indptr, a_indices, a_data, b_indptr, b_indices, b_data,
@@ -148,8 +147,7 @@ def _fill(first, last, at, a_indptr, a_indices, a_data, b_indptr, b_indices, b_d
 
 @njit(cache=True)
 def _sort(keys, first, last):
-    """Sort keys[first:last] in place, by insertion; many keys by Shell's method, with gaps that shrink by a factor of
-    3."""
+    """Sort keys[first:last] in place, by insertion; many keys by Shell's method, with gaps that shrink threefold."""
     apart = 1
     while MANY * apart < last - first:
         apart *= 3

@@ -14,10 +14,10 @@ PAD = 0xFFFF
 
 
 def find_upper(ptr, wide, high_ptr, halves):
-    """Write where the upper 16 bits of each slice's columns begin into ``high_ptr`` (−1: none), their number to
-    halves[0].
+    """Write where the upper 16 bits of each slice's columns begin into ``high_ptr``, −1 for none.
 
-    ``ptr``: where each slice's entries begin. ``wide``: nonzero for slices with 32-bit columns."""
+    halves[0] = their number. ``ptr``: where each slice's entries begin. ``wide``: nonzero for slices with 32-bit
+    columns."""
     sizes = np.where(wide, np.diff(ptr), 0)
     ends = np.cumsum(sizes, dtype=np.int64)
     high_ptr[:] = np.where(wide, ends - sizes, -1)
@@ -28,8 +28,8 @@ def find_upper(ptr, wide, high_ptr, halves):
 def find_where(indptr, place, ptr, height, where):
     """Write the index in a SELL matrix's ``values`` of each entry of a CSR matrix into ``where``.
 
-    ``place``: each row's place in the sorted order; empty: unsorted. ``ptr``, ``height``: where slices begin, their
-    rows."""
+    ``place``: each row's place in the sorted order; empty: unsorted. ``ptr``: starts of slices; ``height``: their rows.
+    """
     for row in prange(indptr.size - 1):
         i = np.int64(row)                        # prange's index is unsigned; with a signed number it makes a double
         p = np.int64(place[i]) if place.size else i
