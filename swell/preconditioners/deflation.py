@@ -187,7 +187,8 @@ class DeflationOperator(OperatorAround):
         return found
 
     def keep_for(self, A):
-        """Recompute W = A U and E⁻¹, in place, for the values that A has now; U and the inner preconditioner stay."""
+        """Recompute W = A U and E⁻¹, in place, for the values that A has now. The vectors U and the inner
+        preconditioner stay as they are."""
         if self._terms:
             (P0, E0), (P1, E1), (P2, E2) = self._terms
             t = self.settings.family.omega / self._scale

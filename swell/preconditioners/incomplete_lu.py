@@ -154,7 +154,7 @@ class LUOperator(IncompleteOperator):
         file."""
 
     def _solve_with_factor(self):
-        """Set the triangular solves ``L`` and ``U`` from ``factor``, or update their values if they exist."""
+        """Set ``self.L`` and ``self.U``, the triangular solves with ``factor``; if they exist, update their values."""
         if self.L is not None:
             self.L.update(self.factor)
             self.U.update(self.factor)
@@ -267,8 +267,8 @@ class PatternLUOperator(LUOperator):
     """Incomplete LU whose pattern is fixed before factoring."""
 
     def _unknowns(self, A):
-        """Return the CSRMatrix whose rows are eliminated: A here; a subclass may return a matrix with one entry for
-        each block of A."""
+        """Return the CSRMatrix whose rows are eliminated: A here. `BlockILU0Operator` returns a new matrix with one
+        entry for each block of A; its values have no meaning."""
         return A
 
     def _find_order(self, A):

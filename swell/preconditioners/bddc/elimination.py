@@ -70,7 +70,7 @@ class Blocks:
         self._at = A.space.to_host(A.indptr[A.space.from_host(ends)]).tolist()  # sync
 
     def dense(self, k, first, last):
-        """Return the dense block in the rows of layer k and the columns ``first`` to ``last`` − 1, a new device array.
+        """Return a new dense device array: the rows of layer k of the matrix, in the columns ``first`` to ``last`` − 1.
         """
         A, some = self.A, slice(*self._at[k:k + 2])
         block = A.space.xp.zeros((int(self.ends[k + 1] - self.ends[k]), int(last - first)))

@@ -178,7 +178,8 @@ class Level(LinearOperator):
                         complements[k] = None
 
     def _hint(self, k):
-        """Return advice, for a message, on constraints that would make the problem of subdomain k nonsingular."""
+        """Return advice, a sentence for a message, on constraints that would make the local problem of subdomain number
+        k nonsingular."""
         interface = self.interface
         there = np.bincount(interface.kinds[np.unique(interface.classes[interface.copies[k]])], minlength=3)
         chosen = self.settings.constraints

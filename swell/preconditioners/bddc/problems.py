@@ -66,7 +66,8 @@ class Interior:
 
     def places(self, subdomains, interface):
         """Return an int array for each subdomain with this interior: the places of its interior dofs, in the order of
-        the layers, among all dofs that are not on the interface."""
+        the layers, among all dofs that are not on the interface. ``subdomains`` is a `Subdomains`, ``interface`` its
+        `Interface`."""
         number = np.cumsum(interface.number < 0) - 1
         return [number[subdomains.dofs[k][one.order]] for one in self.subdomains for k in one.members]
 

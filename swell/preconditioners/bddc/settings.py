@@ -177,7 +177,8 @@ class BDDCOperator(LinearOperator):
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A):
-        """Return the `Subdomains` of A, split from it; the owners of the rows are found at the first call only."""
+        """Return A as a new `Subdomains` (subdomains.py), by `split`, which assigns each pair of coupled rows to a
+        subdomain. The settings ``domains`` and ``partition`` choose the owner of each row, at the first call only."""
         if self._owner is None:
             self._owner = owners(A, Schwarz(domains=self.settings.domains, partition=self.settings.partition))
         return split(A.to_scipy(), self._owner)
