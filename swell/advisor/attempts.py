@@ -61,7 +61,7 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
 
 
 def _final(attempts, memory) -> Result:
-    """Return the Result to report: the last of ``attempts`` if its reason is final, else that with least residual.
+    """Return the Result to report: the last of ``attempts`` if its reason is final, else the one of least residual.
 
     Its reason may be replaced by a more telling one of another attempt. ``memory``: some choice ran out of memory."""
     final = attempts[-1]

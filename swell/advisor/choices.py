@@ -100,5 +100,5 @@ class Choices:
         return {}
 
     def complain(self, what):
-        """Append a sentence to ``complaints``: ``what`` went wrong with the file, and what to do."""
+        """Append a sentence to ``complaints``: the text ``what``, on what went wrong with the file, and a remedy."""
         self.complaints.append(f"{self._what}: {what}; name another folder with SWELL_CACHE{self._remedy}")

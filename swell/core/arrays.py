@@ -46,8 +46,9 @@ def check_finite(name, *arrays, where=""):
 
 
 def not_finite(name, bad, where="") -> InputError:
-    """Return the InputError for the array ``name`` with ``bad`` entries that are NaN or Inf; ``where``: see
-    `check_finite`."""
+    """Return the InputError for the array ``name`` with ``bad`` entries that are NaN or Inf.
+
+    ``where``: text after their number."""
     return InputError(f"{name} contains NaN or Inf ({bad} entries{where}): a linear system needs finite numbers; look "
                       "where it was assembled")
 

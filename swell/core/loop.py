@@ -19,7 +19,7 @@ _running = []           # functions to call at Ctrl-C, one for each running loop
 
 
 def pass_on_interrupt() -> bool:
-    """Call the interrupt functions of all running loops; return False if none is running.
+    """Call the interrupt functions of all running loops; return True if there were any.
 
     It is for the main thread, which alone receives Ctrl-C."""
     calls = list(_running)

@@ -107,9 +107,9 @@ class LinearOperator(ABC):
         An operator that was not built from A is unchanged."""
 
     def keep_for(self, A):
-        """Keep what was built from the old values although A has new ones.
+        """Keep what was built from old values although the matrix A has new ones.
 
-        An operator that also multiplies by A, as some preconditioners do, then uses the new A."""
+        An operator that also multiplies by A, as some preconditioners do, must take the new A for its products."""
 
     @property
     def diagonal_block(self) -> "LinearOperator":

@@ -19,7 +19,7 @@ _SHORT.maxstring = _SHORT.maxother = 100
 
 
 def shown(value) -> str:
-    """The text of a value for a message: on one line, and without its middle if it is long."""
+    """Return the text of a value for a message: on one line, and without its middle if it is long."""
     try:
         return " ".join(_SHORT.repr(value).split())
     except ValueError:                           # Python does not print an integer of more than 4300 digits

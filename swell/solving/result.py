@@ -227,7 +227,7 @@ class Results:
         return max((r.residual for r in self.columns), default=0.0)
 
     def as_dict(self) -> dict:
-        """The summary of all columns, and under "columns" the dictionary of each."""
+        """Return a dict: the summary of all columns, and under "columns" a list with the dict of each."""
         return {"converged": self.converged, "reason": self.reason.name, "iterations": self.iterations,
                 "residual": self.residual, "columns": [r.as_dict() for r in self.columns]}
 

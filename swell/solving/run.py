@@ -211,7 +211,9 @@ class Solve:
         self.norm_b = rest
 
     def start(self, x0) -> float:
-        """Transform b and x0 into the buffers b and x; return the threshold, the residual norm of convergence."""
+        """Write the transformed b and x0 into the buffers b and x; return the residual norm of convergence.
+
+        ``x0``: starting vector in the user's ordering; None: zero."""
         p, transforms, self.first = self.prepared, self.setup.transforms, self.norm_b
         p.transform("forward_b", p.b0, p.b, transforms)
         if x0 is None:

@@ -79,7 +79,7 @@ class Setup:
 
     @property
     def launched(self):
-        """The state that determines the work of an iteration; if it changes, captured graphs are invalid."""
+        """(preconditioner, its revision, the matrix's revision); if it changes, captured CUDA graphs are invalid."""
         return self.M, 0 if self.M is None else self.M.revision, self.matrix.revision
 
     def _transform(self, A):

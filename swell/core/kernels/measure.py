@@ -12,6 +12,8 @@ def share(norm, allowed):
 
 @helper
 def measure2(residual, normal, allowed, factor):
-    """min(‖r‖ / allowed, ‖Aᴴ r‖ / (factor ‖r‖))², where residual = ‖r‖ and normal = ‖Aᴴ r‖. Solved if at most 1."""
+    """Return min(‖r‖ / allowed, ‖Aᴴ r‖ / (factor ‖r‖))², which is at most 1 for a solved least squares problem.
+
+    ``residual`` = ‖r‖, ``normal`` = ‖Aᴴ r‖."""
     least = min(share(residual, allowed), share(normal, factor * residual))
     return least * least
