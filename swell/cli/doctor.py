@@ -160,8 +160,9 @@ def _solve(device):
     import swell
     A = swell.gallery.poisson2d(CHECK_SIDE)
     result = swell.solve(A, np.ones(A.shape[0]), device=device)
-    return result.converged, (f"solved {A.shape[0]} unknowns with {result.method} in {result.iterations} iterations "
-                              f"on {result.device}, true residual {result.residual:.1e}")
+    counted = f"{result.iterations} iteration{'s' * (result.iterations != 1)}"
+    return result.converged, (f"solved {A.shape[0]} unknowns with {result.method} in {counted} on {result.device}, "
+                              f"true residual {result.residual:.1e}")
 
 
 def _try_cpu():

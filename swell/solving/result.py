@@ -49,9 +49,10 @@ class Considered:
         """The texts of this choice in a printed result, in the columns of `CONSIDERED`."""
         if math.isinf(self.setup):
             return self.choice, "does not fit", "", "", self.outcome
-        predicted = f"{self.setup:.2g} + {self.solve:.2g} ({self.iterations:.0f} iterations)"
-        return (self.choice, f"{'at least ' if self.at_least else ''}{predicted}",
-                "" if math.isnan(self.probed) else f"{self.probed:.2g}",
+        predicted = (f"{self.setup:.2g} + {self.solve:.2g} "
+                     f"({self.iterations:.0f} iteration{'s' * (self.iterations > 1)})")
+        probed = "" if math.isnan(self.probed) else "no end" if math.isinf(self.probed) else f"{self.probed:.2g}"
+        return (self.choice, f"{'at least ' if self.at_least else ''}{predicted}", probed,
                 "" if math.isnan(self.spent_solve) else f"{self.spent_setup:.2g} + {self.spent_solve:.2g}",
                 self.outcome)
 
