@@ -146,7 +146,8 @@ FUNCTION = re.compile(r"(?:__global__ void|DEVICE)\s(?:[^;{}]*?\b)?(?!__launch_b
 
 
 def functions(text):
-    """The functions of a source by name, with their bodies."""
+    """The functions of a source by name, with their bodies; without comments, which may speak of loads and stores."""
+    text = re.sub(r"//.*", "", text)
     heads = [*FUNCTION.finditer(text)]
     return {head[1]: text[head.end():after.start() if after else None]
             for head, after in zip(heads, [*heads[1:], None], strict=True)}

@@ -215,7 +215,7 @@ def test_new_values_want_new_subdomains(ranks):
         twice = [(2 * matrix, dofs) for matrix, dofs in cube.share(communicator.rank, communicator.size)]
         solver.update(distributed.from_subdomains(communicator, twice)[0])
 
-    with pytest.raises(swell.InputError, match="do not add up to A: row .* new subdomains"):
+    with pytest.raises(swell.InputError, match="do not add up to A: row .* new subdomain matrices"):
         ranks.run(on_rank)
 
 
