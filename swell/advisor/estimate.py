@@ -53,7 +53,6 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
     multigrid : bool
         True if A is such that AMG's iterations are few.
     """
-    method, part = choice.name("method"), choice.part
     costs, name, part = COSTS[A.space.name], choice.name("method"), choice.part
     products, rest = costs.methods[name]
 
