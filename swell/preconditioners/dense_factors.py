@@ -1,7 +1,7 @@
 """LU factors of a sparse matrix stored as a full one, by LAPACK on a CPU and cuSOLVER on a GPU.
 
 LAPACK multiplies zeros too, but follows no indices: on a CPU it is for matrices with more than a tenth of their entries
-stored. On a GPU cuSOLVER factors 4000 rows in 14 ms, less than cuDSS takes to analyse a sparse matrix of this size.
+stored. On a GPU cuSOLVER factors 4156 rows in 17 ms (benchmarks/notes/dense_lu.md), sooner than cuDSS a sparse matrix.
 Both pivot on the largest entry of each column, so zeros on the diagonal do no harm. The method ``direct`` chooses full
 factors by itself (direct.py).
 
