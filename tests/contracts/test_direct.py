@@ -224,7 +224,7 @@ class TestCuDSS:
 
     def test_an_update_is_a_fresh_build(self, cudss):
         space = space_or_skip("cuda")
-        A = gallery.convection_diffusion2d(20)
+        A = gallery.convection_diffusion((20, 20), (1.0, 0.5))
         with space.active():
             M, out = direct.Direct().build(CSRMatrix.from_scipy(A, space)), space.empty(400, float)
             M.update(CSRMatrix.from_scipy(2 * A, space))

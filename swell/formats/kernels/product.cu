@@ -175,6 +175,7 @@ template <class I> struct Table {
 #pragma unroll
       for (int e = 0; e < PACK<I>; ++e) mine.key[e] = I(-1);
       if (at < size) mine = reinterpret_cast<const Pack16<I>*>(keys)[at / PACK<I>];
+      __syncwarp();                                                 // all have loaded before one stores
       unsigned full[PACK<I>];
 #pragma unroll
       for (int e = 0; e < PACK<I>; ++e) full[e] = (__ballot_sync(~0u, mine.key[e] != I(-1)) >> group) & all;
