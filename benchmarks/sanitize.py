@@ -1,6 +1,6 @@
 """compute-sanitizer over one small case of every kernel: memory, races, barriers.
 
-    SWELL_LAUNCHES=FOLDER PYTHONPATH=tests python -m pytest -m gpu -p launches -n 8 tests    # notes what each test launches
+    SWELL_LAUNCHES=FOLDER python -m pytest -m gpu -p tests.launches -n 8 tests    # notes what each test launches
     python benchmarks/sanitize.py FOLDER OUT [--tools memcheck,racecheck,synccheck] [--groups 8]
 
 Of the tests that passed the fewest and shortest are chosen that launch every kernel between them. They run under each
@@ -41,10 +41,9 @@ def chosen(notes):
 def start(tool, tests, out, gpu):
     """One process of one tool; its log is named after both."""
     log = open(out, "w", encoding="utf-8")
-    environment = os.environ | {"SWELL_NO_POOL": "1", "CUDA_VISIBLE_DEVICES": gpu,
-                                "PYTHONPATH": os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])}
+    environment = os.environ | {"SWELL_NO_POOL": "1", "CUDA_VISIBLE_DEVICES": gpu}
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", sys.executable, "-m", "pytest", "-q", "-p",
-               "no:cacheprovider", "-p", "launches", "-m", "gpu", "--tb=short", *tests]
+               "no:cacheprovider", "-p", "tests.launches", "-m", "gpu", "--tb=short", *tests]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
 

@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import pathlib
 import signal
-import sys
 
 # Before NumPy is imported, by Numba for one: BLAS and OpenMP read these once. Without them the threads of all workers
 # wait busily on all cores, and a solve of 128 rows by NumPy can take longer than a test's limit.
@@ -17,9 +17,8 @@ import numba
 import pytest
 
 os.environ.setdefault("SWELL_QUIET", "1")                # what compiles depends on what other tests have left
-sys.path.insert(0, str(pathlib.Path(__file__).parent))   # for ``import cases``
-if os.environ.get("SWELL_EMULATED_GPU"):                 # a GPU on this CPU: emulation/cupy/__init__.py
-    sys.path.insert(0, str(pathlib.Path(__file__).parent / "emulation"))
+cupy = importlib.util.find_spec("cupy")
+if cupy and cupy.origin and "emulation" in cupy.origin:  # a GPU on this CPU: emulation/cupy/__init__.py
     from cupy import NotEmulated
 
     @pytest.hookimpl(wrapper=True)

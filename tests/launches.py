@@ -1,4 +1,4 @@
-"""A plugin for pytest that notes which kernels each test launches: ``PYTHONPATH=tests pytest -p launches``.
+"""A plugin for pytest that notes which kernels each test launches: ``python -m pytest -p tests.launches``.
 
 ``SWELL_LAUNCHES`` names a folder for the notes, a file for each process with a line of JSON for each test. With
 ``SWELL_NO_POOL`` every array of the GPU is an allocation of its own, so that a memory checker sees its ends.

@@ -6,7 +6,8 @@
 A mutant is one statement, drawn by a seed over all statements of the package, with one change: another comparison, another
 operator, a number that is one larger, a condition turned round, ``and`` for ``or``, or the statement left out. For each one the
 tests run in FOLDER until the first fails: first the files that name the mutated module, then all others. A mutant that no test
-notices has survived. Mutants of CUDA sources are not made. Records are appended, and a second call goes on after the last.
+notices has survived. Mutants of CUDA sources are not made. Records are appended. A second call goes on after the last, and,
+without ``--near``, runs the other files for the mutants that are still open.
 """
 from __future__ import annotations
 
@@ -112,15 +113,15 @@ def drawn(seed, count):
             yield path.relative_to(ROOT), *made
 
 
-def in_order(folder, path):
-    """Test files: those that name the module first, the others after them."""
+def near_and_far(folder, path):
+    """Two lists of test files: those that name the mutated module, and the others."""
     files = sorted((folder / "tests").rglob("test_*.py"))
     near = [file for file in files if re.search(rf"\b{path.stem}\b", file.read_text(encoding="utf-8") + str(file))]
-    return [str(file.relative_to(folder)) for file in (*near, *(file for file in files if file not in near))]
+    return [[str(file.relative_to(folder)) for file in some] for some in (near, [file for file in files if file not in near])]
 
 
-def noticed(folder, path, source, limit):
-    """(outcome, the first failure or "", seconds) of the suite with a file's other source."""
+def noticed(folder, path, source, steps, limit):
+    """(outcome, the first failure or "", seconds) of lists of test files, one after the other, with a file's other source."""
     file, start = folder / path, time.monotonic()
     original = file.read_text(encoding="utf-8")
     for cached in (folder / "swell").rglob("*.nb[ic]"):          # Numba keeps callers of a kernel that has changed
@@ -128,11 +129,13 @@ def noticed(folder, path, source, limit):
             cached.unlink()
     file.write_text(source, encoding="utf-8")
     try:
-        done = subprocess.run([folder / ".venv/bin/python", "-m", "pytest", "-q", "-x", "-n", "2", "--dist", "load", "-p",
-                               "no:cacheprovider", *in_order(folder, path)], cwd=folder, capture_output=True, text=True,
-                              timeout=limit)
-        failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-        return "survived" if done.returncode == 0 else "killed", (failed or [""])[0][:200], time.monotonic() - start
+        for files in filter(None, steps):
+            done = subprocess.run([folder / ".venv/bin/python", "-m", "pytest", "-q", "-x", "-n", "2", "-p", "no:cacheprovider", *files],
+                                  cwd=folder, capture_output=True, text=True, timeout=limit)
+            failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+            if done.returncode not in (0, 5):                    # 5: nothing but skipped tests
+                return "killed", (failed or [""])[0][:200], time.monotonic() - start
+        return "survived", "", time.monotonic() - start
     except subprocess.TimeoutExpired:
         return "timed out", "", time.monotonic() - start
     finally:
@@ -147,16 +150,22 @@ def main():
     parser.add_argument("--count", type=int, default=80)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("mutants.jsonl"))
     parser.add_argument("--limit", type=float, default=1800, help="seconds for each mutant")
+    parser.add_argument("--near", action="store_true", help="only the files that name the mutated module; who survives is open")
     parser.add_argument("--list", action="store_true")
     given = parser.parse_args()
     if not given.list and given.folder is None:
         parser.error("name the folder of a clone whose files may be changed, or --list")
-    done = sum(1 for _ in open(given.out, encoding="utf-8")) if given.out.exists() and not given.list else 0
+    records = [json.loads(line) for line in open(given.out, encoding="utf-8")] if given.out.exists() else []
+    done = {record["mutant"] for record in records if given.near or record["outcome"] != "open"}
     for k, (path, line, what, before, after, source) in enumerate(drawn(given.seed, given.count)):
         print(f"{k} {path}:{line} {what}: {before!r} -> {after!r}", flush=True)
-        if given.list or k < done:
+        if given.list or k in done:
             continue
-        outcome, first, seconds = noticed(given.folder.resolve(), path, source, given.limit)
+        near, far = near_and_far(given.folder.resolve(), path)
+        steps = [near] if given.near else [far] if any(record["mutant"] == k for record in records) else [near, far]
+        outcome, first, seconds = noticed(given.folder.resolve(), path, source, steps, given.limit)
+        if given.near and outcome == "survived":
+            outcome = "open"
         print(f"    {outcome} after {seconds:.0f} s {first}", flush=True)
         with open(given.out, "a", encoding="utf-8") as file:
             file.write(json.dumps({"mutant": k, "place": f"{path}:{line}", "what": what, "before": before, "after": after,

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import badly_scaled, rng
+from tests.support.cases import badly_scaled, rng
 
 import swell
 from swell import gallery

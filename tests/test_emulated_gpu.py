@@ -14,9 +14,9 @@ FOLDER = pathlib.Path(__file__).parent / "emulation"
 CACHE = FOLDER.parents[1] / ".pytest_cache" / "emulated_gpu"
 ORDERS = {"forward": {}, "random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_EMULATED_FMA": "1"}}
 # Files of tests, and which of their cases for a GPU.
-CASES = {"contracts/test_amg_levels.py": "agree or costs or by_rows", "contracts/test_transpose.py": "float64",
-         "contracts/test_krylov.py": "test_true_residual and float64-cuda-jacobi and not idrs", "test_sharing.py": "amg or block_jacobi",
-         "test_parts.py": "kernels_product or smaller_chunks"}
+CASES = {"preconditioners/amg/test_levels.py": "agree or costs or by_rows", "formats/test_transpose.py": "float64",
+         "krylov/test_krylov.py": "test_true_residual and float64-cuda-jacobi and not idrs", "core/test_sharing.py": "amg or block_jacobi",
+         "formats/test_parts.py": "kernels_product or smaller_chunks"}
 START = """
 import sys
 import cupy
@@ -104,7 +104,7 @@ def test_it_shows(what):
 @pytest.mark.parametrize("file", CASES)
 def test_gpu_tests(file, order):
     printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", CASES[file]],
-                       {"SWELL_EMULATED_GPU": "1", **ORDERS[order]})
+                       ORDERS[order])
     assert " passed" in printed.splitlines()[-1]
 
 

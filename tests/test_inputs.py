@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from cases import rng
-from conftest import DTYPES, space_or_skip
+from tests.support.cases import rng
+from tests.conftest import DTYPES, space_or_skip
 
 import swell
 from swell import InputError, gallery

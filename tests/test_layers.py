@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from layers import LEVEL
+from tests.layers import LEVEL
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "swell"
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import REAL, empty_rows, hermitian, neumann, real_matrix, rng
-from conftest import space_or_skip
+from tests.support.cases import REAL, empty_rows, hermitian, neumann, real_matrix, rng
+from tests.conftest import space_or_skip
 
 from swell import gallery
 from swell.advisor.choose import choose, default_format, setting

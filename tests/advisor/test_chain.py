@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import complex_symmetric, hermitian, rng, unsymmetric, zero_diagonal
-from solves import true_residual
+from tests.support.cases import complex_symmetric, hermitian, rng, unsymmetric, zero_diagonal
+from tests.support.solves import true_residual
 
 import swell
 from swell import gallery

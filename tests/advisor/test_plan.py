@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import space_or_skip
+from tests.conftest import space_or_skip
 
 import swell
 from swell import gallery

@@ -8,8 +8,8 @@ import pathlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import space_or_skip
-from products import assert_product
+from tests.conftest import space_or_skip
+from tests.support.products import assert_product
 
 import swell
 from swell import InputError, Tuned, gallery

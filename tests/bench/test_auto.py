@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import complex_symmetric, hermitian
+from tests.support.cases import complex_symmetric, hermitian
 
 from swell import gallery
 from swell.bench import auto, systems

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from tests.conftest import ROOT
 
 from swell.cli import BAD_INPUT, main
 

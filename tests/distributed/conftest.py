@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import pytest
-from across import gpus, shared
-from across import world as started
+from tests.support.across import gpus, shared
+from tests.support.across import world as started
 
 from swell.distributed import threads
 from swell.distributed.launcher import launched

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from across import arrays_while_active, solved, system
+from tests.support.across import arrays_while_active, solved, system
 
 import swell
 from swell import distributed

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from across import system
+from tests.support.across import system
 
 import swell
 from swell import gallery

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from across import on_gpus
+from tests.support.across import on_gpus
 
 import swell
 from swell import distributed, gallery

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cases import rng
+from tests.support.cases import rng
 
 import swell
 from swell import distributed, gallery

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from across import METHODS, system
+from tests.support.across import METHODS, system
 
 import swell
 from swell import distributed

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import rng
-from polymeshes import skewed
+from tests.support.cases import rng
+from tests.support.polymeshes import skewed
 
 import swell
 from swell.pde import fvm

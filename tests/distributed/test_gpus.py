@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from across import HERMITIAN, METHODS, banded, gpus, on_gpus, system
-from solves import allocations_of_a_second_run
+from tests.support.across import HERMITIAN, METHODS, banded, gpus, on_gpus, system
+from tests.support.solves import allocations_of_a_second_run
 
 import swell
 from swell import distributed, gallery

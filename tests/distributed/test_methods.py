@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from across import HERMITIAN, METHODS, solved, system
+from tests.support.across import HERMITIAN, METHODS, solved, system
 
 import swell
 from swell import distributed, gallery

@@ -13,8 +13,8 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from conftest import space_or_skip
-from polymeshes import skewed, texts, write
+from tests.conftest import space_or_skip
+from tests.support.polymeshes import skewed, texts, write
 from swell import gallery
 from swell.distributed.launcher import launched
 from swell.pde import fvm

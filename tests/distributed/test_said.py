@@ -4,8 +4,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from across import system
-from cases import rng
+from tests.support.across import system
+from tests.support.cases import rng
 
 import swell
 from swell import distributed, gallery

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from across import arrays_while_active, solved, system
-from cases import rng
+from tests.support.across import arrays_while_active, solved, system
+from tests.support.cases import rng
 
 import swell
 from swell import distributed, gallery

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from conftest import space_or_skip
+from tests.conftest import space_or_skip
 
 from swell import gallery
 from swell.core.errors import InputError

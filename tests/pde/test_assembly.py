@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fields import everywhere, metrics_of
+from tests.support.fields import everywhere, metrics_of
 
 import swell
 from swell.core.errors import InputError

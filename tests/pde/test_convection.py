@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fields import error, everywhere, metrics_of, orders, wave, wave_gradient, wave_laplacian
+from tests.support.fields import error, everywhere, metrics_of, orders, wave, wave_gradient, wave_laplacian
 
 from swell.core.errors import InputError
 from swell.pde import fvm

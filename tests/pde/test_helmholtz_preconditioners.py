@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import space_or_skip
+from tests.conftest import space_or_skip
 
 pytest.importorskip("skfem")
 pytest.importorskip("pymetis", reason="parts of a graph need pymetis: pip install 'swell[partition]'")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from conftest import space_or_skip
+from tests.conftest import space_or_skip
 
 import swell
 from swell import gallery

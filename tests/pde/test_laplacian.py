@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.io
-from fields import everywhere, error, metrics_of, mixed, orders, plane, wave, wave_laplacian
+from tests.support.fields import everywhere, error, metrics_of, mixed, orders, plane, wave, wave_laplacian
 
 from swell.core.errors import InputError
 from swell.pde import fvm

@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from fields import error, metrics_of, orders
+from tests.support.fields import error, metrics_of, orders
 
 from swell.core.errors import InputError
 from swell.pde import fvm

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from polymeshes import CLASSES, RULE, binaries, header, texts, write
+from tests.support.polymeshes import CLASSES, RULE, binaries, header, texts, write
 
 from swell.core.errors import InputError
 from swell.pde.fvm import box, read_mesh, read_polymesh

@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from fields import everywhere, metrics_of, mixed, wave, wave_laplacian
+from tests.support.fields import everywhere, metrics_of, mixed, wave, wave_laplacian
 
 import swell
 from swell.core.errors import InputError

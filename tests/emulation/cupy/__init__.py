@@ -1,6 +1,6 @@
 """An emulated GPU: what swell uses of CuPy, on a CPU, so that device="cuda" can be tested where there is no GPU.
 
-    SWELL_EMULATED_GPU=1 python -m pytest -m gpu tests/contracts/test_product.py
+    PYTHONPATH=tests/emulation python -m pytest -m gpu tests/formats/test_product.py
     PYTHONPATH=tests/emulation python script.py
 
 The Python code of swell and its .cu files run as they are. g++ compiles each instantiation of a kernel that is asked

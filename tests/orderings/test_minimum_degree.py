@@ -1,0 +1,148 @@
+"""Minimum degree: its counts beside a factorisation of the pattern by its definition, its limits and its special rows."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.support.cases import rng
+
+from swell import gallery
+from swell.core.devices import make_space
+from swell.formats.csr import CSRMatrix
+from swell.orderings import minimum_degree
+from swell.orderings.kernels import minimum_degree as kernels
+from swell.orderings.minimum_degree import FactorisationCost, eliminate, factorisation_cost
+
+
+def csr(A):
+    A = sp.csr_matrix(A).astype(float)
+    A.sum_duplicates()
+    return CSRMatrix.from_scipy(A, make_space("cpu"))
+
+
+def by_definition(A, order):
+    """The cost of factors of the pattern of A + Aᵀ in that order."""
+    pattern = (abs(A) + abs(A).T).toarray()[np.ix_(order, order)] != 0
+    entries = flops = 0
+    for k in range(len(order)):
+        below = k + 1 + np.flatnonzero(pattern[k + 1:, k])
+        pattern[np.ix_(below, below)] = True
+        entries += 2 * below.size + 1
+        flops += below.size + 2 * below.size**2
+    return FactorisationCost(entries, flops)
+
+
+def random_pattern(seed):
+    """Small, of any density; some in 2 × 2 blocks, some with a full column."""
+    random = np.random.default_rng(seed)
+    n, density = int(random.integers(1, 50)), float(random.choice([0, 0.02, 0.05, 0.1, 0.3, 0.7]))
+    A = sp.random_array((n, n), density=density, rng=random, format="csr")
+    if seed % 3 == 0:
+        A = sp.kron(A, np.ones((2, 2))).tocsr()
+    if seed % 5 == 0:
+        A = A.tolil()
+        A[:, random.integers(A.shape[0])] = 1
+    return sp.csr_array(A)
+
+
+NAMED = {
+    "0 x 0": sp.csr_array((0, 0)), "1 x 1": sp.csr_array([[2.0]]), "empty": sp.csr_array((9, 9)),
+    "diagonal": sp.eye_array(40), "full": sp.csr_array(np.ones((60, 60))), "grid": gallery.poisson2d(13),
+    "box": gallery.poisson3d(5), "in parts": sp.block_diag([gallery.poisson2d(5), sp.eye_array(3), np.ones((9, 9))]),
+    "triangular": sp.tril(gallery.poisson2d(8)), "elasticity": gallery.elasticity2d(6),
+    "saddle point": gallery.saddle_point(6),
+}
+
+
+@pytest.mark.parametrize("A", [*NAMED.values(), *map(random_pattern, range(60))],
+                         ids=[*NAMED, *(f"random {k}" for k in range(60))])
+def test_the_cost_is_that_of_the_order(A):
+    """Exactly, as long as no row is put last."""
+    A = sp.csr_array(A)
+    found = eliminate(csr(A))
+    order = found.order()
+    assert (np.sort(order) == np.arange(A.shape[0])).all()
+    assert found.cost == by_definition(A, order) and found.cost.complete
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("dense", [1, 4, 7])
+def test_rows_put_last_are_counted_from_above(seed, dense, monkeypatch):
+    monkeypatch.setattr(minimum_degree, "DENSE", (dense, 0, 0))
+    A = random_pattern(seed)
+    found = eliminate(csr(A))
+    order, expected = found.order(), by_definition(A, found.order())
+    assert (np.sort(order) == np.arange(A.shape[0])).all()
+    assert found.cost.entries >= expected.entries and found.cost.flops >= expected.flops
+    last = np.flatnonzero(found.group < 0)
+    assert (np.sort(order[order.size - last.size:]) == last).all()
+
+
+def test_a_dense_row_comes_last():
+    """An arrow: eliminated from its point, it would be full."""
+    A = sp.eye_array(2000).tolil()
+    A[3, :] = A[:, 3] = 1
+    found = eliminate(csr(A.tocsr()))
+    assert found.order()[-1] == 3 and found.cost == FactorisationCost(3 * 2000 - 2, 3 * 1999)
+
+
+def test_a_dense_matrix_has_no_dense_rows():
+    found = eliminate(csr(np.ones((700, 700))))
+    assert (found.group >= 0).all() and found.cost.entries == 700**2
+
+
+def test_known_costs():
+    """A line has no fill; the fill of a grid of m × m grows like m² log m, in natural order like m³."""
+    assert factorisation_cost(csr(gallery.poisson1d(500))).entries == 3 * 500 - 2
+    m = 60
+    assert factorisation_cost(csr(gallery.poisson2d(m))).entries < 8 * m**2 * math.log2(m)
+
+
+@pytest.mark.parametrize("limit", ["entries", "flops"])
+def test_it_gives_up_at_a_limit(limit):
+    """With lower bounds that are past it; at exactly the cost it does not."""
+    A = csr(gallery.poisson3d(12))
+    whole = factorisation_cost(A)
+    for share in (0, 0.01, 0.5, 0.999):
+        part = factorisation_cost(A, **{limit: share * getattr(whole, limit)})
+        assert not part.complete and share * getattr(whole, limit) < getattr(part, limit) <= getattr(whole, limit)
+    assert factorisation_cost(A, **{limit: getattr(whole, limit)}) == whole
+
+
+def test_gaps_in_memory_are_closed(monkeypatch):
+    """With hardly any room for new lists, order and cost are the same."""
+    A = csr(gallery.poisson3d(7))
+    expected, calls = eliminate(A), []
+    original = kernels.eliminate
+
+    def cramped(start, length, lists, free, *rest):
+        calls.append(free)
+        return original(start, length, lists[:free + A.shape[0]].copy(), free, *rest)
+    monkeypatch.setattr(kernels, "eliminate", cramped)
+    found = eliminate(A)
+    assert calls and found.cost == expected.cost and (found.order() == expected.order()).all()
+
+
+def test_an_analysis_gives_up_after_a_number_of_visits():
+    """Lower bounds are left, and every variable is in the order once."""
+    A = csr(gallery.poisson2d(20))
+    whole, part = eliminate(A), eliminate(A, visits=500)
+    assert whole.cost.complete and not part.cost.complete and 0 < part.cost.entries < whole.cost.entries
+    assert sorted(part.order()) == list(range(400)) and eliminate(A, visits=1e6).cost == whole.cost
+
+
+def test_wide_indices(monkeypatch):
+    A = csr(gallery.convection_diffusion((9, 9), 5.0, "upwind"))
+    expected = eliminate(A)
+    monkeypatch.setattr(minimum_degree, "index_type", lambda *sizes: np.dtype(np.int64))
+    found = eliminate(A)
+    assert found.pivots.dtype == np.int64
+    assert found.cost == expected.cost and (found.order() == expected.order()).all()
+
+
+def test_less_fill_than_in_a_random_order():
+    A = gallery.poisson2d(20)
+    order = eliminate(csr(A)).order()
+    assert by_definition(A, order).entries < by_definition(A, rng().permutation(400)).entries / 2

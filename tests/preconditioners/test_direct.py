@@ -1,0 +1,244 @@
+"""The direct solver's factors: their order and pivots, new values, adjoints, refusals, and what happens where small pivots fail."""
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.support.cases import rng
+from tests.conftest import space_or_skip
+
+import swell
+from swell import gallery
+from swell.core.devices import make_space
+from swell.formats.csr import CSRMatrix
+from swell.orderings.minimum_degree import factorisation_cost
+from swell.preconditioners import direct
+
+
+def csr(A):
+    A = sp.csr_matrix(A)
+    A.sum_duplicates()
+    return CSRMatrix.from_scipy(A, make_space("cpu"))
+
+
+def rows_shuffled(A):
+    return sp.csr_array(A)[rng().permutation(A.shape[0])]
+
+
+def circuit(n=300):
+    """Nodes and voltage sources between them: a zero on the diagonal for each source."""
+    L = gallery.p1_laplacian(n) + sp.eye_array(n)
+    B = sp.eye_array(n, n // 6, k=-n // 3)
+    return sp.block_array([[L, B], [B.T, None]]).tocsr()
+
+
+SYSTEMS = {"grid": lambda: gallery.poisson2d(20), "convection": lambda: gallery.convection_diffusion((15, 15), 5.0),
+           "helmholtz": lambda: gallery.helmholtz((12, 12)), "saddle point": lambda: gallery.saddle_point(9),
+           "circuit": circuit, "rows shuffled": lambda: rows_shuffled(gallery.poisson2d(15)),
+           "triangular": lambda: sp.tril(gallery.poisson2d(12)).tocsr(), "1 x 1": lambda: sp.csr_array([[3.0]])}
+
+
+@pytest.mark.parametrize("ordering", direct.ORDERINGS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_it_solves_in_a_step_or_two(name, dtype, ordering):
+    A = sp.csr_array(SYSTEMS[name]())
+    if np.dtype(dtype).kind != "c" and A.dtype.kind == "c":
+        A = A.real
+    A = A.astype(dtype)
+    x = rng().standard_normal(A.shape[0]).astype(dtype)
+    tolerance = 1e-5 if dtype in ("float32", "complex64") else 1e-10
+    r = swell.solve(A, A @ x, method=swell.Direct(ordering=ordering), rtol=tolerance)
+    assert r.converged and r.iterations <= 2 and not r.notes
+
+
+@pytest.mark.parametrize("ordering", ["minimum_degree", "colamd"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_inverse_and_its_adjoint(name, ordering):
+    A = sp.csr_array(SYSTEMS[name]())
+    M, x, y = direct.Direct(ordering=ordering).build(csr(A)), rng().standard_normal(A.shape[0]), rng().random(A.shape[0])
+    x, out = x.astype(A.dtype), y.astype(A.dtype)
+    M.apply(A @ x, out)
+    assert np.allclose(out, x, atol=1e-8)
+    M.apply(A @ x, out, 2, 1)
+    assert np.allclose(out, 3 * x, atol=1e-8)
+    M.apply_adjoint(A.conj().T @ x, out)
+    assert np.allclose(out, x, atol=1e-8)
+
+
+@pytest.mark.parametrize("name, order", [("grid", "minimum degree"), ("saddle point", "minimum degree"),
+                                         ("circuit", "minimum degree"), ("rows shuffled", "COLAMD")])
+def test_the_order_that_is_taken(name, order):
+    assert f"SuperLU, {order}, " in direct.Direct().build(csr(SYSTEMS[name]())).describe()
+
+
+@pytest.mark.parametrize("name", ["grid", "helmholtz", "saddle point", "circuit"])
+def test_the_factors_are_as_large_as_foretold(name):
+    """SuperLU counts L's unit diagonal, and fills up some blocks."""
+    A = csr(SYSTEMS[name]())
+    foretold = factorisation_cost(A).entries + A.shape[0]
+    assert 0.95 * foretold <= direct.Direct().build(A)._made[1].nnz <= 1.1 * foretold
+
+
+def test_new_values_keep_the_order_while_the_same_pivots_are_weak(monkeypatch):
+    A, calls = sp.csr_array(gallery.convection_diffusion((15, 15), 5.0)), []
+    analyse = direct.eliminate
+    monkeypatch.setattr(direct, "eliminate", lambda *args, **named: calls.append(1) or analyse(*args, **named))
+    solver, x = swell.prepare(A, method="direct"), rng().standard_normal(225)
+    for values in (A, 3 * A, A + 0.1 * sp.diags_array(rng().random(225))):
+        solver.update(values)
+        assert np.allclose(solver.solve(values @ x).x, x)
+    assert len(calls) == 1
+    weak = A.copy()
+    weak[7, 7] = 1e-9
+    solver.update(weak)
+    assert np.allclose(solver.solve(weak @ x).x, x) and len(calls) == 2
+
+
+def test_fill_that_is_refused():
+    A = csr(gallery.poisson3d(12))
+    foretold = int(factorisation_cost(A).entries)
+    for ordering in direct.ORDERINGS:
+        direct.Direct(largest=foretold, ordering=ordering).build(A)
+        with pytest.raises(direct.FactorisationError, match=f"more than {foretold - 1} entries"):
+            direct.Direct(largest=foretold - 1, ordering=ordering).build(A)
+
+
+def test_a_dense_row_is_not_refused():
+    """n times the bandwidth would be a billion entries."""
+    A = sp.diags_array(np.full(30_000, 4.0)).tolil()
+    A[11, :] = A[:, 11] = 1e-3
+    direct.Direct(largest=200_000).build(csr(A.tocsr()))
+
+
+def tiny_pivots(size):
+    """Blocks that are lost in rounding where their first pivot is tiny."""
+    block = np.array([[size, 1, 2], [1, 1.1, 3], [2, 3.3, 1.7]])
+    return sp.csr_array(sp.kron(sp.eye_array(40), block))
+
+
+@pytest.mark.parametrize("size, products", [(1e-16, 3), (1e-30, 2)])
+def test_factors_that_refinement_cannot_rescue_are_repeated(size, products, monkeypatch):
+    """The second are singular to SuperLU, which says so before any step."""
+    A, x = tiny_pivots(size), rng().standard_normal(120)
+    monkeypatch.setattr(direct, "WEAK", 0.0)
+    monkeypatch.setattr(direct, "weak_pivots", lambda A: np.zeros(A.shape[0], bool))
+    monkeypatch.setattr(direct.Permuted, "__init__", in_given_order(direct.Permuted.__init__))
+    solver = swell.prepare(A, method="direct")
+    r = solver.solve(A @ x)
+    assert r.converged and np.allclose(r.x, x)
+    assert any("repeated by COLAMD with full pivoting" in note for note in r.notes)
+    assert (r.iterations, r.products, r.preconditioner_applications) == (1, products, products - 1)
+    again = solver.solve(A @ x)
+    assert again.converged and again.products == 2 and any("repeated" in note for note in again.notes)
+    fine = tiny_pivots(5.0)
+    solver.update(fine)
+    r = solver.solve(fine @ x)
+    assert r.converged and not r.notes and "minimum degree" in "\n".join(r.configuration)
+
+
+def in_given_order(original):
+    class Natural:
+        def __init__(self, found):
+            self.cost, self.size = found.cost, found.group.size
+
+        def order(self):
+            return np.arange(self.size)
+
+    return lambda self, A, found: original(self, A, Natural(found))
+
+
+def test_rounding_is_no_reason_to_factor_again():
+    """Condition 1e12: what is left is all that can be had."""
+    A = gallery.poisson1d(1000)
+    r = swell.solve(A @ A, np.ones(1000), method="direct", rtol=1e-13)
+    assert r.reason is swell.Reason.ATTAINABLE_ACCURACY and not any("repeated" in note for note in r.notes)
+
+
+@pytest.mark.parametrize("ordering", direct.ORDERINGS)
+def test_a_singular_matrix(ordering):
+    A = gallery.poisson2d(6).tolil()
+    A[5, :] = A[:, 5] = 0
+    r = swell.solve(A.tocsr(), np.ones(36), method=swell.Direct(ordering=ordering))
+    assert r.reason is swell.Reason.SINGULAR
+
+
+def test_an_ordering_that_is_not_there():
+    with pytest.raises(swell.InputError, match=r"ordering='mmd'\): expected one of auto, minimum_degree, colamd"):
+        swell.Direct(ordering="mmd")
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128, np.float32])
+def test_a_nearly_full_matrix_is_factored_as_a_full_one(dtype, device):
+    """Also its adjoint, an update, and a singular one."""
+    rng = np.random.default_rng(8)
+    A = (rng.standard_normal((150, 150)) + (1j * rng.standard_normal((150, 150)) if dtype == np.complex128 else 0)
+         ).astype(dtype)
+    solver = swell.prepare(A, method="direct", rtol=1e-5, device=device)
+    assert ("LAPACK" if device == "cpu" else "cuSOLVER") in "".join(solver.describe())
+    x = rng.standard_normal(150).astype(dtype)
+    assert np.allclose(solver.solve(A @ x).x, x, rtol=1e-2 if dtype == np.float32 else 1e-8, atol=1e-2)
+    assert solver.update(2 * A).solve(A @ x).converged
+    M = solver.M
+    with M.space.active():
+        out = M.space.empty(150, dtype)
+        M.apply_adjoint(M.space.from_host((2 * A).conj().T @ x), out)
+        assert np.allclose(M.space.to_host(out), x, rtol=1e-2, atol=1e-2)
+    A[3] = A[4]
+    assert swell.solve(A, x, method="direct", device=device).reason.name == "SINGULAR"
+
+
+def zeros_on_the_diagonal(n, seed=9):
+    """A well-conditioned matrix whose rows are exchanged: a solver without pivots cannot start."""
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((n, n), density=4 / n, rng=rng, format="csr") + 3 * sp.eye_array(n)
+    return A.tocsr()[rng.permutation(n)], rng.standard_normal(n)
+
+
+@pytest.mark.gpu
+def test_small_matrices_are_factored_as_full_ones_on_a_gpu():
+    """Without cuDSS; zeros on the diagonal do no harm."""
+    A, x = zeros_on_the_diagonal(700)
+    space_or_skip("cuda")
+    r = swell.solve(A, A @ x, method="direct", device="cuda", rtol=1e-10)
+    assert r.converged and np.allclose(r.x, x) and r.iterations <= 2
+    r = swell.solve(A, A @ x, device="cuda", rtol=1e-10)
+    assert r.converged and r.method == "direct"
+
+
+@pytest.mark.gpu
+class TestCuDSS:
+    """What the contracts ask of operators, which there get cuSOLVER's factors."""
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+    def test_zeros_on_the_diagonal(self, dtype, cudss):
+        space_or_skip("cuda")
+        A, x = zeros_on_the_diagonal(700)
+        A, x = A.astype(dtype), x.astype(dtype)
+        solver = swell.prepare(A, method="direct", device="cuda", rtol=1e-10)
+        assert "cuDSS" in "".join(solver.describe())
+        r = solver.solve(A @ x)
+        assert r.converged and np.allclose(r.x, x)
+
+    def test_an_update_is_a_fresh_build(self, cudss):
+        space = space_or_skip("cuda")
+        A = gallery.convection_diffusion((20, 20), (1.0, 0.5))
+        with space.active():
+            M, out = direct.Direct().build(CSRMatrix.from_scipy(A, space)), space.empty(400, float)
+            M.update(CSRMatrix.from_scipy(2 * A, space))
+            M.apply(space.from_host(A @ np.ones(400)), out, -2, 0)
+            assert np.allclose(space.to_host(out), -1)
+            M.apply(space.from_host(A @ np.ones(400)), out, 2, 3)
+            assert np.allclose(space.to_host(out), -2)
+
+    def test_copies_solve_from_threads(self, cudss):
+        space_or_skip("cuda")
+        A = gallery.poisson2d(30)
+        solver = swell.prepare(A, method="direct", device="cuda")
+        copies = [solver.copy() for _ in range(3)]
+        x = np.random.default_rng(1).standard_normal((900, 3))
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(lambda k: copies[k].solve(A @ x[:, k]), range(3)))
+        assert all(r.converged and np.allclose(r.x, x[:, k]) for k, r in enumerate(found))

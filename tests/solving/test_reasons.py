@@ -1,0 +1,133 @@
+"""Every Reason but RUNNING has a system here that ends with it, and every sentence says what to do."""
+from __future__ import annotations
+
+import signal
+
+from tests.support import cases
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+import swell
+from swell import gallery
+from swell.core.stopping import Reason
+
+
+def interrupted():
+    def monitor(iteration, residual):
+        if iteration == 5:
+            signal.raise_signal(signal.SIGINT)
+    return swell.solve(gallery.poisson2d(20), np.ones(400), method="cg", monitor=monitor)
+
+
+def false_convergence():
+    """A product with an error of 1e-6 in it: CG's recursion goes on falling, the true residual cannot."""
+    A = gallery.poisson2d(20)
+    noise = np.random.default_rng(3)
+    inexact = spla.LinearOperator(A.shape, dtype=A.dtype, matvec=lambda x: A @ x * (1 + 1e-5 * noise.random(400)))
+    return swell.solve(inexact, np.ones(400), method="cg")
+
+
+def attainable():
+    """Condition 1e12: rounding x alone changes A x by more than the tolerance."""
+    A = gallery.poisson1d(2000)
+    return swell.solve(A @ A, np.ones(2000), method="direct", rtol=1e-12)
+
+
+def too_large():
+    """A factorisation that the setting refuses."""
+    A = gallery.poisson2d(110)
+    return swell.solve(A, np.ones(A.shape[0]), method=swell.Direct(largest=1000))
+
+
+def nonfinite():
+    A = gallery.poisson2d(10)
+    return swell.solve(A, np.ones(100), method="gmres", M=lambda r: r * np.inf)
+
+
+def named(make, method, b=None, **more):
+    def solve():
+        A = make()
+        return swell.solve(A, np.ones(A.shape[0]) if b is None else b, method=method, **more)
+    return solve
+
+
+def out_of_memory():
+    """The second choice does not fit."""
+    solver = swell.prepare(cases.indefinite())
+    prepare = solver._prepare
+
+    def short(k):
+        if k:
+            raise MemoryError("nothing is left")
+        return prepare(k)
+    solver._prepare = short
+    return solver.solve(np.ones(100))
+
+
+def overtaken():
+    """By a watch that always prefers something else."""
+    solver = swell.prepare(gallery.poisson2d(10), method="cg")
+    return solver._prepare(0).run(np.ones(100), watch=lambda norm, threshold: norm < 1)
+
+
+REASONS = {
+    Reason.CONVERGED: named(lambda: gallery.poisson2d(10), "cg"),
+    Reason.MAXITER: named(lambda: gallery.poisson2d(10), "cg", maxiter=3),
+    Reason.STAGNATED: named(lambda: sp.csr_array(np.roll(np.eye(600), 1, axis=1)), "gmres(restart=5, lengthen=False)",
+                            np.eye(600)[0]),
+    Reason.DIVERGED: named(cases.empty_rows, "cg"),
+    Reason.NONFINITE: nonfinite,
+    Reason.BREAKDOWN: named(lambda: gallery.neumann((12, 12)), "bicgstab"),
+    Reason.INDEFINITE: named(cases.indefinite, "cg"),
+    Reason.INTERRUPTED: interrupted,
+    Reason.STOPPED: named(lambda: gallery.poisson2d(10), "cg", monitor=lambda k, residual: k == 2),
+    Reason.FALSE_CONVERGENCE: false_convergence,
+    Reason.ATTAINABLE_ACCURACY: attainable,
+    Reason.SINGULAR: named(cases.empty_rows, "direct"),
+    Reason.NOT_FACTORED: too_large,
+    Reason.OUT_OF_MEMORY: out_of_memory, Reason.OVERTAKEN: overtaken,
+}
+# A part of each sentence that is advice.
+ADVICE = {
+    Reason.MAXITER: "raise maxiter", Reason.STAGNATED: "method='direct'", Reason.DIVERGED: "try gmres",
+    Reason.NONFINITE: "rescale", Reason.BREAKDOWN: "try gmres", Reason.INDEFINITE: "use gmres",
+    Reason.INTERRUPTED: "x0=x", Reason.FALSE_CONVERGENCE: "try gmres", Reason.ATTAINABLE_ACCURACY: "relax rtol",
+    Reason.SINGULAR: "give its null space", Reason.NOT_FACTORED: "iterative method",
+    Reason.OUT_OF_MEMORY: "float32",
+}
+
+
+@pytest.mark.parametrize("reason", [r for r in Reason if r is not Reason.RUNNING], ids=lambda r: r.name)
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_every_reason_is_produced(reason, nothing_outright):
+    r = REASONS[reason]()
+    assert r.reason is reason, str(r)
+    assert r.converged == (reason is Reason.CONVERGED)
+    assert ADVICE.get(reason, "") in r.message and r.message in str(r) + Reason.CONVERGED.sentence
+    assert r.as_dict()["reason"] == reason.name
+
+
+def test_an_incomplete_factorisation_that_fails_is_not_called_the_direct_solver():
+    r = swell.solve(-gallery.poisson2d(6), np.ones(36), method="cg", precond="ic0")
+    assert r.reason is Reason.NOT_FACTORED and "direct solver" not in r.message and "preconditioner" in r.message
+
+
+def test_codes_are_unique():
+    assert len({r.code for r in Reason}) == len(Reason)
+    assert all(Reason.of(r.code) is r for r in Reason)
+
+
+def test_the_classification_does_not_depend_on_row_scaling():
+    """A badly row-scaled matrix has a tiny normwise backward error long before rounding has a say."""
+    A = sp.csr_array(sp.diags_array(np.logspace(0, 12, 400)) @ gallery.poisson2d(20))
+    r = swell.solve(A, np.ones(400), method="gmres(restart=5)", maxiter=50)
+    assert r.reason is Reason.MAXITER and r.residual > 1e-4
+
+
+def test_a_first_choice_that_failed_is_kept(nothing_outright):
+    r = swell.solve(cases.indefinite(), np.ones(100))
+    assert r.converged and r.method in ("direct", "minres")
+    assert [(a.method, a.reason) for a in r.attempts] == [("cg", Reason.INDEFINITE)]
+    assert "also tried: cg" in str(r) and r.as_dict()["attempts"][0]["reason"] == "INDEFINITE"
