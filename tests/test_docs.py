@@ -25,13 +25,16 @@ def test_examples(path):
     assert found.attempted and not found.failed
 
 
-@pytest.mark.parametrize("path", FILES, ids=module_name)
-def test_everything_public_is_documented(path):
-    tree = ast.parse(path.read_text())
-    assert ast.get_docstring(tree) or not tree.body, path
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            assert ast.get_docstring(node), f"{path}: {node.name}"
+def test_everything_public_is_documented():
+    missing = []
+    for path in FILES:
+        tree = ast.parse(path.read_text())
+        if tree.body and not ast.get_docstring(tree):
+            missing.append(module_name(path))
+        missing += [f"{module_name(path)}.{node.name}" for node in tree.body
+                    if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+                    and not ast.get_docstring(node)]
+    assert not missing, "\n".join(["", *missing])
 
 
 def test_the_tests_that_hold_promises_exist():
