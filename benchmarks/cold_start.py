@@ -122,17 +122,17 @@ def main():
     device, rounds = arguments.device, arguments.rounds
     if arguments.child:
         return child(arguments.child, device)
-    alone, further, first = (FIRST, FURTHER, BEFORE) if device == "cpu" else (GPU_FIRST, GPU_FURTHER, GPU_BEFORE)
-    cases, order = arguments.cases or [*alone, *further], "cpu" if device == "cpu" else "first"
+    from_empty, further, first = (FIRST, FURTHER, BEFORE) if device == "cpu" else (GPU_FIRST, GPU_FURTHER, GPU_BEFORE)
+    cases, order = arguments.cases or [*from_empty, *further], "cpu" if device == "cpu" else "first"
     with tempfile.TemporaryDirectory() as folder:
         before = os.path.join(folder, "before")
-        if set(cases) - set(alone):
+        if set(cases) - set(from_empty):
             measured(first, device, before)
         for case in cases:
             runs = []
             for k in range(rounds):
                 mine = os.path.join(folder, f"{case}-{k}")
-                if case not in alone:
+                if case not in from_empty:
                     shutil.copytree(before, mine)
                 runs.append(measured(case, device, mine))
             wall, found = min(runs, key=lambda run: run[1][order])

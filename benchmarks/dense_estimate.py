@@ -32,6 +32,7 @@ print("step/h²  tolerance  from A  " + "".join(f"δ={d:<8g}" for d in DIFFERENC
 for tolerance in (0.0, 1e-6):
     for ratio in (0.1, 1, 100):
         icm, A = dense.ICM(x=8, section=64, form="plain", tolerance=tolerance), curvature_flow(ratio)
-        alone = icm.factor(A).metrics.iterations.sum()
+        from_A = icm.factor(A).metrics.iterations.sum()
         near = (icm.factor(A, estimate=icm.factor(A * (1 + d * random))).metrics.iterations.sum() for d in DIFFERENCES)
-        print(f"{ratio:7g} {tolerance:10g} {alone:7d}  " + "".join(f"{count / alone:<10.2f}" for count in near), flush=True)
+        print(f"{ratio:7g} {tolerance:10g} {from_A:7d}  " + "".join(f"{count / from_A:<10.2f}" for count in near),
+              flush=True)

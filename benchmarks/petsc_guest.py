@@ -171,9 +171,9 @@ def main():
     print(f"poisson3d({options.grid}): {S.shape[0]} rows, {options.method} with {options.precond}, rtol {RTOL:g}, "
           f"least of {options.repeat}, {options.clock} seconds")
     print(f"{'':24s}{'set up':>14s}{'update':>14s}{'solve':>14s}{'iterations':>12s}")
-    alone = best["swell alone"]
+    reference = best["swell alone"]
     for who, times in best.items():
-        row = "".join(f"{times[k]:8.3f} {times[k] / alone[k]:4.2f}x" for k in ("set up", "update", "solve"))
+        row = "".join(f"{times[k]:8.3f} {times[k] / reference[k]:4.2f}x" for k in ("set up", "update", "solve"))
         print(f"{who:24s}{row}{counts[who]:12d}")
     own, through = application(A, options.precond, 20 * options.repeat)
     print(f"an application of {options.precond}: {own * 1e3:.3f} ms by swell, {through * 1e3:.3f} ms by PCApply")

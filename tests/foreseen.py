@@ -45,12 +45,12 @@ def launched(method, precond=None):
 
 def table():
     """The whole table."""
-    alone = {method: launched(method) for method in METHODS}
-    rows = {MATRIX: [kernel for kernel in alone["cg"] if all(kernel in kernels for kernels in alone.values())]}
-    for method, kernels in alone.items():
+    by_method = {method: launched(method) for method in METHODS}
+    rows = {MATRIX: [kernel for kernel in by_method["cg"] if all(kernel in kernels for kernels in by_method.values())]}
+    for method, kernels in by_method.items():
         rows[f"method {method}"] = [kernel for kernel in kernels if kernel not in rows[MATRIX]]
     for precond, method in PRECONDS.items():
-        rows[f"precond {precond}"] = [kernel for kernel in launched(method, precond) if kernel not in alone[method]]
+        rows[f"precond {precond}"] = [kernel for kernel in launched(method, precond) if kernel not in by_method[method]]
     return rows
 
 

@@ -260,12 +260,12 @@ def _batches(space, name, A, decomposers, runs):
             continue
         record = {"benchmark": "dense-lu batch", "matrix": name, "n": A.shape[1], "dtype": A.dtype.name,
                   "decomposer": describe(settings), "matrices": len(A), **engine.circumstances(space)}
-        _, alone = _measured(space, lambda: [settings.factor(one, space) for one in on_device], runs)
+        _, one_by_one = _measured(space, lambda: [settings.factor(one, space) for one in on_device], runs)
         _, together = _measured(space, lambda: settings.factor_batch(on_device, space), runs)
-        if "failure" not in together | alone:
-            together |= {"alone": alone["seconds"], "alone_best": alone["best"],
-                         "speedup": alone["best"] / together["best"]}
-        yield record | alone | together
+        if "failure" not in together | one_by_one:
+            together |= {"alone": one_by_one["seconds"], "alone_best": one_by_one["best"],
+                         "speedup": one_by_one["best"] / together["best"]}
+        yield record | one_by_one | together
 
 
 def _solutions(space, name, A, solvers, runs):

@@ -86,8 +86,8 @@ def run(arguments) -> int:
                             for record in _solve(space, system, method, precond, stopping, arguments)),
                            unwritten=("history",))
         if taken:
-            alone = "" if device.name == "cuda" else "; the CPU alone (--device cuda puts a GPU beside it)"
-            found.table(f"{FAMILIES.get(family, family)}, to {arguments.rtol:g}{alone}",
+            cpu_only = "" if device.name == "cuda" else "; the CPU alone (--device cuda puts a GPU beside it)"
+            found.table(f"{FAMILIES.get(family, family)}, to {arguments.rtol:g}{cpu_only}",
                         SOLVES + (BESIDE if len(spaces) > 1 else ()), rows(taken))
     if arguments.csv:
         engine.write_csv(arguments.csv, [{k: v for k, v in r.items() if k != "history"} for r in found.records])

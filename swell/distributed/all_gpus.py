@@ -96,7 +96,7 @@ class SolverOnAllGPUs:
     def solve(self, b, x0=None, monitor=None):
         """Solve for the right-hand sides b, as ``Solver.solve`` does; return its Result or Results. x is a NumPy array
         with all rows. Rank 0 calls the monitor."""
-        with self._alone():
+        with self._exclusive():
             inputs.check_monitor(monitor)
             n = self.A.shape[0]
             rhs = _host(inputs.read_vector(b, n, "b"))
@@ -109,7 +109,7 @@ class SolverOnAllGPUs:
     def update(self, A, *, keep_preconditioner=False):
         """Set a new matrix of equal shape on all ranks, as ``Solver.update`` does; return self.
         ``keep_preconditioner``: do not recompute the preconditioner."""
-        with self._alone():
+        with self._exclusive():
             given = inputs.read_matrix(A, "cpu", self.A.dtype)
             if not given.A.has_entries or given.A.shape != self.A.shape:
                 raise InputError(f"update: expected a matrix of shape {self.A.shape} with entries; prepare again")
@@ -118,19 +118,19 @@ class SolverOnAllGPUs:
 
     def stop_by(self, stopping):
         """Set the stopping criterion (a ``Stopping``) of the next solves on all ranks; return self."""
-        with self._alone():
+        with self._exclusive():
             self._on_ranks(lambda ranks, solver: solver.stop_by(stopping))
             return self
 
     def prefer(self, k):
         """Let the next solves start with choice k of ``chain`` on all ranks, as ``Solver.prefer`` does; return self."""
-        with self._alone():
+        with self._exclusive():
             self._on_ranks(lambda ranks, solver: solver.prefer(k))
             return self
 
     def describe(self):
         """Return a text that describes the solver, as ``Solver.describe`` does."""
-        with self._alone():
+        with self._exclusive():
             return self._on_ranks(lambda ranks, solver: solver.describe())
 
     def copy(self):
@@ -144,7 +144,7 @@ class SolverOnAllGPUs:
         raise InputError(f"a Solver on device={DEVICE!r} cannot be pickled: prepare it where it is used")
 
     @contextmanager
-    def _alone(self):
+    def _exclusive(self):
         if self._group.within:
             raise InputError("a Solver was called from within its own solve, as by its monitor: use another Solver")
         with self._turn:

@@ -103,9 +103,9 @@ class BiCGSTABLIteration(ShadowIteration):
                 self.space.allreduce(self.projected)
             else:
                 A.apply(self._hat(R[j]), R[j + 1])
-        alone = self.space.single_rank
-        step.polynomial(R, self.sums, self.c, s, l, self.convex, alone)        # γ_i: least ‖r̂_0 − Σ γ_i r̂_i‖
-        if not alone:
+        single_rank = self.space.single_rank
+        step.polynomial(R, self.sums, self.c, s, l, self.convex, single_rank)  # γ_i: least ‖r̂_0 − Σ γ_i r̂_i‖
+        if not single_rank:
             self.space.allreduce(self.sums)
             step.coefficients(self.sums, self.c, s, l, self.convex)
         step.combine(R, U, self.c, self.shadow, self.weights, self.y, s, l)    # r̂_0 −= Σ γ_i r̂_i;  û_0, x likewise

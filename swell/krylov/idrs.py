@@ -97,15 +97,16 @@ class IDRSIteration(Iteration):
 
     def body(self):
         A, M, step, small, s = self.A, self.M, self.step, self.small, self.count
-        G, U, r, x, dense, alone = self.G, self.U, self.r, self.x, (self.PG, self.f, self.gamma), self.space.single_rank
+        G, U, r, x, dense = self.G, self.U, self.r, self.x, (self.PG, self.f, self.gamma)
+        single_rank = self.space.single_rank
         for k in range(s):
             if M is not None:
                 step.reduce(r, G, self.gamma, self.v, k, s)                    # v = r − Σ γ_i g_i
                 M.apply(self.v, self.hat)                                      # v̂ = M v
             step.expand(self.hat, G, U, self.gamma, small, k, s, M is None)    # u_k = ω v̂ + Σ γ_i u_i
             A.apply(U[k], G[k])                                                # g_k = A u_k
-            step.project(self.P, G, *dense, self.alpha, small, k, s, self.pp, alone)           # Pᴴ g_k;  α_i, β, γ_i
-            if not alone:
+            step.project(self.P, G, *dense, self.alpha, small, k, s, self.pp, single_rank)     # Pᴴ g_k;  α_i, β, γ_i
+            if not single_rank:
                 self.space.allreduce(self.alpha)
                 step.column(*dense, self.alpha, small, k, s, self.pp)
             step.update(G, U, x, r, self.alpha, small, k, s)                   # g_k −= Σ α_i g_i, u_k likewise
@@ -113,8 +114,8 @@ class IDRSIteration(Iteration):
             M.apply(r, self.hat)
         A.apply_dots(self.hat, self.t, r, self.rt)                             # t = A M r;  (r, t), (t, t)
         self.space.allreduce(self.sums)
-        step.finish(self.P, self.hat, self.t, self.weights, x, r, *dense, small, s, alone)     # x += ω M r;  r −= ω t
-        if not alone:                                                          # f = Pᴴ r
+        step.finish(self.P, self.hat, self.t, self.weights, x, r, *dense, small, s, single_rank)  # x += ω M r, r −= ω t
+        if not single_rank:                                                    # f = Pᴴ r
             self.space.allreduce(self.f)
             step.settle(*dense, small, s)
 

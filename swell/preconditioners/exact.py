@@ -97,7 +97,7 @@ class SequentialTriangular(TriangularOperator):
         self.values = np.empty(stored, self.stored(T.dtype))
         self.inverse = np.empty(0 if unit else n, self.values.dtype)
         self.cuts = halves(crossing, n, middle, needed)
-        self._alone = None if self.cuts is None else 2 if self.cuts[0] == middle else 0     # the part for one thread
+        self._serial_part = None if self.cuts is None else 2 if self.cuts[0] == middle else 0
         self.rows, self.parts = visits(self._order, lower, n, self.cuts)
         self._nothing, self._no_dots = np.empty(0, T.dtype), np.empty(0, accumulator(T.dtype))
         self.update(T)
@@ -116,7 +116,7 @@ class SequentialTriangular(TriangularOperator):
         if self.cuts is None:
             self._kernels.solve(*self._arrays(), x, out, self.width, self.chain)
         else:
-            self._kernels.solve_halves(*self._arrays(), self._alone, x, out, self.width, self.chain)
+            self._kernels.solve_halves(*self._arrays(), self._serial_part, x, out, self.width, self.chain)
 
     def solve_adjoint(self, x, out):
         self.adjoint_dots(x, out, self._nothing, self._no_dots)
@@ -124,7 +124,7 @@ class SequentialTriangular(TriangularOperator):
     def adjoint_dots(self, x, out, w, dots):
         if out is not x:
             out[...] = x
-        if self.cuts is None or self._alone == 0:                # with 0, both halves would scatter into the first part
+        if self.cuts is None or self._serial_part == 0:         # with 0, both halves would scatter into the first part
             self._kernels.solve_adjoint(*self._arrays(), out, w, dots, self.width, self.chain)
         else:
             self._kernels.solve_adjoint_halves(*self._arrays(), out, w, dots, self.width, self.chain)

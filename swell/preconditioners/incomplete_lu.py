@@ -160,8 +160,8 @@ class LUOperator(IncompleteOperator):
             self.U.update(self.factor)
             return
         solve = resolve_solve(self.settings.solve)
-        self.L = solve.alone(True).build(self.factor, lower=True, unit=True, order=self.order)
-        self.U = solve.alone(False).build(self.factor, lower=False, order=self.order)
+        self.L = solve.for_one_triangle(True).build(self.factor, lower=True, unit=True, order=self.order)
+        self.U = solve.for_one_triangle(False).build(self.factor, lower=False, order=self.order)
 
     def _attempt(self, shift, replacement):
         """Factor A + ``shift`` S and apply the factors to a vector of ones. Returns the failure in words, or None.

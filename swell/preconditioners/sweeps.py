@@ -91,7 +91,7 @@ class Sweeps(GuardedSolve):
     def exactly(self):
         return Exact(single=self.single)
 
-    def alone(self, lower):
+    def for_one_triangle(self, lower):
         count = self.count if lower or not self.upper else self.upper
         return replace(self, count=count, upper=0, in_place=self.in_place and count > 1)
 

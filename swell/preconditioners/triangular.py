@@ -27,7 +27,7 @@ class TriangularSolve(ABC):
     idle: tuple[Idle, ...] = ()              # fields that have no effect on some devices or matrices
     alike = True            # up to D, the solves with T and D Tᵀ are transposes: L and U = D Lᵀ make M symmetric
 
-    def alone(self, lower):
+    def for_one_triangle(self, lower):
         """Return settings for one triangle, the lower one if ``lower``: with its own values where the two triangles'
         differ. Its adjoint solve then uses the same settings."""
         return self

@@ -41,9 +41,9 @@ def spread(communicator, cube):
 def test_it_is_that_of_one_device(ranks, cube, settings):
     """The operator to rounding, the same iterations, the same constraints."""
     whole, b = cube.assemble(), random(cube.n)
-    alone = swell.BDDC(cube.levels, subdomains=whole.subdomains, **settings).build(whole.A)
+    one_rank = swell.BDDC(cube.levels, subdomains=whole.subdomains, **settings).build(whole.A)
     z = np.empty(cube.n)
-    alone.apply(b, z)
+    one_rank.apply(b, z)
     reference = whole.solve(b=b, **{"interior": "direct", **settings})
 
     def on_rank(communicator):
@@ -60,7 +60,7 @@ def test_it_is_that_of_one_device(ranks, cube, settings):
         return A.gather(mine), A.gather(result.x), result, counts, level.constraints.more
 
     for mine, x, result, counts, more in ranks.run(on_rank):
-        level = alone.level
+        level = one_rank.level
         assert abs(mine - z).max() < 1e-12 * abs(z).max()
         assert counts == (np.bincount(level.interface.kinds, minlength=3).tolist(), level.constraints.count)
         assert more == level.constraints.more and (more > 0) == ("adaptive" in settings)
@@ -170,9 +170,9 @@ def test_an_assembled_matrix_is_split_as_on_one_device(ranks, scattered, domains
 
     for z, x, result, owner in ranks.run(on_rank):
         assert owner.max() + 1 == (domains or ranks.size)
-        alone, expected = swell.BDDC(subdomains=split(A, owner)), np.empty(441)
-        M = swell.prepare(A, method="cg", precond=alone)
-        alone.build(M.A).apply(b, expected)
+        one_rank, expected = swell.BDDC(subdomains=split(A, owner)), np.empty(441)
+        M = swell.prepare(A, method="cg", precond=one_rank)
+        one_rank.build(M.A).apply(b, expected)
         assert abs(z - expected).max() < 1e-12 * abs(expected).max()
         assert result.converged and abs(result.iterations - M.solve(b).iterations) <= 1
         assert np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
@@ -183,10 +183,10 @@ def test_finite_volumes_assembled_in_parts(ranks, partition):
     pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
     walls = {name: fvm.Neumann() for name in ("xmax", "ymin", "ymax", "zmin", "zmax")} | {"xmin": fvm.Dirichlet(0.0)}
     problem = fvm.Poisson(fvm.box((10, 10, 10)), walls, source=1.0)
-    alone, bddc = problem.solve(), f"bddc(domains=9, partition={partition})"
+    one_rank, bddc = problem.solve(), f"bddc(domains=9, partition={partition})"
     for found in ranks.run(lambda c: problem.solve(ranks=c, precond=bddc, scaling=None)):
-        assert found.converged and found.result.iterations < alone.result.iterations
-        assert abs(found.p - alone.p).max() < 1e-6 * abs(alone.p).max()
+        assert found.converged and found.result.iterations < one_rank.result.iterations
+        assert abs(found.p - one_rank.p).max() < 1e-6 * abs(one_rank.p).max()
 
 
 def test_new_values_of_a_matrix_that_is_split(ranks):

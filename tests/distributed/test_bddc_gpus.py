@@ -20,7 +20,7 @@ def test_it_is_that_of_one_device(count, cube, settings):
     z = np.empty(cube.n)
     bddc = swell.BDDC(subdomains=whole.subdomains, **settings)
     bddc.build(whole.A).apply(b, z)
-    alone = swell.solve(whole.A, b, method="cg", precond=bddc)
+    one_rank = swell.solve(whole.A, b, method="cg", precond=bddc)
 
     def on_rank(communicator):
         parts = cube.share(communicator.rank, communicator.size)
@@ -34,7 +34,7 @@ def test_it_is_that_of_one_device(count, cube, settings):
 
     for mine, x, result in on_gpus(count, on_rank):
         assert abs(mine - z).max() < 1e-10 * abs(z).max()
-        assert result.converged and abs(result.iterations - alone.iterations) <= 1
+        assert result.converged and abs(result.iterations - one_rank.iterations) <= 1
         assert np.linalg.norm(b - whole.A.to_scipy() @ x) <= 1e-8 * np.linalg.norm(b)
 
 

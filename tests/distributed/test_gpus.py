@@ -102,9 +102,9 @@ def test_inner_products_beside_a_product(count, dtype, overlap, messages, both_w
 
     rounding = 1e-5 if dtype in ("float32", "complex64") else 1e-13
     size = np.linalg.norm(w) * np.linalg.norm(y)
-    for out, (wy, yy), alone in on_gpus(count, products, messages=messages):
+    for out, (wy, yy), wy_alone in on_gpus(count, products, messages=messages):
         assert np.allclose(out, y, rtol=rounding, atol=rounding)
-        assert abs(wy - np.vdot(w, y)) <= rounding * size and abs(alone - np.vdot(w, y)) <= rounding * size
+        assert abs(wy - np.vdot(w, y)) <= rounding * size and abs(wy_alone - np.vdot(w, y)) <= rounding * size
         assert yy == pytest.approx(np.vdot(y, y).real, rel=rounding)
 
 
@@ -151,10 +151,10 @@ def test_the_iterations_of_one_device(count, method, dtype, scaling):
     if method in HERMITIAN:
         A = sp.csr_array((A + A.conj().T) / 2)
     settings = {"method": method, "scaling": scaling, "rtol": 1e-10}
-    alone = swell.solve(A, b, **settings)
+    one_rank = swell.solve(A, b, **settings)
     for x, result in on_gpus(count, solved, A, b, "rows", settings):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-10 * np.linalg.norm(b)
-        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
+        assert abs(result.iterations - one_rank.iterations) <= max(1, 0.02 * one_rank.iterations)
 
 
 @pytest.mark.parametrize("method, precond", [("cg", "ic0"), ("cg", "ic0(solve='sweeps(count=3)')"), ("gmres", "ilu0"),
@@ -191,10 +191,10 @@ def test_ruiz_scaling_of_moduli_that_are_not_symmetric(count):
     """It takes a transpose in the same parts, whose entries go to their ranks."""
     A, b = system(symmetric=False)
     settings = {"method": "bicgstab", "scaling": "ruiz"}
-    alone = swell.solve(A, b, **settings)
+    one_rank = swell.solve(A, b, **settings)
     for x, result in on_gpus(count, solved, A, b, "rows", settings):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
-        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
+        assert abs(result.iterations - one_rank.iterations) <= max(1, 0.02 * one_rank.iterations)
 
 
 def test_a_breakdown_is_taken_up_by_all_ranks(count):

@@ -57,16 +57,16 @@ def test_rows_are_those_of_one_device(ranks, degree, walls):
 @pytest.mark.parametrize("walls", [{}, {"xmin": helmholtz.Pressure(1.0), "xmax": helmholtz.Absorbing()}])
 def test_responses_are_those_of_one_device(ranks, settings, walls):
     source, ears = None if walls else "xmin", [(0.9, 0.2, 0.1), (0.3, 0.1, 0.2)]
-    alone = duct(**walls).response(source, ears, BAND, rtol=1e-10, fields=[110.0])
+    one_rank = duct(**walls).response(source, ears, BAND, rtol=1e-10, fields=[110.0])
 
     def response(communicator):
         return duct(**walls).response(source, ears, BAND, rtol=1e-10, fields=[110.0], ranks=communicator, **settings)
 
     for found in ranks.run(response):
         assert found.converged and len(found.points) == len(BAND)
-        assert np.allclose(found.pressure, alone.pressure, rtol=1e-7)
-        assert np.allclose(found.fields[110.0].p, alone.fields[110.0].p, rtol=1e-6,
-                           atol=1e-7 * abs(alone.fields[110.0].p).max())
+        assert np.allclose(found.pressure, one_rank.pressure, rtol=1e-7)
+        assert np.allclose(found.fields[110.0].p, one_rank.fields[110.0].p, rtol=1e-6,
+                           atol=1e-7 * abs(one_rank.fields[110.0].p).max())
 
 
 def test_waves_without_damping_are_for_cocg(ranks):

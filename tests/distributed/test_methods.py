@@ -21,10 +21,10 @@ def test_the_iterations_of_one_device(ranks, method, dtype, scaling):
     if method in HERMITIAN:
         A = sp.csr_array((A + A.conj().T) / 2)
     settings = {"method": method, "scaling": scaling, "rtol": 1e-10}
-    alone = swell.solve(A, b, **settings)
+    one_rank = swell.solve(A, b, **settings)
     for x, result, _ in ranks.run(solved, A, b, "rows", settings):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-10 * np.linalg.norm(b)
-        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
+        assert abs(result.iterations - one_rank.iterations) <= max(1, 0.02 * one_rank.iterations)
         assert result.residual == pytest.approx(np.linalg.norm(b - A @ x) / np.linalg.norm(b), rel=1e-3)
 
 
@@ -103,11 +103,11 @@ def test_a_breakdown_is_taken_up_by_all_ranks_with_another_shadow(ranks, method)
     shadow, b = np.empty(441), np.zeros(441)
     make_space("cpu").random(1, shadow)
     b[0], b[440] = shadow[440], -shadow[0]
-    alone = swell.solve(A, b, method=method)
-    assert alone.converged and swell.solve(A, b, method=f"{method}(seed=2)").iterations == alone.iterations
+    one_rank = swell.solve(A, b, method=method)
+    assert one_rank.converged and swell.solve(A, b, method=f"{method}(seed=2)").iterations == one_rank.iterations
     for x, result, _ in ranks.run(solved, A, b, "rows", {"method": method}):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
-        assert abs(result.iterations - alone.iterations) <= max(1, 0.02 * alone.iterations)
+        assert abs(result.iterations - one_rank.iterations) <= max(1, 0.02 * one_rank.iterations)
 
 
 def test_a_form_that_vanishes_ends_all_ranks(ranks):
@@ -139,11 +139,11 @@ def test_stationary_iteration(ranks, smoother, every):
     """Of one Jacobi sweep at a time it is what it is on one device; else block Jacobi between the ranks."""
     A, b = system()
     settings = {"method": f"stationary(smoother='{smoother}', every={every})", "rtol": 1e-6}
-    alone = swell.solve(A, b, **settings)
+    one_rank = swell.solve(A, b, **settings)
     for x, result, _ in ranks.run(solved, A, b, "rows", settings):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-6 * np.linalg.norm(b)
         if every == 1:
-            assert abs(result.iterations - alone.iterations) <= 1
+            assert abs(result.iterations - one_rank.iterations) <= 1
 
 
 @pytest.mark.parametrize("dtype, symmetric, named, method", [
@@ -172,7 +172,7 @@ def test_norms_of_products_are_exact_where_the_diagonal_block_has_much_more(rank
         M.apply_dot(mine, y, mine, dot)
         return M.gather(y), sum(communicator.allgather(dots)), sum(communicator.allgather(dot[0]))
 
-    for y, (wy, yy), alone in ranks.run(product):
+    for y, (wy, yy), wy_alone in ranks.run(product):
         rounding = 1e-15 * abs(A).sum()
         assert yy == pytest.approx(y @ y, rel=1e-12)
-        assert wy == pytest.approx(x @ y, abs=rounding) and alone == pytest.approx(x @ y, abs=rounding)
+        assert wy == pytest.approx(x @ y, abs=rounding) and wy_alone == pytest.approx(x @ y, abs=rounding)

@@ -79,9 +79,9 @@ def test_overlap_takes_fewer_iterations():
 def test_schwarz_of_the_whole_is_its_inner_preconditioner(ranks):
     """With layers enough every rank has all rows."""
     A, b = system(symmetric=False)
-    alone = swell.solve(A, b, method="gmres", precond="ilu0")
+    one_rank = swell.solve(A, b, method="gmres", precond="ilu0")
     for _, result, _ in ranks.run(solved, A, b, "rows", {"method": "gmres", "precond": "schwarz(overlap=40)"}):
-        assert result.iterations == alone.iterations
+        assert result.iterations == one_rank.iterations
 
 
 def test_additive_schwarz_is_its_own_adjoint(ranks):
@@ -178,10 +178,10 @@ def test_ruiz_of_an_unsymmetric_matrix(ranks, dtype, scaling):
     A, b = system(dtype, symmetric=False)
     A = sp.csr_array(sp.diags_array(10.0 ** np.linspace(-3, 3, 441)) @ A)
     settings = {"method": "gmres", "scaling": scaling, "rtol": 1e-10}
-    alone = swell.solve(A, b, **settings)
+    one_rank = swell.solve(A, b, **settings)
     for x, result, *_ in ranks.run(solved, A, b, "rows", settings):
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-10 * np.linalg.norm(b)
-        assert abs(result.iterations - alone.iterations) <= 1
+        assert abs(result.iterations - one_rank.iterations) <= 1
 
 
 def test_a_transpose_is_in_the_same_parts(ranks):

@@ -126,10 +126,10 @@ def seconds(case: Case, local: Local, links: Links, share: Share, ranks: int, hi
     hidden : bool
         True: the exchange overlaps the product completely, as far as the product lasts. False: it does not overlap.
     """
-    alone, exchange = local.seconds(case, share), links.product(case, share) if ranks > 1 else 0.0
+    local_time, exchange = local.seconds(case, share), links.product(case, share) if ranks > 1 else 0.0
     product = case.products * ENTRY * share.entries / local.speed
     late = max(0.0, exchange - product) if hidden else exchange
-    return alone + late + (links.reductions(case, ranks) if ranks > 1 else 0.0)
+    return local_time + late + (links.reductions(case, ranks) if ranks > 1 else 0.0)
 
 
 def fit(columns, measured) -> np.ndarray:
@@ -166,9 +166,9 @@ def fit_links(messages, reductions) -> Links:
 def fit_local(case: Case, points, links: Links | None) -> Local:
     """Return a Local fitted to measured iterations of ``case``: ``points``, (ranks, Share, seconds) each. ``links`` may
     be None if all are of one rank."""
-    alone = [max(t - seconds(case, Local(0.0, np.inf), links, share, ranks), 0.01 * t) if ranks > 1 else t
-             for ranks, share, t in points]
-    overhead, per_byte = fit([[1.0, share.bytes(case)] for _, share, _ in points], alone)
+    local_times = [max(t - seconds(case, Local(0.0, np.inf), links, share, ranks), 0.01 * t) if ranks > 1 else t
+                   for ranks, share, t in points]
+    overhead, per_byte = fit([[1.0, share.bytes(case)] for _, share, _ in points], local_times)
     return Local(overhead, _over(per_byte))
 
 

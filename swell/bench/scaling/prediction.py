@@ -67,10 +67,10 @@ class Prediction:
                     wanted[ranks] = model.share_of_slab(round(mine[1]["share_rows"] ** (1 / 3)), ranks)
                 elif (matrix, ranks) in self._shares:
                     wanted[ranks] = self._shares[matrix, ranks]
-            alone = self._parts(key, 1, wanted[1])["seconds"]
+            one_rank = self._parts(key, 1, wanted[1])["seconds"]
             for ranks, share in sorted(wanted.items()):
                 parts = self._parts(key, ranks, share)
-                ideal = alone / (ranks if scaling == "strong" else 1)
+                ideal = one_rank / (ranks if scaling == "strong" else 1)
                 found.append({"benchmark": "scaling prediction", "scaling": scaling, "matrix": matrix, "method": method,
                               "ranks": ranks, "n": mine[1]["n"] * (ranks if scaling == "weak" else 1), **parts,
                               "efficiency": ideal / parts["seconds"],

@@ -72,7 +72,7 @@ def look_at_row(v, indptr, indices, data, row, columns, zero, search):
         v[OUT_OF_RANGE] += 1
         return 0
     total, diagonal, size, largest, squares = zero, zero, 0.0, 0.0, 0.0
-    last, alone = np.int64(-2), 0
+    last, unmatched = np.int64(-2), 0
     bad = disordered = adjoining = outside = 0
     for k in range(np.uint64(begin), np.uint64(end)):
         column, value = np.int64(indices[k]), data[k]
@@ -93,10 +93,10 @@ def look_at_row(v, indptr, indices, data, row, columns, zero, search):
             if search:
                 look_at_pair(v, value, value, 1.0)
         elif search and column > row:
-            alone += 1
+            unmatched += 1
         elif search:
             other, there = mirror_image(indptr, indices, data, column, row)
-            alone -= there
+            unmatched -= there
             v[UNMATCHED] += not there
             look_at_pair(v, value, other, 2.0)
     d, length = abs(diagonal), np.float64(end - begin)
@@ -124,19 +124,19 @@ def look_at_row(v, indptr, indices, data, row, columns, zero, search):
     v[DIAGONAL_LOWEST] = max(v[DIAGONAL_LOWEST], -diagonal.real)
     v[DIAGONAL_IMAGINARY] = max(v[DIAGONAL_IMAGINARY], abs(diagonal.imag))
     v[REACH] = max(v[REACH], size - 2 * diagonal.real)
-    return alone
+    return unmatched
 
 
 @parallel
-def look_at_rows(indptr, indices, data, parts, alone, columns, zero, search):
+def look_at_rows(indptr, indices, data, parts, unmatched, columns, zero, search):
     """Gather facts of all rows of a CSR matrix in parallel: `look_at_row` for each row, in chunks.
 
-    Writes ``parts[c]``, the facts of chunk c, and ``alone[c]``, the sum of what `look_at_row` returns. ``columns``:
+    Writes ``parts[c]``, the facts of chunk c, and ``unmatched[c]``, the sum of what `look_at_row` returns. ``columns``:
     columns of the matrix. ``search``: compare aᵢⱼ with aⱼᵢ. ``zero`` has the type in which rows are summed."""
     rows = indptr.size - 1
     for c in prange(CHUNKS):
         for row in range(np.int64(c) * rows // CHUNKS, (np.int64(c) + 1) * rows // CHUNKS):
-            alone[c] += look_at_row(parts[c], indptr, indices, data, row, columns, zero, search)
+            unmatched[c] += look_at_row(parts[c], indptr, indices, data, row, columns, zero, search)
 
 
 @parallel
@@ -158,11 +158,11 @@ def gather(indptr, indices, data, out, columns, search):
     """Write the facts of a CSR matrix, float64 numbers indexed by the enumerations in formats/slots.py, into ``out``.
 
     ``columns``: columns of the matrix. ``search``: compare aᵢⱼ with aⱼᵢ, for a square matrix."""
-    parts, alone = np.zeros((CHUNKS, COUNT)), np.zeros(CHUNKS, np.int64)
+    parts, unmatched = np.zeros((CHUNKS, COUNT)), np.zeros(CHUNKS, np.int64)
     parts[:, TOTALS:] = -np.inf
     zero = data.dtype.type(0) * np.float64(1)
-    look_at_rows(indptr, indices, data, parts, alone, columns, zero, search)
-    if alone.sum() and not parts[:, OUT_OF_RANGE].any():
+    look_at_rows(indptr, indices, data, parts, unmatched, columns, zero, search)
+    if unmatched.sum() and not parts[:, OUT_OF_RANGE].any():
         look_above(indptr, indices, data, parts, columns)
     out[:TOTALS] = parts[:, :TOTALS].sum(axis=0)
     out[TOTALS:] = parts[:, TOTALS:].max(axis=0)                # NaN if any part is NaN

@@ -142,9 +142,9 @@ class PC:
 
     def view(self, pc, viewer):
         size = pc.comm.size
-        alone = self._A is None or self._A.space.single_rank
+        single_rank = self._A is None or self._A.space.single_rank
         each = [f"block Jacobi: each of {size} ranks its own diagonal block; rank 0's is"]
-        lines = each if size > 1 and alone else []
+        lines = each if size > 1 and single_rank else []
         if self._M is None:
             what = self.precond if isinstance(self.precond, str) else describe(self.precond)
             lines.append(f"swell: {what} on {self.device}, not set up")

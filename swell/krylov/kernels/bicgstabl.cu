@@ -148,7 +148,7 @@ template <typename T> __global__ void coefficients(Context* ctx, const acc_t<T>*
 
 // launch: columns of R, 128 threads, a pack each, at most 2 blocks per multiprocessor
 template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(Context* ctx, const T* R, acc_t<T>* sums, acc_t<T>* c,
-    acc_t<T>* s, int l, double convex, bool alone, long long R_stride, long long n) {
+    acc_t<T>* s, int l, double convex, bool single_rank, long long R_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int S = Pack<T>::size, P = scalar<T>::parts, PAIRS = (L + 1) * (L + 2) / 2, K = PAIRS * P;
@@ -179,7 +179,7 @@ template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(C
     ((double*)sums)[threadIdx.x] = sum;
   }
   __syncthreads();
-  if (alone && threadIdx.x == 0) find(sums, c, s, l, convex);
+  if (single_rank && threadIdx.x == 0) find(sums, c, s, l, convex);
 }
 
 // launch: elements of x, 512 threads, a pack each, at most 2 blocks per multiprocessor

@@ -171,9 +171,9 @@ def coefficients(state, sums, c, s, l, convex):
 
 
 @parallel(fastmath=FAST)
-def polynomial(state, R, sums, c, s, l, convex, alone):
-    """Write all inner products of r̂_0 … r̂_l to ``sums``; if ``alone`` (on one rank), then call ``coefficients``.
-    Arguments: top of file."""
+def polynomial(state, R, sums, c, s, l, convex, single_rank):
+    """Write all inner products of r̂_0 … r̂_l to ``sums``; if ``single_rank``, then call ``coefficients``. Arguments:
+    top of file."""
     n = R.shape[1]
     tiles = (n + TILE - 1) // TILE
     parts = min(tiles, 64)
@@ -196,7 +196,7 @@ def polynomial(state, R, sums, c, s, l, convex, alone):
             for part in range(parts):
                 sums[at] += partial[part, i, j]
             at += 1
-    if alone:
+    if single_rank:
         coefficients(state, sums, c, s, l, convex)
 
 

@@ -62,7 +62,8 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(512) residual(Context* ctx, const T* p, const T* q, const T* t, const float* w,
-                                                                      T* x, T* r, T* z, T* zc, acc_t<T>* s, bool alone, long long n) {
+                                                                      T* x, T* r, T* z, T* zc, acc_t<T>* s, bool single_rank,
+                                                                      long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   const T alpha(step_length(s));
@@ -93,6 +94,6 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
     slot(s, ZZ) = acc_t<T>(v[1]);
     slot(s, NORM2) = acc_t<T>(v[0]);
     slot(s, ENDED) = acc_t<T>(ended_as(finite, lost));
-    if (alone) judge_ended(ctx, s, NORM2, ENDED);
+    if (single_rank) judge_ended(ctx, s, NORM2, ENDED);
   }
 }

@@ -81,10 +81,10 @@ def direction(state, z, az, p, q, qc, s):
 
 
 @parallel(fastmath=FAST)
-def residual(state, p, q, t, w, x, r, z, zc, s, alone):
+def residual(state, p, q, t, w, x, r, z, zc, s, single_rank):
     """α = ρ'/μ; x += α p; r −= α q; z −= α t, zc = conj(z); (z, z), norm² = Σ w |r|².
 
-    ``t``: M q. Without M, ``z`` is an empty array, and r counts as z. ``alone``: True on one rank; then test this
+    ``t``: M q. Without M, ``z`` is an empty array, and r counts as z. ``single_rank``: True on one rank; then test this
     iteration for convergence. Arguments: top of file.
     """
     alpha = x.dtype.type(step_length(s))
@@ -109,5 +109,5 @@ def residual(state, p, q, t, w, x, r, z, zc, s, alone):
     s[S.RHO] = s[S.NEXT_RHO]
     s[S.ZZ], s[S.NORM2] = total(parts[0]), total(parts[1])
     s[S.ENDED] = ended_as(finite, lost)
-    if alone:
+    if single_rank:
         judge_ended(state, s, S.NORM2, S.ENDED)

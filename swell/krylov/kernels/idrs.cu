@@ -70,7 +70,7 @@ template <int S, class A> DEVICE void join_all(A* out, const double* v) {
 
 // launch: columns of G, 256 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T, int S> __global__ void __launch_bounds__(256) project(Context* ctx, const real_t<T>* P, const T* G, acc_t<T>* PG,
-    acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small, int k, int s, double pp, bool alone, long long P_stride,
+    acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small, int k, int s, double pp, bool single_rank, long long P_stride,
     long long G_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
@@ -88,7 +88,7 @@ template <typename T, int S> __global__ void __launch_bounds__(256) project(Cont
   if (!grid_sum(ctx, v)) return;
   join_all<S>(alpha, v);
   alpha[S] = A(v[S * parts]);
-  if (alone) next_column(PG, f, gamma, alpha, small, k, s, pp);
+  if (single_rank) next_column(PG, f, gamma, alpha, small, k, s, pp);
 }
 
 // launch: one block of 32 threads
@@ -192,7 +192,7 @@ template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx
 
 // launch: elements of r, 256 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T, int S> __global__ void __launch_bounds__(256) finish(Context* ctx, const real_t<T>* P, const T* hat, const T* t,
-    const float* w, T* x, T* r, acc_t<T>* PG, acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s, bool alone,
+    const float* w, T* x, T* r, acc_t<T>* PG, acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s, bool single_rank,
     long long P_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
@@ -219,7 +219,7 @@ template <typename T, int S> __global__ void __launch_bounds__(256) finish(Conte
   if (!grid_sum(ctx, v)) return;
   join_all<S>(f, v);
   f[S] = A(v[S * parts]);
-  if (alone) conclude(ctx, PG, f, gamma, small, s);
+  if (single_rank) conclude(ctx, PG, f, gamma, small, s);
 }
 
 // launch: one block of 32 threads

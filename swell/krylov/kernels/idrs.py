@@ -119,11 +119,10 @@ def expand(state, hat, G, U, gamma, small, k, s, reduced):
                     mine[m] -= c * g[m]
 
 
-def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, alone):
-    """Write Pᴴ g_k and (g_k, g_k) to ``alpha``; then call ``column``, if ``alone`` (on one rank). Arguments: top of
-    file."""
+def project(state, P, G, PG, f, gamma, alpha, small, k, s, pp, single_rank):
+    """Write Pᴴ g_k and (g_k, g_k) to ``alpha``; then call ``column``, if ``single_rank``. Arguments: top of file."""
     sums_of(P, G[k], alpha, s)
-    if alone:
+    if single_rank:
         column(state, PG, f, gamma, alpha, small, k, s, pp)
 
 
@@ -203,13 +202,12 @@ def advance(omega, hat, t, w, x, r):
     return total(parts)
 
 
-def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, alone):
-    """x += ω v̂; r −= ω t; f = Pᴴ r, f[s] = norm²; then call ``settle``, if ``alone`` (on one rank). Arguments: top of
-    file."""
+def finish(state, P, hat, t, w, x, r, PG, f, gamma, small, s, single_rank):
+    """x += ω v̂; r −= ω t; f = Pᴴ r, f[s] = norm²; then call ``settle``, if ``single_rank``. Arguments: top of file."""
     weighted = advance(r.dtype.type(polynomial(small)), hat, t, w, x, r)
     sums_of(P, r, f, s)
     f[s] = weighted
-    if alone:
+    if single_rank:
         settle(state, PG, f, gamma, small, s)
 
 

@@ -82,7 +82,8 @@ template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ct
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx, const T* v, const T* d, const float* w, T* x, T* r,
-                                                                    acc_t<T>* s, double eps, bool alone, long long n) {
+                                                                    acc_t<T>* s, double eps, bool single_rank,
+                                                                    long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   using R = real_t<T>;
@@ -127,6 +128,6 @@ template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx
     slot(s, COLUMN) = A(column);
     slot(s, DRIFT) = A(drift);
     slot(s, ENDED) = A(finite && !definite ? INDEFINITE : ended_as(finite, lost));
-    if (alone) judge_ended(ctx, s, NORM2, ENDED);
+    if (single_rank) judge_ended(ctx, s, NORM2, ENDED);
   }
 }

@@ -106,11 +106,11 @@ def lanczos(state, q, z, v, v_next, d, d_next, s):
 
 
 @parallel(fastmath=FAST)
-def update(state, v, d, w, x, r, s, eps, alone):
+def update(state, v, d, w, x, r, s, eps, single_rank):
     """Rotate the next β out of T; x += (c φ/γ) d; r = s² r − (s c φ/β) v; (r, r), norm²; the scalars of the next step.
 
     x and r stay if A r vanishes, if the drift of r from b − A x exceeds TRUSTED ‖r‖, or if M is not definite. ``v``,
-    ``d``: the new vectors. ``eps``: machine precision. ``alone``: True on one rank; then test this iteration for
+    ``d``: the new vectors. ``eps``: machine precision. ``single_rank``: True on one rank; then test this iteration for
     convergence. Arguments: top of file.
     """
     alpha, delta, bar = rotated(s)
@@ -151,5 +151,5 @@ def update(state, v, d, w, x, r, s, eps, alone):
     s[S.COLUMN] = column
     s[S.DRIFT] = drift
     s[S.ENDED] = Code.INDEFINITE.value if finite and not definite else ended_as(finite, lost)
-    if alone:
+    if single_rank:
         judge_ended(state, s, S.NORM2, S.ENDED)

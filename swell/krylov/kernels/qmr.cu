@@ -62,7 +62,7 @@ template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ct
 
 // launch: elements of r, 256 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx, const T* vh, const T* w, const T* Ap,
-    const float* weights, T* p, T* q, T* d, T* Ad, T* x, T* r, acc_t<T>* s, bool alone, long long n) {
+    const float* weights, T* p, T* q, T* d, T* Ad, T* x, T* r, acc_t<T>* s, bool single_rank, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int S = Pack<T>::size;
@@ -113,6 +113,6 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     slot(s, RHO2) = slot(s, NEXT_RHO2);
     slot(s, GAMMA) = A(gamma);
     slot(s, ENDED) = A(ended_as(finite, lost));
-    if (alone) judge_ended(ctx, s, NORM2, ENDED);
+    if (single_rank) judge_ended(ctx, s, NORM2, ENDED);
   }
 }

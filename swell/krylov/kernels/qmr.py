@@ -80,10 +80,10 @@ def lanczos(state, Ap, MAq, v, w, s):
 
 
 @parallel(fastmath=FAST)
-def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, alone):
+def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, single_rank):
     """d = η p + c d, A d likewise; x += d; r −= A d; norm²; then p and q of the next iteration, and (q, q).
 
-    ``alone``: True on one rank; then test this iteration for convergence. Arguments: top of file.
+    ``single_rank``: True on one rank; then test this iteration for convergence. Arguments: top of file.
     """
     beta, rho, xi = over_delta(s), math.sqrt(s[S.NEXT_RHO2].real), math.sqrt(s[S.NEXT_XI2].real)
     size = abs(beta)
@@ -126,5 +126,5 @@ def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, alone):
     s[S.RHO2] = s[S.NEXT_RHO2]
     s[S.GAMMA] = gamma
     s[S.ENDED] = ended_as(finite, lost)
-    if alone:
+    if single_rank:
         judge_ended(state, s, S.NORM2, S.ENDED)

@@ -95,7 +95,7 @@ template <typename T> __global__ void __launch_bounds__(512) even(Context* ctx, 
 
 // launch: elements of w, 256 threads, a pack each, at most 4 blocks per multiprocessor
 template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx, const T* yh, const T* u, const T* w,
-    const float* weights, T* d, T* x, T* r, T* y, acc_t<T>* s, bool alone, long long n) {
+    const float* weights, T* d, T* x, T* r, T* y, acc_t<T>* s, bool single_rank, long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   using R = real_t<T>;
@@ -131,6 +131,6 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     slot(s, CARRY) = (1 - c2) * step;
     slot(s, BETA) = next_beta;
     slot(s, ENDED) = acc_t<T>(ended_as(finite, lost));
-    if (alone) judge_ended(ctx, s, NORM2, ENDED);
+    if (single_rank) judge_ended(ctx, s, NORM2, ENDED);
   }
 }

@@ -98,10 +98,10 @@ def even(state, u, shadow, w, s):
 
 
 @parallel(fastmath=FAST)
-def update(state, yh, u, w, weights, d, x, r, y, s, alone):
+def update(state, yh, u, w, weights, d, x, r, y, s, single_rank):
     """Two steps of x and r: x += η d; r = (1 − c²) r + c² w. Between them d = ŷ + (θ² η/α) d. Then y = w + β y.
 
-    w is already that of the second step; the first step uses w + α u. ``alone``: True on one rank; then test this
+    w is already that of the second step; the first step uses w + α u. ``single_rank``: True on one rank; then test this
     iteration for convergence. Arguments: top of file.
     """
     step, rho, tau2 = quotient(s[S.RHO], s[S.SIGMA]), s[S.NEXT_RHO], s[S.TAU2].real
@@ -134,5 +134,5 @@ def update(state, yh, u, w, weights, d, x, r, y, s, alone):
     s[S.CARRY] = (1 - c2) * step
     s[S.BETA] = next_beta
     s[S.ENDED] = ended_as(finite, lost)
-    if alone:
+    if single_rank:
         judge_ended(state, s, S.NORM2, S.ENDED)

@@ -100,8 +100,8 @@ class SubMesh:
         here = inside[mesh.owner]
         here[:mesh.n_internal] |= inside[mesh.neighbour]
         faces = Faces.of(mesh, np.flatnonzero(here))
-        alone = mesh.pairs[:, inside[mesh.owner[mesh.pairs]].sum(axis=0) == 1]          # pairs with one cell here: cut
-        faces.patch[np.isin(faces.number, alone)] = -1
+        cut = mesh.pairs[:, inside[mesh.owner[mesh.pairs]].sum(axis=0) == 1]          # pairs with one cell here
+        faces.patch[np.isin(faces.number, cut)] = -1
         return cls.of(faces, np.flatnonzero(inside), wanted, mesh.patches)
 
     @classmethod

@@ -248,14 +248,14 @@ def solve_adjoint(rows, ptr, offsets, values, inverse, parts, x, w, dots, width,
         dots[0], dots[1] = map(sum, zip(*sums[::-1]))
 
 
-def solve_halves(rows, ptr, offsets, values, inverse, parts, alone, b, x, width, chain):
-    """x = T⁻¹ b for three parts, two of them independent and solved on two threads. ``alone`` is 0 or 2, the part that
-    one thread solves, before or after the other two. See `solve` for the other arguments."""
+def solve_halves(rows, ptr, offsets, values, inverse, parts, serial_part, b, x, width, chain):
+    """x = T⁻¹ b for three parts, two of them independent and solved on two threads. ``serial_part`` (0 or 2): the part
+    that one thread solves, before or after the other two. See `solve` for the other arguments."""
     one, _, two, _ = substitution(width, chain)
-    if alone == 0:
+    if serial_part == 0:
         one(rows, ptr, offsets, values, inverse, parts[0], b, x, width)
-    two(rows, ptr, offsets, values, inverse, parts, 1 if alone == 0 else 0, b, x, width)
-    if alone == 2:
+    two(rows, ptr, offsets, values, inverse, parts, 1 if serial_part == 0 else 0, b, x, width)
+    if serial_part == 2:
         one(rows, ptr, offsets, values, inverse, parts[2], b, x, width)
 
 
