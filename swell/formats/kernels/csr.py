@@ -10,7 +10,7 @@ from numba import prange
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import CHUNKS, chunk_rows, total
-from swell.formats.kernels.sums import accumulated, collected, nothing
+from swell.formats.kernels.sums import empty_sum, plus_product, sum_value
 
 ONE, TWO = np.uint64(1), np.uint64(2)
 INSERTION = 64          # entries up to which a row is sorted by insertion
@@ -19,15 +19,15 @@ INSERTION = 64          # entries up to which a row is sorted by insertion
 @helper(inlined=True)
 def row_product(indices, data, x, zero, begin, end):
     """Return Σ data[k] x[indices[k]] over the entries k = begin to end − 1. ``zero``: a zero of the type of the sum."""
-    even = odd = nothing(zero)
+    even = odd = empty_sum(zero)
     k, end = np.uint64(begin), np.uint64(end)
     while k + ONE < end:
-        even = accumulated(even, data[k], x[np.uint64(indices[k])])
-        odd = accumulated(odd, data[k + ONE], x[np.uint64(indices[k + ONE])])
+        even = plus_product(even, data[k], x[np.uint64(indices[k])])
+        odd = plus_product(odd, data[k + ONE], x[np.uint64(indices[k + ONE])])
         k += TWO
     if k < end:
-        even = accumulated(even, data[k], x[np.uint64(indices[k])])
-    return collected(even) + collected(odd)
+        even = plus_product(even, data[k], x[np.uint64(indices[k])])
+    return sum_value(even) + sum_value(odd)
 
 
 @parallel

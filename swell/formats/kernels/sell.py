@@ -11,7 +11,7 @@ from numba.extending import overload
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import total
-from swell.formats.kernels.sums import accumulated, collected, nothing
+from swell.formats.kernels.sums import empty_sum, plus_product, sum_value
 
 ROWS = 8                # rows computed together, as in ``eight_rows``; every slice height is a multiple of it
 PAD = 0xFFFF
@@ -23,7 +23,7 @@ def add(total, offset, value, x, column, padded):
 
     ``column``: the base column of the entry's slice column. ``padded``: the entry may be padding, which adds nothing.
     """
-    return total if padded and offset == PAD else accumulated(total, value, x[column + np.uint64(offset)])
+    return total if padded and offset == PAD else plus_product(total, value, x[column + np.uint64(offset)])
 
 
 @njit(cache=True, inline="always")
@@ -77,13 +77,13 @@ def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
 
     The slice has slice columns begin to end − 1. ``zero``: a zero of y's type. ``base``, ``offsets``, ``values``,
     ``height``: A in SELL (formats/sell.py)."""
-    none = nothing(zero)
+    none = empty_sum(zero)
     full = full_until(zero, offsets, begin, end, height, i)
     sums = none, none, none, none, none, none, none, none
     sums = add_columns(sums, base, offsets, values, x, begin, full, height, i, False)
     s0, s1, s2, s3, s4, s5, s6, s7 = add_columns(sums, base, offsets, values, x, full, end, height, i, True)
-    return (collected(s0), collected(s1), collected(s2), collected(s3),
-            collected(s4), collected(s5), collected(s6), collected(s7))
+    return (sum_value(s0), sum_value(s1), sum_value(s2), sum_value(s3),
+            sum_value(s4), sum_value(s5), sum_value(s6), sum_value(s7))
 
 
 @helper

@@ -31,16 +31,16 @@ class FourSumsModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(part, 4))
 
 
-def nothing(zero):
-    """Return an empty sum, for numbers of the type of ``zero``; see `accumulated` and `collected`."""
+def empty_sum(zero):
+    """Return an empty sum, for numbers of the type of ``zero``; see `plus_product` and `sum_value`."""
 
 
-def accumulated(total, a, x):
-    """Return the sum after the product a x is added to ``total``, a sum that began with `nothing`."""
+def plus_product(total, a, x):
+    """Return ``total`` + a x. ``total``: a sum that began with `empty_sum`."""
 
 
-def collected(total):
-    """Return the value of a sum of `accumulated` as one real or complex number."""
+def sum_value(total):
+    """Return the value of a sum as one real or complex number."""
 
 
 @intrinsic
@@ -84,22 +84,22 @@ def _number(context, total):
     return total.number(total), build
 
 
-@overload(nothing)
-def _nothing(zero):
+@overload(empty_sum)
+def _empty_sum(zero):
     if isinstance(zero, types.Complex):
         return lambda zero: _no_products(zero)
     return lambda zero: zero
 
 
-@overload(accumulated)
-def _accumulated(total, a, x):
+@overload(plus_product)
+def _plus_product(total, a, x):
     if isinstance(total, FourSums):
         return lambda total, a, x: _four_products(total, a, x)
     return lambda total, a, x: total + a * x
 
 
-@overload(collected)
-def _collected(total):
+@overload(sum_value)
+def _sum_value(total):
     if isinstance(total, FourSums):
         return lambda total: _number(total)
     return lambda total: total
