@@ -5,9 +5,9 @@
 
 A mutant is one statement, drawn by a seed over all statements of the package, with one change: another comparison, another
 operator, a number that is one larger, a condition turned round, ``and`` for ``or``, or the statement left out. For each one the
-tests run in FOLDER until the first fails: first the files that name the mutated module, then all others. A mutant that no test
-notices has survived. Mutants of CUDA sources are not made. Records are appended. A second call goes on after the last, and,
-without ``--near``, runs the other files for the mutants that are still open.
+tests run in FOLDER until the first fails: the files that import the mutated module, those of its package, then all others.
+A mutant that no test notices has survived. Mutants of CUDA sources are not made. Records are appended. A second call goes on
+after the last, and, without ``--near``, runs the other files for the mutants that are still open.
 """
 from __future__ import annotations
 
@@ -114,9 +114,12 @@ def drawn(seed, count):
 
 
 def near_and_far(folder, path):
-    """Two lists of test files: those that name the mutated module, and the others."""
+    """Two lists of test files: those that import the mutated module, then those of its package; and the others."""
+    parts = [part for part in path.parent.parts[1:] if part != "kernels"]
+    names = rf"\b{parts[-1] if parts else 'swell'}(\.kernels)?(\.| import [^\n]*\b){path.stem}\b"
     files = sorted((folder / "tests").rglob("test_*.py"))
-    near = [file for file in files if re.search(rf"\b{path.stem}\b", file.read_text(encoding="utf-8") + str(file))]
+    near = [file for file in files if file.stem == f"test_{path.stem}" or re.search(names, file.read_text(encoding="utf-8"))]
+    near += [file for file in files if parts and file.parts[len(folder.parts) + 1] == parts[0] and file not in near]
     return [[str(file.relative_to(folder)) for file in some] for some in (near, [file for file in files if file not in near])]
 
 
@@ -150,7 +153,7 @@ def main():
     parser.add_argument("--count", type=int, default=80)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("mutants.jsonl"))
     parser.add_argument("--limit", type=float, default=1800, help="seconds for each mutant")
-    parser.add_argument("--near", action="store_true", help="only the files that name the mutated module; who survives is open")
+    parser.add_argument("--near", action="store_true", help="only the files near the mutated module; who survives is open")
     parser.add_argument("--list", action="store_true")
     given = parser.parse_args()
     if not given.list and given.folder is None:
@@ -164,7 +167,7 @@ def main():
         near, far = near_and_far(given.folder.resolve(), path)
         steps = [near] if given.near else [far] if any(record["mutant"] == k for record in records) else [near, far]
         outcome, first, seconds = noticed(given.folder.resolve(), path, source, steps, given.limit)
-        if given.near and outcome == "survived":
+        if given.near and outcome != "killed":
             outcome = "open"
         print(f"    {outcome} after {seconds:.0f} s {first}", flush=True)
         with open(given.out, "a", encoding="utf-8") as file:
