@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.support.cases import rng
+from tests.support.during import during
 
 SIZES = [1, 31, 1000, 100_000]
 INTEGERS = ["int32", "int64", "uint8"]
@@ -36,13 +37,14 @@ def same(found, expected, kind=np.int64):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [0, *SIZES])
-def test_maximum(n, kind, space):
-    x = array(n, kind)
-    found = ask(space, space.max_on_host, x)
-    assert isinstance(found, float) and found == (x.max() if n else -np.inf)
-    if n and kind not in ("bool", "uint8"):                      # none is positive
-        assert ask(space, space.max_on_host, -abs(x) - 1) == -abs(x).min() - x.dtype.type(1)
+def test_maximum(kind, space):
+    for n in [0, *SIZES]:
+        with during(n=n):
+            x = array(n, kind)
+            found = ask(space, space.max_on_host, x)
+            assert isinstance(found, float) and found == (x.max() if n else -np.inf)
+            if n and kind not in ("bool", "uint8"):              # none is positive
+                assert ask(space, space.max_on_host, -abs(x) - 1) == -abs(x).min() - x.dtype.type(1)
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])
@@ -62,23 +64,25 @@ def test_the_maximum_of_large_integers(space):
 
 
 @pytest.mark.parametrize("kind", ["bool", *INTEGERS])
-@pytest.mark.parametrize("n", [0, *SIZES])
-def test_find_true(n, kind, space):
-    for share in (0, 0.01, 1):
-        mask = (rng().random(n) < share).astype(kind)
-        where = np.flatnonzero(mask)
-        assert ask(space, space.find_true, mask) == (where[0] if where.size else n, where.size)
-    for place in {0, n // 2, n - 1} if n else ():
-        assert ask(space, space.find_true, (np.arange(n) == place).astype(kind)) == (place, 1)
+def test_find_true(kind, space):
+    for n in [0, *SIZES]:
+        with during(n=n):
+            for share in (0, 0.01, 1):
+                mask = (rng().random(n) < share).astype(kind)
+                where = np.flatnonzero(mask)
+                assert ask(space, space.find_true, mask) == (where[0] if where.size else n, where.size)
+            for place in {0, n // 2, n - 1} if n else ():
+                assert ask(space, space.find_true, (np.arange(n) == place).astype(kind)) == (place, 1)
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
-@pytest.mark.parametrize("n", [0, *SIZES])
-def test_count(n, kind, space):
+def test_count(kind, space):
     """Keys that are rare, and keys that are all the same."""
-    for high in (1, 7, 200):
-        keys = array(n, kind, 0, high)
-        same(ask(space, lambda keys: space.count(keys, 200), keys), np.bincount(keys, minlength=200))
+    for n in [0, *SIZES]:
+        with during(n=n):
+            for high in (1, 7, 200):
+                keys = array(n, kind, 0, high)
+                same(ask(space, lambda keys: space.count(keys, 200), keys), np.bincount(keys, minlength=200))
 
 
 def test_count_of_nothing(space):
@@ -87,21 +91,22 @@ def test_count_of_nothing(space):
 
 @pytest.mark.parametrize("pointers", ["int32", "int64"])
 @pytest.mark.parametrize("kind", [*INTEGERS, "bool"])
-@pytest.mark.parametrize("n", [0, *SIZES])
-def test_add_up(n, kind, pointers, space):
-    counts = array(n, kind)
-    expected = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+def test_prefix_sums(kind, pointers, space):
+    for n in [0, *SIZES]:
+        with during(n=n):
+            counts = array(n, kind)
+            expected = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
 
-    def starts(counts):
-        out = space.from_host(np.full(n + 1, -7, pointers))
-        space.add_up(counts, out)
-        return out
-    same(ask(space, starts, counts), expected, pointers)
-    assert ask(space, space.total, counts) == expected[-1]
+            def starts(counts):
+                out = space.from_host(np.full(n + 1, -7, pointers))
+                space.prefix_sums(counts, out)
+                return out
+            same(ask(space, starts, counts), expected, pointers)
+            assert ask(space, space.total, counts) == expected[-1]
 
 
 @pytest.mark.parametrize("n", [2**14 - 1, 2**14, 2**14 + 1, 2**15 + 17])
-def test_add_up_of_few_and_of_many(n, space):
+def test_prefix_sums_of_few_and_of_many(n, space):
     """Sums by one block and by all of them, several times in a row: the barrier's count goes on."""
     for seed in range(3):
         counts = np.random.default_rng(seed).integers(-5, 100, n)
@@ -109,7 +114,7 @@ def test_add_up_of_few_and_of_many(n, space):
 
         def starts(counts):
             out = space.from_host(np.full(n + 1, -7))
-            space.add_up(counts, out)
+            space.prefix_sums(counts, out)
             return out
         same(ask(space, starts, counts), expected)
 
@@ -122,20 +127,22 @@ def test_sums_beyond_32_bits(n, space):
 
 @pytest.mark.parametrize("pointers", ["int32", "int64"])
 @pytest.mark.parametrize("kind", ["int32", "int64"])
-@pytest.mark.parametrize("n", [0, *SIZES])
-def test_row_pointers(n, kind, pointers, space):
+def test_row_pointers(kind, pointers, space):
     """Rows without entries among them, the last too."""
-    rows = np.sort(rng().integers(0, n // 2 + 1, n)).astype(kind)
-    count = n // 2 + 5
-    expected = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=count))))
-    same(ask(space, lambda rows: space.row_pointers(rows, count, pointers), rows), expected, pointers)
+    for n in [0, *SIZES]:
+        with during(n=n):
+            rows = np.sort(rng().integers(0, n // 2 + 1, n)).astype(kind)
+            count = n // 2 + 5
+            expected = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=count))))
+            same(ask(space, lambda rows: space.row_pointers(rows, count, pointers), rows), expected, pointers)
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
-@pytest.mark.parametrize("n", [0, *SIZES])
-def test_group_largest(n, kind, space):
+def test_group_max(kind, space):
     """The last group may be cut short."""
-    keys = array(n, kind)
-    for size in (1, 3, 32, 256):
-        expected = [keys[first:first + size].max() for first in range(0, n, size)]
-        same(ask(space, lambda keys: space.group_largest(keys, size), keys), expected, kind)
+    for n in [0, *SIZES]:
+        with during(n=n):
+            keys = array(n, kind)
+            for size in (1, 3, 32, 256):
+                expected = [keys[first:first + size].max() for first in range(0, n, size)]
+                same(ask(space, lambda keys: space.group_max(keys, size), keys), expected, kind)

@@ -5,6 +5,7 @@ import numba
 import numpy as np
 import pytest
 from tests.conftest import DTYPES, space_or_skip
+from tests.support.during import during
 from tests.support.products import vector
 
 from swell.core.space import accumulator
@@ -38,36 +39,40 @@ def close(found, expected, kind, size=None):
     return (abs(found - expected) <= 8 * np.finfo(kind).eps * scale + 1e-300).all()
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_elementwise(n, kind, space):
-    x, y = vector(n, kind, 1), vector(n, kind, 2)
-    alpha, beta = np.dtype(kind).type(ALPHA[x.dtype.kind]), np.dtype(kind).type(BETA[x.dtype.kind])
-    nothing = np.full(n, np.nan, kind)                           # must be overwritten without having been read
-    assert (run(space, lambda out: space.assign(alpha, out), nothing)[0] == alpha).all()
-    assert close(run(space, lambda x: space.scale(alpha, x), x)[0], alpha * x, kind)
-    size = abs(alpha * x) + abs(beta * y) + abs(y)
-    kept, found = run(space, lambda x, y: space.axpy(alpha, x, y), x, y)
-    assert (kept == x).all() and close(found, alpha * x + y, kind, size)
-    assert close(run(space, lambda x, y: space.axpby(alpha, x, beta, y), x, y)[1], alpha * x + beta * y, kind, size)
-    assert close(run(space, lambda x, y: space.axpby(alpha, x, 0, y), x, nothing)[1], alpha * x, kind)
-    assert close(run(space, space.multiply, x, y)[1], x * y, kind)
+def test_elementwise(kind, space):
+    for n in SIZES:
+        with during(n=n):
+            x, y = vector(n, kind, 1), vector(n, kind, 2)
+            alpha, beta = np.dtype(kind).type(ALPHA[x.dtype.kind]), np.dtype(kind).type(BETA[x.dtype.kind])
+            nothing = np.full(n, np.nan, kind)                   # must be overwritten without having been read
+            assert (run(space, lambda out: space.assign(alpha, out), nothing)[0] == alpha).all()
+            assert close(run(space, lambda x: space.scale(alpha, x), x)[0], alpha * x, kind)
+            size = abs(alpha * x) + abs(beta * y) + abs(y)
+            kept, found = run(space, lambda x, y: space.axpy(alpha, x, y), x, y)
+            assert (kept == x).all() and close(found, alpha * x + y, kind, size)
+            found = run(space, lambda x, y: space.axpby(alpha, x, beta, y), x, y)[1]
+            assert close(found, alpha * x + beta * y, kind, size)
+            assert close(run(space, lambda x, y: space.axpby(alpha, x, 0, y), x, nothing)[1], alpha * x, kind)
+            assert close(run(space, space.multiply, x, y)[1], x * y, kind)
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_sums(n, kind, space):
+def test_sums(kind, space):
     """In double, whatever the vectors are; the first argument is conjugated; the place after the result is left alone."""
-    x, y, w = (vector(n, kind, seed) for seed in (1, 2, 3))
-    exact_x, exact_y = x.astype(accumulator(kind)), y.astype(accumulator(kind))
-    dot = run(space, space.dot, x, y, scalars(kind))[2]
-    assert dot[0] == pytest.approx(np.vdot(exact_x, exact_y), rel=1e-13, abs=1e-12) and np.isnan(dot[1:]).all()
-    norm = run(space, space.norm, x, scalars(kind))[1]
-    assert norm[0] == pytest.approx(np.linalg.norm(exact_x), rel=1e-13) and np.isnan(norm[1:]).all()
-    alpha = np.dtype(kind).type(ALPHA[x.dtype.kind])
-    _, new, _, sums = run(space, lambda x, y, w, out: space.axpy_dots(alpha, x, y, w, out), x, y, w, scalars(kind))
-    assert close(new, alpha * x + y, kind, abs(alpha * x) + abs(y))
-    wide = new.astype(accumulator(kind))
-    assert sums[0] == pytest.approx(np.vdot(w.astype(accumulator(kind)), wide), rel=1e-13, abs=1e-12)
-    assert sums[1] == pytest.approx(np.vdot(wide, wide), rel=1e-13) and np.isnan(sums[2])
+    for n in SIZES:
+        with during(n=n):
+            x, y, w = (vector(n, kind, seed) for seed in (1, 2, 3))
+            exact_x, exact_y = x.astype(accumulator(kind)), y.astype(accumulator(kind))
+            dot = run(space, space.dot, x, y, scalars(kind))[2]
+            assert dot[0] == pytest.approx(np.vdot(exact_x, exact_y), rel=1e-13, abs=1e-12) and np.isnan(dot[1:]).all()
+            norm = run(space, space.norm, x, scalars(kind))[1]
+            assert norm[0] == pytest.approx(np.linalg.norm(exact_x), rel=1e-13) and np.isnan(norm[1:]).all()
+            alpha = np.dtype(kind).type(ALPHA[x.dtype.kind])
+            _, new, _, sums = run(space, lambda x, y, w, out: space.axpy_dots(alpha, x, y, w, out),
+                                  x, y, w, scalars(kind))
+            assert close(new, alpha * x + y, kind, abs(alpha * x) + abs(y))
+            wide = new.astype(accumulator(kind))
+            assert sums[0] == pytest.approx(np.vdot(w.astype(accumulator(kind)), wide), rel=1e-13, abs=1e-12)
+            assert sums[1] == pytest.approx(np.vdot(wide, wide), rel=1e-13) and np.isnan(sums[2])
 
 
 def test_what_is_not_finite_is_not_hidden(kind, space):

@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.linalg
+from tests.support.during import during
 from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
 
 import swell
@@ -66,22 +67,23 @@ def backward_error(A, factors):
 
 # -- decomposers -------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("text", DECOMPOSERS + VARIANTS)
-def test_factors_are_the_matrix(text, n, space):
-    if n > 200 and "plain" in text and space.name == "cpu":
-        pytest.skip("100 rows have several sections too, in a hundredth of the time")
-    for make in MATRICES:
-        A = make(n)
-        factors = settings(text, space.name, pivoting="full").factor(A, space)
-        L, U, order = host(factors)
-        assert sorted(order) == list(range(n))
-        assert abs(np.triu(L, 1)).max() == abs(np.tril(U, -1)).max() == 0
-        assert np.all(np.diag(U if factors.unit == "U" else L) == 1)
-        assert backward_error(A, factors) < BOUND
-        reference, rows = scipy.linalg.lu_factor(A)
-        ours = L * np.diag(1 / np.diag(L)).diagonal() if factors.unit == "U" else L     # L with its unit diagonal
-        assert np.allclose(np.tril(ours, -1), np.tril(reference, -1), atol=1e-9 * n)
+def test_factors_are_the_matrix(text, space):
+    for n in SIZES:
+        if n > 200 and "plain" in text and space.name == "cpu":
+            continue                             # 100 rows have several sections too, in a hundredth of the time
+        for make in MATRICES:
+            with during(n=n, make=make.__name__):
+                A = make(n)
+                factors = settings(text, space.name, pivoting="full").factor(A, space)
+                L, U, order = host(factors)
+                assert sorted(order) == list(range(n))
+                assert abs(np.triu(L, 1)).max() == abs(np.tril(U, -1)).max() == 0
+                assert np.all(np.diag(U if factors.unit == "U" else L) == 1)
+                assert backward_error(A, factors) < BOUND
+                reference, rows = scipy.linalg.lu_factor(A)
+                ours = L * np.diag(1 / np.diag(L)).diagonal() if factors.unit == "U" else L  # L with its unit diagonal
+                assert np.allclose(np.tril(ours, -1), np.tril(reference, -1), atol=1e-9 * n)
 
 
 @pytest.mark.parametrize("kind", DTYPES)
@@ -236,20 +238,21 @@ def takes(solver, factors):
     return isinstance(factors, solver.accepts) and factors.space.name in solver.devices
 
 
-@pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("text", SOLVERS)
-def test_solutions(text, n, space):
-    solver, A = resolve("dense_solver", text), zero_diagonal(n)
-    B = np.random.default_rng(1).standard_normal((n, 10))
-    for decomposer in ("pcm", "getrf"):
-        factors = resolve("decomposer", decomposer).factor(A, space)
-        if not takes(solver, factors):
-            continue
-        for rhs in (B, np.asfortranarray(B), B[:, 0], B[:, :9]):
-            kept = rhs.copy()
-            X = factors.solve(rhs, solver)
-            assert X.shape == rhs.shape and isinstance(X, np.ndarray) and np.array_equal(rhs, kept)
-            assert dense.solution_accuracy(A, rhs, X, factors).backward_error < BOUND * n * np.finfo(float).eps
+def test_solutions(text, space):
+    for n in SIZES:
+        with during(n=n):
+            solver, A = resolve("dense_solver", text), zero_diagonal(n)
+            B = np.random.default_rng(1).standard_normal((n, 10))
+            for decomposer in ("pcm", "getrf"):
+                factors = resolve("decomposer", decomposer).factor(A, space)
+                if not takes(solver, factors):
+                    continue
+                for rhs in (B, np.asfortranarray(B), B[:, 0], B[:, :9]):
+                    kept = rhs.copy()
+                    X = factors.solve(rhs, solver)
+                    assert X.shape == rhs.shape and isinstance(X, np.ndarray) and np.array_equal(rhs, kept)
+                    assert dense.solution_accuracy(A, rhs, X, factors).backward_error < BOUND * n * np.finfo(float).eps
 
 
 @pytest.mark.parametrize("kind", DTYPES)

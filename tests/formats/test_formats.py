@@ -1,6 +1,8 @@
 """The contract of every format in the registry: what it stores is the matrix, and its products are SciPy's."""
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from tests.support.cases import rng
 from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.during import during
 from tests.support.products import assert_product, build, product, random_matrix, tolerance, vector
 
 import swell.formats.block_sell
@@ -57,16 +60,16 @@ def test_types(format, dtype, space):
     assert dots[1] == pytest.approx(np.vdot(y, y), rel=1e-4 if "64" not in dtype or dtype == "complex64" else 1e-12)
 
 
-@pytest.mark.parametrize("alpha, beta", [(1, 0), (-1, 1), (0.5, 0), (2, -0.25), (0, 0), (0, 1)])
-def test_alpha_beta(format, alpha, beta, dtype, space):
+def test_alpha_beta(format, dtype, space):
     A = random_matrix(70, 0.1, dtype)
     M, x, y = build(A, format, space), vector(70, dtype, 1), vector(70, dtype, 2)
-    with space.active():
-        out = space.from_host(y.copy() if beta else np.full_like(y, np.nan))
-        M.apply(space.from_host(x), out, alpha, beta)
-        found = space.to_host(out)
-    expected = alpha * (A @ x) + (beta * y if beta else 0)
-    assert np.allclose(found, expected, rtol=1e-13, atol=1e-13)
+    for alpha, beta in [(1, 0), (-1, 1), (0.5, 0), (2, -0.25), (0, 0), (0, 1)]:
+        with during(alpha=alpha, beta=beta), space.active():
+            out = space.from_host(y.copy() if beta else np.full_like(y, np.nan))
+            M.apply(space.from_host(x), out, alpha, beta)
+            found = space.to_host(out)
+            expected = alpha * (A @ x) + (beta * y if beta else 0)
+            assert np.allclose(found, expected, rtol=1e-13, atol=1e-13)
 
 
 def test_complex_alpha(space):
@@ -117,12 +120,13 @@ def test_update(format, dtype, space):
     assert np.allclose(space.to_host(out), B.conj().T @ x)
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257])
-def test_sizes_around_slices_and_windows(format, n, space):
-    A = random_matrix(n, min(1.0, 5 / max(n, 1)), "float64", n)
-    M = build(A, format, space)
-    assert_product(M, A, "float64")
-    assert (M.to_csr().to_scipy() != A).nnz == 0
+def test_sizes_around_slices_and_windows(format, space):
+    for n in [0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257]:
+        with during(n=n):
+            A = random_matrix(n, min(1.0, 5 / max(n, 1)), "float64", n)
+            M = build(A, format, space)
+            assert_product(M, A, "float64")
+            assert (M.to_csr().to_scipy() != A).nnz == 0
 
 
 SHAPES = {
@@ -136,12 +140,12 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_shapes(format, name, space):
-    A = SHAPES[name]
-    M = build(A, format, space)
-    assert_product(M, A, "float64")
-    assert M.to_csr().nnz == A.nnz
+def test_shapes(format, space):
+    for name, A in SHAPES.items():
+        with during(name=name):
+            M = build(A, format, space)
+            assert_product(M, A, "float64")
+            assert M.to_csr().nnz == A.nnz
 
 
 @pytest.mark.parametrize("format", FEW)
@@ -166,27 +170,29 @@ def test_64_bit_input_becomes_32_bit_where_it_fits():
 # -- SELL alone --------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("window", [1, 256])
-@pytest.mark.parametrize("spread", [65533, 65534, 65535, 65536, 70000, 200_000])
-def test_offsets_around_16_bits(spread, window, space):
+def test_offsets_around_16_bits(window, space):
     """Two rows of one slice whose first entries lie so far apart; other slices stay narrow."""
-    n = spread + 40
-    first = sp.coo_array(([1.0, 2, 3, 4], ([0, 1, 1, 2], [3, 3 + spread, 5 + spread, 8])), shape=(n, n))
-    A = (first + sp.eye_array(n)).tocsr()
-    A.data = A.data + np.arange(A.nnz) % 7
-    M = build(A, f"sell(window={window})", space)
-    assert (M.high.size > 0) == (spread >= PAD)                  # the base of that slice column is 3
-    assert M.high.size <= M.height * 4                           # the one slice
-    assert_product(M, A, "float64")
-    assert (M.to_csr().to_scipy() != A).nnz == 0
+    for spread in [65533, 65534, 65535, 65536, 70000, 200_000]:
+        with during(spread=spread):
+            n = spread + 40
+            first = sp.coo_array(([1.0, 2, 3, 4], ([0, 1, 1, 2], [3, 3 + spread, 5 + spread, 8])), shape=(n, n))
+            A = (first + sp.eye_array(n)).tocsr()
+            A.data = A.data + np.arange(A.nnz) % 7
+            M = build(A, f"sell(window={window})", space)
+            assert (M.high.size > 0) == (spread >= PAD)          # the base of that slice column is 3
+            assert M.high.size <= M.height * 4                   # the one slice
+            assert_product(M, A, "float64")
+            assert (M.to_csr().to_scipy() != A).nnz == 0
 
 
-@pytest.mark.parametrize("spread, wide", [(65533, False), (65534, False), (65535, True), (65536, True)])
-def test_the_widest_offset_that_fits(spread, wide, space):
-    A = sp.csr_array(([1.0, 2], ([0, 1], [0, spread])), shape=(32, spread + 1))
-    M = build(A, "sell", space)
-    assert (M.high.size > 0) == wide
-    assert_product(M, A, "float64")
-    assert (M.to_csr().to_scipy() != A).nnz == 0
+def test_the_widest_offset_that_fits(space):
+    for spread, wide in [(65533, False), (65534, False), (65535, True), (65536, True)]:
+        with during(spread=spread, wide=wide):
+            A = sp.csr_array(([1.0, 2], ([0, 1], [0, spread])), shape=(32, spread + 1))
+            M = build(A, "sell", space)
+            assert (M.high.size > 0) == wide
+            assert_product(M, A, "float64")
+            assert (M.to_csr().to_scipy() != A).nnz == 0
 
 
 def test_columns_whose_lower_half_looks_like_padding(space):
@@ -227,27 +233,28 @@ def test_padding_is_never_used(settings_, wide, space):
 
 
 @pytest.mark.parametrize("height", [8, 16, 32, 64, 128])
-@pytest.mark.parametrize("window", [1, 128, 256, 65536])
-def test_heights_and_windows(height, window, space):
-    A = random_matrix(700, 0.01, "float64")
-    M = build(A, f"sell(height={height}, window={window})", space)
-    assert_product(M, A, "float64")
-    assert (M.to_csr().to_scipy() != A).nnz == 0
-    if window > 1:
-        assert M.padding <= build(A, f"sell(height={height}, window=1)", space).padding
+def test_heights_and_windows(height, space):
+    for window in [1, 128, 256, 65536]:
+        with during(window=window):
+            A = random_matrix(700, 0.01, "float64")
+            M = build(A, f"sell(height={height}, window={window})", space)
+            assert_product(M, A, "float64")
+            assert (M.to_csr().to_scipy() != A).nnz == 0
+            if window > 1:
+                assert M.padding <= build(A, f"sell(height={height}, window=1)", space).padding
 
 
-@pytest.mark.parametrize("shape", [(50, 50), (7, 90), (90, 7), (0, 5), (5, 0)])
-@pytest.mark.parametrize("conjugate", [False, True])
-def test_transposed(shape, conjugate, space):
-    A = sp.random_array(shape, density=0.2, rng=rng()).tocsr() * (1 + 2j)
-    A.sort_indices()
-    with space.active():
-        found = CSRMatrix.from_scipy(A, space).transpose(conjugate)
-    expected = (A.conj() if conjugate else A).T.tocsr()
-    assert found.shape == expected.shape and found.indices.dtype == found.indptr.dtype == np.int32
-    for ours, theirs in zip((found.indptr, found.indices, found.data), (expected.indptr, expected.indices, expected.data)):
-        assert np.array_equal(space.to_host(ours), theirs)
+def test_transposed(space):
+    for shape, conjugate in itertools.product([(50, 50), (7, 90), (90, 7), (0, 5), (5, 0)], [False, True]):
+        with during(shape=shape, conjugate=conjugate):
+            A = sp.random_array(shape, density=0.2, rng=rng()).tocsr() * (1 + 2j)
+            A.sort_indices()
+            with space.active():
+                found = CSRMatrix.from_scipy(A, space).transpose(conjugate)
+            expected = (A.conj() if conjugate else A).T.tocsr()
+            assert found.shape == expected.shape and found.indices.dtype == found.indptr.dtype == np.int32
+            for name in ("indptr", "indices", "data"):
+                assert np.array_equal(space.to_host(getattr(found, name)), getattr(expected, name))
 
 
 def empty_rows_and_far_columns(wide):
@@ -296,27 +303,29 @@ def test_lanes_are_checked(lanes):
         CSR(lanes)
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
-def test_any_number_of_lanes_shares_a_row(lanes, dtype, space):
-    A = random_matrix(300, 0.1, dtype)
-    M = build(A, f"csr(lanes={lanes})", space)
-    assert_product(M, A, dtype)
-    assert f"{lanes} lanes" in M.describe() and M.adjoint().lanes == lanes
+def test_any_number_of_lanes_shares_a_row(dtype, space):
+    for lanes in [1, 2, 4, 8, 16, 32]:
+        with during(lanes=lanes):
+            A = random_matrix(300, 0.1, dtype)
+            M = build(A, f"csr(lanes={lanes})", space)
+            assert_product(M, A, dtype)
+            assert f"{lanes} lanes" in M.describe() and M.adjoint().lanes == lanes
 
 
-@pytest.mark.parametrize("task", [64, 128, 256, 512])
-def test_any_task_gives_the_same_sums_of_a_row(task, dtype, space):
+def test_any_task_gives_the_same_sums_of_a_row(dtype, space):
     """How rows are shared out changes no row's sum; the inner products differ by their own order only."""
-    A = random_matrix(3000, 0.01, dtype)
-    M, plain, x = build(A, f"sell(task={task})", space), build(A, "sell", space), vector(3000, dtype)
-    assert (product(M, x) == product(plain, x)).all() and f"{task} rows a task" in M.describe()
-    found = []
-    for matrix in (M, plain):
-        with space.active():
-            here, dots = space.from_host(x), space.empty(2, accumulator(dtype))
-            matrix.apply_dots(here, space.empty(3000, dtype), here, dots)
-            found.append(space.to_host(dots))
-    assert found[0] == pytest.approx(found[1], rel=1e-12)
+    for task in [64, 128, 256, 512]:
+        with during(task=task):
+            A = random_matrix(3000, 0.01, dtype)
+            M, plain, x = build(A, f"sell(task={task})", space), build(A, "sell", space), vector(3000, dtype)
+            assert (product(M, x) == product(plain, x)).all() and f"{task} rows a task" in M.describe()
+            found = []
+            for matrix in (M, plain):
+                with space.active():
+                    here, dots = space.from_host(x), space.empty(2, accumulator(dtype))
+                    matrix.apply_dots(here, space.empty(3000, dtype), here, dots)
+                    found.append(space.to_host(dots))
+            assert found[0] == pytest.approx(found[1], rel=1e-12)
 
 
 @pytest.mark.gpu

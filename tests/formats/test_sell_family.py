@@ -7,6 +7,7 @@ import scipy.io
 import scipy.sparse as sp
 from tests.support.cases import rng
 from tests.conftest import space_or_skip
+from tests.support.during import during
 from tests.support.products import assert_product, build, product, random_matrix, vector
 
 import swell
@@ -76,24 +77,25 @@ def test_the_papers_example():
     assert_product(M, PAPER, "float64")
 
 
-@pytest.mark.parametrize("height", [1, 2, 3, 31, 32, 33, 63, 64, 65, 96, 512, 999, 1024])
 @pytest.mark.parametrize("n", [1, 1000, 1024, 1025])
-def test_heights(height, n, dtype, space):
-    A = random_matrix(n, min(1, 6 / n), dtype)
-    if space.name == "cuda" and height % 32:
-        with pytest.raises(swell.InputError, match=r"ModifiedSELL\(height=.*multiple of 32"):
-            build(A, f"modified_sell(height={height})", space)
-        return
-    M = build(A, f"modified_sell(height={height})", space)
-    assert_product(M, A, dtype)
-    if n > 1:
-        assert_dots(M, A)
-    assert (M.to_csr().to_scipy() != A).nnz == 0
-    rows, columns = A.nonzero()
-    off = rows != columns
-    local = (rows // height == columns // height)[off]
-    assert M.local_share == pytest.approx(local.mean() if local.size else 0)
-    assert f"λ {M.local_share:.2f}" in M.describe()
+def test_heights(n, dtype, space):
+    for height in [1, 2, 3, 31, 32, 33, 63, 64, 65, 96, 512, 999, 1024]:
+        with during(height=height):
+            A = random_matrix(n, min(1, 6 / n), dtype)
+            if space.name == "cuda" and height % 32:
+                with pytest.raises(swell.InputError, match=r"ModifiedSELL\(height=.*multiple of 32"):
+                    build(A, f"modified_sell(height={height})", space)
+                continue
+            M = build(A, f"modified_sell(height={height})", space)
+            assert_product(M, A, dtype)
+            if n > 1:
+                assert_dots(M, A)
+            assert (M.to_csr().to_scipy() != A).nnz == 0
+            rows, columns = A.nonzero()
+            off = rows != columns
+            local = (rows // height == columns // height)[off]
+            assert M.local_share == pytest.approx(local.mean() if local.size else 0)
+            assert f"λ {M.local_share:.2f}" in M.describe()
 
 
 def test_many_slices_leave_their_sums(space):
@@ -153,17 +155,18 @@ def test_ell_that_does_not_fit(monkeypatch):
 
 # -- staircase SELL ----------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("window", [32, 64, 256, 512, 65536])
-def test_rows_descend_and_nothing_is_padded(window, space):
-    A = random_matrix(1500, 0.01, "float64")
-    M = build(A, f"staircase_sell(window={window})", space)
-    lengths, values, rows = host(M, "lengths", "values", "rows")
-    assert values.size == A.nnz
-    for start in range(0, lengths.size, window):
-        assert (np.diff(lengths[start:start + window].astype(int)) <= 0).all()
-    assert rows.dtype == (np.uint8 if window <= 256 else np.uint16)
-    assert_product(M, A, "float64")
-    assert (M.to_csr().to_scipy() != A).nnz == 0
+def test_rows_descend_and_nothing_is_padded(space):
+    for window in [32, 64, 256, 512, 65536]:
+        with during(window=window):
+            A = random_matrix(1500, 0.01, "float64")
+            M = build(A, f"staircase_sell(window={window})", space)
+            lengths, values, rows = host(M, "lengths", "values", "rows")
+            assert values.size == A.nnz
+            for start in range(0, lengths.size, window):
+                assert (np.diff(lengths[start:start + window].astype(int)) <= 0).all()
+            assert rows.dtype == (np.uint8 if window <= 256 else np.uint16)
+            assert_product(M, A, "float64")
+            assert (M.to_csr().to_scipy() != A).nnz == 0
 
 
 def test_rows_already_in_order_are_not_stored(space):
@@ -181,21 +184,22 @@ def test_long_rows(longest, width, space):
     assert (M.to_csr().to_scipy() != A).nnz == 0
 
 
-@pytest.mark.parametrize("spread", [65534, 65535, 65536, 70_000, 200_000])
-def test_offsets_around_16_bits(spread, space):
+def test_offsets_around_16_bits(space):
     """Two rows of one slice whose first entries lie so far apart; other slices stay narrow."""
-    n = spread + 40
-    first = sp.coo_array(([1.0, 2, 3, 4], ([0, 1, 1, 2], [3, 3 + spread, 5 + spread, 8])), shape=(n, n))
-    A = (first + sp.eye_array(n)).tocsr()
-    A.data = A.data + np.arange(A.nnz) % 7
-    M = build(A, "staircase_sell(window=32)", space)
-    assert (M.high.size > 0) == (spread > 65535)                 # the base of that slice column is 3
-    assert M.high.size <= 36                                     # the one slice
-    assert_product(M, A, "float64")
-    assert_dots(M, A)
-    assert (M.to_csr().to_scipy() != A).nnz == 0
-    M.update(CSRMatrix.from_scipy(2 * A, space))
-    assert_product(M, 2 * A, "float64")
+    for spread in [65534, 65535, 65536, 70_000, 200_000]:
+        with during(spread=spread):
+            n = spread + 40
+            first = sp.coo_array(([1.0, 2, 3, 4], ([0, 1, 1, 2], [3, 3 + spread, 5 + spread, 8])), shape=(n, n))
+            A = (first + sp.eye_array(n)).tocsr()
+            A.data = A.data + np.arange(A.nnz) % 7
+            M = build(A, "staircase_sell(window=32)", space)
+            assert (M.high.size > 0) == (spread > 65535)         # the base of that slice column is 3
+            assert M.high.size <= 36                             # the one slice
+            assert_product(M, A, "float64")
+            assert_dots(M, A)
+            assert (M.to_csr().to_scipy() != A).nnz == 0
+            M.update(CSRMatrix.from_scipy(2 * A, space))
+            assert_product(M, 2 * A, "float64")
 
 
 @pytest.mark.parametrize("n", [2000, 20_000])
