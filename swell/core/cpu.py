@@ -113,11 +113,11 @@ class CpuSpace(Space):
     def count(self, keys, size):
         return np.bincount(keys, minlength=size)
 
-    def add_up(self, counts, starts):
+    def prefix_sums(self, counts, starts):
         starts[0] = 0
         np.cumsum(counts, out=starts[1:])
 
-    def group_largest(self, keys, size):
+    def group_max(self, keys, size):
         starts = np.arange(0, keys.size, size)
         return np.maximum.reduceat(keys, starts) if keys.size else keys
 

@@ -121,7 +121,7 @@ class CudaSpace(Space):
                 self.host_context[...] = 0
                 self._totals = cupy.cuda.alloc_pinned_memory(8 * TOTALS)
                 self._scratch_doubles = 0
-                self._block_sums = cupy.zeros(1 + 2 * self.multiprocessors, np.int64)    # of add_up_together
+                self._block_sums = cupy.zeros(1 + 2 * self.multiprocessors, np.int64)    # of grid_prefix_sums
                 self.reserve(1 << 16)
 
     def reserve(self, doubles: int):
@@ -267,11 +267,11 @@ class CudaSpace(Space):
         self._counting.count(keys, counts)
         return counts
 
-    def add_up(self, counts, starts):
+    def prefix_sums(self, counts, starts):
         if counts.size < MANY:
-            self._counting.add_up(_as_numbers(counts), starts)
+            self._counting.prefix_sums(_as_numbers(counts), starts)
         else:
-            self._counting.add_up_together(_as_numbers(counts), starts, self._block_sums)
+            self._counting.grid_prefix_sums(_as_numbers(counts), starts, self._block_sums)
 
     def last_entries(self, *arrays):
         """Return the last element of each integer array. Copies into pinned memory need one wait for all arrays."""
@@ -282,9 +282,9 @@ class CudaSpace(Space):
         stream.synchronize()
         return tuple(int(word[0]) for word in words)
 
-    def group_largest(self, keys, size):
+    def group_max(self, keys, size):
         most = self.empty(-(-keys.size // size), keys.dtype)
-        self._counting.group_largest(keys, size, most)
+        self._counting.group_max(keys, size, most)
         return most
 
     @property

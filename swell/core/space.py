@@ -205,17 +205,17 @@ class Space(ABC):
         """Return a new int64 array of length ``size``: how many of the integers ``keys`` are 0, 1, … size − 1."""
 
     @abstractmethod
-    def add_up(self, counts, starts):
+    def prefix_sums(self, counts, starts):
         """Write prefix sums: ``starts[i]`` = sum of ``counts`` before i. ``starts`` has one more element, the total."""
 
     @abstractmethod
-    def group_largest(self, keys, size: int):
+    def group_max(self, keys, size: int):
         """Return a new array: the largest of each ``size`` consecutive elements of ``keys``."""
 
     def total(self, counts) -> int:
         """Return the sum of an integer array as a Python int. It waits for the device."""
         starts = self.empty(counts.size + 1, np.int64)
-        self.add_up(counts, starts)
+        self.prefix_sums(counts, starts)
         return self.last_entries(starts)[0]  # sync
 
     def last_entries(self, *arrays) -> tuple[int, ...]:
@@ -225,7 +225,7 @@ class Space(ABC):
     def row_pointers(self, rows, count: int, dtype=np.int64):
         """Return CSR row pointers, count + 1 of them, for entries sorted by rows; ``rows``: the row of each entry."""
         pointers = self.empty(count + 1, dtype)
-        self.add_up(self.count(rows, count), pointers)
+        self.prefix_sums(self.count(rows, count), pointers)
         return pointers
 
     # -- vectors -----------------------------------------------------------------------------------------------------

@@ -78,9 +78,9 @@ class PeerCommunicator(DeviceCommunicator):
         self.require_open()
         real = np.empty(0, numbers.dtype).real.dtype
         flat, (_, inboxes, messages) = numbers.reshape(-1).view(real), self._sums[real.name]
-        add_up = self.space.kernels("swell.distributed", "peer", real).add_up
+        sum_over_ranks = self.space.kernels("swell.distributed", "peer", real).sum_over_ranks
         for first in range(0, flat.size, MOST):
-            add_up(flat[first:first + MOST], inboxes, messages, self.failed, self.rank, self.size, MOST)
+            sum_over_ranks(flat[first:first + MOST], inboxes, messages, self.failed, self.rank, self.size, MOST)
         self.wait_among_threads()
 
     def exchange(self, outgoing, sent, incoming, received):

@@ -120,11 +120,11 @@ class DistributedSpace(Space):
     def count(self, keys, size):
         return self.local.count(keys, size)
 
-    def add_up(self, counts, starts):
-        self.local.add_up(counts, starts)
+    def prefix_sums(self, counts, starts):
+        self.local.prefix_sums(counts, starts)
 
-    def group_largest(self, keys, size):
-        return self.local.group_largest(keys, size)
+    def group_max(self, keys, size):
+        return self.local.group_max(keys, size)
 
     def norms(self, *vectors):
         mine = self.local.norms(*vectors)

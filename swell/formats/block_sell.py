@@ -88,7 +88,7 @@ class BlockSELLMatrix(Matrix):
         lengths = xp.zeros(slices * H, np.int64)
         lengths[:pattern.rows] = xp.diff(pattern.indptr)
         ptr = self.space.empty(slices + 1, np.int64)
-        self.space.add_up(self.space.group_largest(lengths, H) * H, ptr)
+        self.space.prefix_sums(self.space.group_max(lengths, H) * H, ptr)
         count = int(ptr[-1])
         self.space.check_fits(count * s * s * self.dtype.itemsize, f"the matrix in slices of {H} rows of blocks of {s}",
                               "use format='bsr', which needs no padding, or format='sell'")

@@ -35,7 +35,7 @@ def _ratios(A, sizes, sample=None) -> dict[int, float]:
         counts, ends = (space.empty((2, count), np.int64) for count in (block_rows, block_rows + 1))
         kernels.count_blocks(A.indptr, A.indices, size, all_rows, all_columns + 1, *counts)
         for one, end in zip(counts, ends):
-            space.add_up(one, end)
+            space.prefix_sums(one, end)
         sums += [*ends]
     found = space.last_entries(*sums) if sums else ()            # sync
     for size, blocks, entries in zip(missing, found[::2], found[1::2]):
@@ -200,7 +200,7 @@ class BlockPattern:
         counts, entries = space.empty((2, self.rows), np.int64)
         kernels.count_blocks(*arrays, self.rows, self.columns + 1, counts, entries)
         starts = space.empty(self.rows + 1, np.int64)
-        space.add_up(counts, starts)
+        space.prefix_sums(counts, starts)
         total = int(starts[-1])  # sync
         index = index_type(self.rows * size, self.columns * size, total * size**2)
         self.indptr = starts.astype(index)

@@ -85,7 +85,7 @@ class ELLMatrix(Matrix):
         self.values[where] = csr.data
         self.columns = xp.full((width, pitch), -1, index)
         self.columns[where] = csr.indices
-        self._read = self.space.total(self.space.group_largest(lengths, WARP)) * WARP
+        self._read = self.space.total(self.space.group_max(lengths, WARP)) * WARP
 
     def _check(self, width, pitch, lengths, index):
         """Raise InputError for too much padding, or OutOfMemory if the arrays, of shape (width, pitch), would not fit.

@@ -97,7 +97,7 @@ class ModifiedSELLMatrix(Matrix):
         lengths = xp.zeros(slices * H, np.int64)
         lengths[:n] = self.space.count(rows[~on], n)
         ptr = self.space.empty(slices + 1, np.int64)
-        self.space.add_up(self.space.group_largest(lengths, H) * H, ptr)
+        self.space.prefix_sums(self.space.group_max(lengths, H) * H, ptr)
         stored = int(ptr[-1])
         index = index_type(slices * H, m, stored)
         self.slice_ptr, self.missing = ptr.astype(index), self.missing.astype(index)
@@ -111,7 +111,7 @@ class ModifiedSELLMatrix(Matrix):
         self.col_idx[where] = xp.where(local, first - columns - 1, columns + 1)
         self.local_share = self.space.find_true(local)[1] / max(columns.size, 1)
         together = WARP if self.space.name == "cuda" else H       # these rows all read as far as their longest
-        self._read = self.space.total(self.space.group_largest(lengths, together)) * together
+        self._read = self.space.total(self.space.group_max(lengths, together)) * together
 
     def _where(self, csr):
         """Return (index into ``entries`` of each off-diagonal entry of ``csr``, bool mask of these in ``csr``)."""

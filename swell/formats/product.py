@@ -130,17 +130,17 @@ class Product:
         counts, starts = np.empty(m, np.int64), np.empty(m + 1, np.int64)
         self._check_fits(8 * (n * chunks + 4 * m), f"on {chunks} threads")
         self._kernels.products(a_indptr, a_indices, b_indptr, n, counts)
-        self._space.add_up(counts, starts)
+        self._space.prefix_sums(counts, starts)
         bounds = np.searchsorted(starts, np.linspace(0, starts[-1], chunks + 1)[1:-1])
         self._rows, self._bounds = np.empty(0, np.int64), np.r_[0, bounds, m]
         room = self._bytes(int(starts[-1]))
         if room > UNCHECKED and room > SHARE * self._space.memory()[0]:
             self._kernels.count(a_indptr, a_indices, b_indptr, b_indices, n, self._bounds, counts)
-            self._space.add_up(counts, starts)
+            self._space.prefix_sums(counts, starts)
         indices, data = self._entries(starts)
         self._kernels.fill(*factors, n, self._bounds, starts, indices, data, counts)
         indptr = np.empty_like(starts)
-        self._space.add_up(counts, indptr)
+        self._space.prefix_sums(counts, indptr)
         if indptr[-1] < starts[-1]:
             self._kernels.close_gaps(self._bounds, starts, indptr, indices, data)
             for array in (indices, data):
@@ -161,17 +161,17 @@ class Product:
         counts, starts = space.empty(m, a_indices.dtype), space.empty(m + 1, np.int64)
         self._bins.products(a_indptr, a_indices, b[0], n, counts)
         rows, bounds = self._binned(counts, LANE_BYTES // size)
-        space.add_up(counts, starts)
+        space.prefix_sums(counts, starts)
         room, = space.last_entries(starts)  # sync
         if size * room > UNCHECKED and size * room > SHARE * space.memory()[0]:
             kernels.columns(*pattern, rows, bounds, starts, space.empty(0, a_indices.dtype), counts)
-            space.add_up(counts, starts)
+            space.prefix_sums(counts, starts)
             room, = space.last_entries(starts)  # sync
             self._check_fits(size * room + self._bytes(room), f"with {room} entries")
         apart = space.empty(room, a_indices.dtype)
         kernels.columns(*pattern, rows, bounds, starts, apart, counts)
         indptr = space.empty(m + 1, index_type(*self._shape, room))
-        space.add_up(counts, indptr)
+        space.prefix_sums(counts, indptr)
         indices, data = self._entries(indptr)
         indptr = indptr.astype(indices.dtype, copy=False)
         kernels.join_rows(starts, apart, indptr, indices)

@@ -111,7 +111,7 @@ class SELLMatrix(Matrix):
         widths, starts = xp.zeros((2, slices), np.int32), space.empty((2, slices + 1), np.int64)
         kernels.measure_windows(csr.indptr, H, max(window, H), *widths)
         for of_order, start in zip(widths, starts):
-            space.add_up(of_order, start)
+            space.prefix_sums(of_order, start)
         plain, ordered = map(int, space.to_host(starts[:, -1]))  # sync
         self.sorted = window > 1 and ordered < WORTH * plain
         stored = H * (ordered if self.sorted else plain)

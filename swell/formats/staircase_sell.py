@@ -87,8 +87,8 @@ class StaircaseSELLMatrix(Matrix):
         moved = space.max_on_host(order != xp.arange(order.size, dtype=order.dtype)) > 0
         self.lengths, self.rows = lengths.astype(small), (order % window if moved else order[:0]).astype(small)
         starts, columns = space.empty(lengths.size + 1, np.int64), space.empty(slices + 1, np.int64)
-        space.add_up(lengths, starts)
-        space.add_up(xp.ascontiguousarray(lengths[::HEIGHT]), columns)            # a slice's first row is its longest
+        space.prefix_sums(lengths, starts)
+        space.prefix_sums(xp.ascontiguousarray(lengths[::HEIGHT]), columns)       # a slice's first row is its longest
         self.ptr, self.base_ptr = starts[::HEIGHT].astype(index), columns.astype(index)
         self.base, wide = space.empty(int(self.base_ptr[-1]), index), space.empty(slices, np.uint8)  # sync
         layout.find_bases(csr.indptr, csr.indices, order, self.base_ptr, HEIGHT, LARGEST, self.base, wide)

@@ -56,7 +56,7 @@ class Bisection(Ordering):
             before, moved = space.empty(lists.size + 1, np.int32), space.empty(lists.size, np.int32)
             kernels.cut(start, middle, coordinates, lists, second)
             kernels.mark(lists, second, marks)
-            space.add_up(marks, before)
+            space.prefix_sums(marks, before)
             kernels.move(start, middle, marks, before, lists, moved)
             lists = moved
         return lists[:n].astype(A.indices.dtype, copy=False)

@@ -197,7 +197,7 @@ def lower_pattern(A):
     kernels, counts = space.kernels("swell.preconditioners", "ic", A.dtype), space.empty(n, np.int64)
     kernels.count_lower(A.indptr, A.indices, counts)
     indptr = space.empty(n + 1, A.indptr.dtype)
-    space.add_up(counts, indptr)
+    space.prefix_sums(counts, indptr)
     indices = space.empty(*space.last_entries(indptr), A.indices.dtype)  # sync
     kernels.take_columns(A.indptr, A.indices, counts, indptr, indices)
     return indptr, indices

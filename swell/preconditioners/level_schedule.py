@@ -148,7 +148,7 @@ class Sliced:
         self.sequence, self._place_of = sequence, place_of
         sizes, ptr = empty(-(-n // SLICE), np.int64), empty(-(-n // SLICE) + 1, np.int64)
         self._kernels.measure_slices(T.indptr, T.indices, sequence, lower, sizes)
-        self.space.add_up(sizes, ptr)
+        self.space.prefix_sums(sizes, ptr)
         stored, = self.space.last_entries(ptr)  # sync
         index = index_type(n, n, stored)
         self.ptr, self.rows, self.columns = ptr.astype(index), rows.astype(index, copy=False), empty(stored, index)

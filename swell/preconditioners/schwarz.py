@@ -277,7 +277,7 @@ def copied_pattern(A, copies, domain):
     rows' entries whose column is not in the subdomain."""
     xp, n = A.space.xp, A.shape[1]
     starts = xp.empty(copies.size + 1, np.int64)
-    A.space.add_up(xp.diff(A.indptr)[copies], starts)
+    A.space.prefix_sums(xp.diff(A.indptr)[copies], starts)
     every = xp.arange(int(starts[-1]))  # sync
     of = xp.searchsorted(starts[1:], every, side="right")                      # the copy of each candidate
     entries = A.indptr[copies[of]] + every - starts[of]

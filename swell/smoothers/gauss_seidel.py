@@ -167,7 +167,7 @@ class ColoredGaussSeidel(GaussSeidelOperator):
         before = space.row_pointers(off_rows, A.shape[0])        # off-diagonals before each row
         lengths, ptr = xp.zeros(rows.size, np.int64), xp.empty(rows.size // SLICE + 1, np.int64)
         lengths[self._place] = xp.diff(before)
-        space.add_up(space.group_largest(lengths, SLICE) * SLICE, ptr)
+        space.prefix_sums(space.group_max(lengths, SLICE) * SLICE, ptr)
         k = xp.arange(self._off.size) - before[off_rows]
         place = self._place[off_rows]
         self._where = ptr[place // SLICE] + k * SLICE + place % SLICE

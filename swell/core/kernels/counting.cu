@@ -36,7 +36,7 @@ template <typename K> __global__ void largest(Context* ctx, const K* keys, long 
 
 // most[g] = the largest of the keys g size, …, (g + 1) size - 1.
 // launch: elements of most, 256 threads, a warp each
-template <typename K> __global__ void group_largest(Context* ctx, const K* keys, int size, K* most, long long n, long long keys_size) {
+template <typename K> __global__ void group_max(Context* ctx, const K* keys, int size, K* most, long long n, long long keys_size) {
   if (stopped(ctx)) return;
   const long long group = thread_id() / 32;
   if (group >= n) return;
@@ -49,20 +49,20 @@ template <typename K> __global__ void group_largest(Context* ctx, const K* keys,
 
 // Exclusive prefix sums: starts[i] = counts[0] + … + counts[i - 1]. starts has one entry more than counts.
 // launch: one block of 1024 threads
-template <typename C, typename P> __global__ void __launch_bounds__(1024) add_up(Context* ctx, const C* counts, P* starts,
-                                                                                 long long counts_size) {
+template <typename C, typename P> __global__ void __launch_bounds__(1024) prefix_sums(Context* ctx, const C* counts, P* starts,
+                                                                                      long long counts_size) {
   if (stopped(ctx)) return;
   const long long all = scan(counts_size, [&](long long i) { return (long long)counts[i]; },
                              [&](long long i, long long sum) { starts[i] = P(sum); });
   if (threadIdx.x == 0) starts[counts_size] = P(all);
 }
 
-// Like add_up, by all blocks: each sums its part of the counts and, after a barrier, adds the sums of the blocks before
+// Like prefix_sums, by all blocks: each sums its part of the counts and, after a barrier, adds the sums of the blocks before
 // it. scratch[0] is the barrier's counter, 0 before the first launch; one entry for each block's sum follows.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
-template <typename C, typename P> __global__ void __launch_bounds__(512, 2) add_up_together(Context* ctx, const C* counts, P* starts,
-                                                                                            long long* scratch,
-                                                                                            long long counts_size) {
+template <typename C, typename P> __global__ void __launch_bounds__(512, 2) grid_prefix_sums(Context* ctx, const C* counts, P* starts,
+                                                                                             long long* scratch,
+                                                                                             long long counts_size) {
   if (stopped(ctx)) return;
   const long long n = counts_size, part = (n + gridDim.x * 32ll - 1) / (gridDim.x * 32ll) * 32;         // whole accesses
   const long long begin = min(n, blockIdx.x * part), end = min(n, begin + part);

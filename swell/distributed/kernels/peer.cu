@@ -120,8 +120,8 @@ template <typename T> __global__ void add_received_dot(Context* ctx, const int* 
 // inboxes (2, ranks, most), with a row for each sender. A block waits only for the block of the same index on the other ranks, and
 // blocks start in order: so some block can always proceed.
 // launch: elements of numbers, 256 threads
-template <typename T> __global__ void add_up(Context* ctx, T* numbers, const long long* inboxes, int* message, long long failed, int rank, int ranks,
-                                             int most, long long n) {
+template <typename T> __global__ void sum_over_ranks(Context* ctx, T* numbers, const long long* inboxes, int* message, long long failed,
+                                                     int rank, int ranks, int most, long long n) {
   begin();
   const long long k = thread_id();
   if (k >= n) return;

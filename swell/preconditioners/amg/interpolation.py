@@ -44,7 +44,7 @@ def interpolation(A, strong, state, numbers, settings):
     wide, values, lengths = space.empty(n * most, index), space.empty(n * most, A.dtype), space.empty(n, np.int32)
     _interpolate(A, strong, state, numbers, settings, space.empty(0, index), wide, values, lengths)
     indptr = space.empty(n + 1, index)
-    space.add_up(lengths, indptr)
+    space.prefix_sums(lengths, indptr)
     coarse, stored = space.last_entries(numbers, indptr)  # sync
     indices, data = space.empty(stored, index), space.empty(stored, A.dtype)
     _kernels(A).compact(most, wide, values, indptr, indices, data)
@@ -63,7 +63,7 @@ def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, len
     space, kernels, n = A.space, _kernels(A), A.shape[0]
     counts, begins, sums = space.empty(n, np.int32), space.empty(n + 1, A.indptr.dtype), space.empty(n, A.dtype)
     kernels.coarse_lengths(A.indptr, A.indices, strong, state, counts)
-    space.add_up(counts, begins)
+    space.prefix_sums(counts, begins)
     columns, values = space.empty(A.nnz, A.indices.dtype), space.empty(A.nnz, A.dtype)      # fewer are used
     kernels.coarse_entries(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums)
     by_threads = n >= MANY and A.nnz <= SHORT * n

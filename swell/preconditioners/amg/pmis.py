@@ -43,7 +43,7 @@ def coarse_numbers(A, state):
     count. ``state`` is the result of `pmis`."""
     numbers, marked = A.space.empty(state.size + 1, A.indices.dtype), A.space.empty(state.size, np.uint8)
     A.space.kernels("swell.preconditioners.amg", "pmis", A.dtype).mark_coarse(state, marked)
-    A.space.add_up(marked, numbers)
+    A.space.prefix_sums(marked, numbers)
     return numbers
 
 
