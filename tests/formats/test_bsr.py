@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from tests.support.blocks import worthwhile
 from tests.support.cases import real_matrix, rng
 from tests.conftest import space_or_skip
+from tests.support.during import during
 from tests.support.products import assert_product, build, product, random_matrix, vector
 
 import swell
@@ -57,54 +58,54 @@ def assert_dots(M, A):
     assert dots[1] == pytest.approx(np.vdot(y, y), rel=1e-12)
 
 
-@pytest.mark.parametrize("size", range(1, 33))
-def test_every_size(format, size, space):
-    worthwhile(size, space, also=(4, 8))
-    A = blocks_of(size)
-    M = build(A, f"{format}(block={size})", space)
-    assert M.block == size and M.fill == 1
-    assert_product(M, A, "float64")
-    assert_dots(M, A)
-    assert_same(M, A)
+def test_every_size(format, space):
+    for size in worthwhile(range(1, 33), space, also=(4, 8)):
+        with during(size=size):
+            A = blocks_of(size)
+            M = build(A, f"{format}(block={size})", space)
+            assert M.block == size and M.fill == 1
+            assert_product(M, A, "float64")
+            assert_dots(M, A)
+            assert_same(M, A)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, 8, 9, 17])
-def test_sparse_blocks(format, size, dtype, space):
+def test_sparse_blocks(format, dtype, space):
     """Blocks with holes in them, which are stored as zeros and dropped again."""
-    worthwhile(size, space, dtype)
-    A = random_matrix(size * 14, 2.5 / (size * 14), dtype)
-    A.data[::5] = 0                              # explicit zeros stay
-    M = build(A, f"{format}(block={size})", space)
-    assert M.fill == pytest.approx(A.tobsr((size, size)).data.size / A.nnz) and M.nnz == A.nnz
-    assert f"fill {M.fill:.2f}" in M.describe() and f"block {size}" in M.describe()
-    assert_product(M, A, dtype)
-    assert_same(M, A)
-    x = vector(A.shape[0], dtype, 4)
-    assert np.allclose(product(M.adjoint(), x), A.conj().T @ x, rtol=1e-13, atol=1e-13)
-    assert_same(M.adjoint(), sp.csr_array(A.conj().T).sorted_indices())
+    for size in worthwhile([1, 2, 3, 4, 5, 6, 7, 8, 9, 17], space, dtype):
+        with during(size=size):
+            A = random_matrix(size * 14, 2.5 / (size * 14), dtype)
+            A.data[::5] = 0                      # explicit zeros stay
+            M = build(A, f"{format}(block={size})", space)
+            assert M.fill == pytest.approx(A.tobsr((size, size)).data.size / A.nnz) and M.nnz == A.nnz
+            assert f"fill {M.fill:.2f}" in M.describe() and f"block {size}" in M.describe()
+            assert_product(M, A, dtype)
+            assert_same(M, A)
+            x = vector(A.shape[0], dtype, 4)
+            assert np.allclose(product(M.adjoint(), x), A.conj().T @ x, rtol=1e-13, atol=1e-13)
+            assert_same(M.adjoint(), sp.csr_array(A.conj().T).sorted_indices())
 
 
-@pytest.mark.parametrize("size", [2, 3, 5, 8, 12, 32])
-@pytest.mark.parametrize("more", CUT)
-def test_padding(format, size, more, dtype, space):
+def test_padding(format, dtype, space):
     """Sizes that divide nothing: vectors keep their length, and nothing outside them is touched."""
-    worthwhile(size, space, dtype)
-    shape = (size * 6 + more[0], size * 5 + more[1])
-    A = sp.csr_array(sp.random_array(shape, density=0.2, rng=rng(), format="csr")).astype(dtype)
-    M = build(A, f"{format}(block={size}, pad=True)", space)
-    assert M.shape == shape
-    assert_same(M, A)
-    assert_product(M, A, dtype)
-    assert_dots(M, A)
-    guard = size + 3                             # numbers after the end of x, and what must stay after that of y
-    x = np.concatenate([vector(shape[1], dtype), np.full(guard, np.nan, dtype)])
-    with space.active():
-        x_, y_ = space.from_host(x), space.from_host(np.full(shape[0] + guard, 7, dtype))
-        M.apply(x_[:shape[1]], y_[:shape[0]], 0.5, 2)
-        y = space.to_host(y_)
-    assert np.allclose(y[:shape[0]], 0.5 * (A @ x[:shape[1]]) + 14, rtol=1e-13, atol=1e-13)
-    assert (y[shape[0]:] == 7).all()
-    assert_product(M.adjoint(), A.conj().T.tocsr(), dtype)
+    for size in worthwhile([2, 3, 5, 8, 12, 32], space, dtype):
+        for more in CUT:
+            with during(size=size, more=more):
+                shape = (size * 6 + more[0], size * 5 + more[1])
+                A = sp.csr_array(sp.random_array(shape, density=0.2, rng=rng(), format="csr")).astype(dtype)
+                M = build(A, f"{format}(block={size}, pad=True)", space)
+                assert M.shape == shape
+                assert_same(M, A)
+                assert_product(M, A, dtype)
+                assert_dots(M, A)
+                guard = size + 3                 # numbers after the end of x, and what must stay after that of y
+                x = np.concatenate([vector(shape[1], dtype), np.full(guard, np.nan, dtype)])
+                with space.active():
+                    x_, y_ = space.from_host(x), space.from_host(np.full(shape[0] + guard, 7, dtype))
+                    M.apply(x_[:shape[1]], y_[:shape[0]], 0.5, 2)
+                    y = space.to_host(y_)
+                assert np.allclose(y[:shape[0]], 0.5 * (A @ x[:shape[1]]) + 14, rtol=1e-13, atol=1e-13)
+                assert (y[shape[0]:] == 7).all()
+                assert_product(M.adjoint(), A.conj().T.tocsr(), dtype)
 
 
 @pytest.mark.parametrize("cls", [BSR, BlockSELL])
@@ -138,14 +139,15 @@ def test_the_height_is_checked():
         BlockSELL(height=12)
 
 
-@pytest.mark.parametrize("height", [8, 16, 32, 64, 128])
 @pytest.mark.parametrize("size", [2, 3, 9])
-def test_heights(height, size, space):
-    A = blocks_of(size, 70)
-    M = build(A, f"block_sell(block={size}, height={height})", space)
-    assert M.padding >= M.fill == 1
-    assert_product(M, A, "float64")
-    assert_same(M, A)
+def test_heights(size, space):
+    for height in [8, 16, 32, 64, 128]:
+        with during(height=height):
+            A = blocks_of(size, 70)
+            M = build(A, f"block_sell(block={size}, height={height})", space)
+            assert M.padding >= M.fill == 1
+            assert_product(M, A, "float64")
+            assert_same(M, A)
 
 
 def test_padding_is_never_used(space):
@@ -163,13 +165,14 @@ def test_padding_is_never_used(space):
 
 # -- detection ---------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 11, 16, 31, 32])
-def test_the_size_is_found(format, size, space):
+def test_the_size_is_found(format, space):
     """On a pattern of 13 × 13 block rows, so that no other size divides; prime to the blocks' own."""
-    pattern = gallery.poisson1d(13)
-    A = sp.csr_array(sp.kron(pattern, rng().random((size, size)) + 1))
-    M = build(A, format, space)
-    assert M.block == size and M.fill == 1
+    for size in [1, 2, 3, 4, 5, 7, 8, 11, 16, 31, 32]:
+        with during(size=size):
+            pattern = gallery.poisson1d(13)
+            A = sp.csr_array(sp.kron(pattern, rng().random((size, size)) + 1))
+            M = build(A, format, space)
+            assert M.block == size and M.fill == 1
 
 
 def test_a_few_holes_are_filled_and_many_are_not(space):
@@ -208,23 +211,24 @@ def test_nothing_to_detect(space):
 
 # -- blocks that come as blocks ----------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("order", ["row", "column"])
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 8, 13])
-def test_from_blocks(order, size, dtype, space):
-    worthwhile(size, space, dtype)
-    A = blocks_of(size, dtype=dtype)
-    B = A.tobsr((size, size))
-    blocks = B.data if order == "row" else np.ascontiguousarray(B.data.transpose(0, 2, 1))
-    shuffled = np.concatenate([rng().permutation(np.arange(a, b)) for a, b in zip(B.indptr, B.indptr[1:])]).astype(int)
-    before = blocks.copy()
-    with space.active():
-        M = BSRMatrix.from_blocks(space, B.indptr, B.indices[shuffled], blocks[shuffled], A.shape, order)
-    assert M.nnz == B.data.size and M.fill == 1 and (blocks == before).all()
-    assert_product(M, A, dtype)
-    assert_same(M, sp.csr_array(B))
-    with space.active():
-        M.update(CSRMatrix.from_scipy(2 * sp.csr_array(B), space))
-    assert_product(M, 2 * A, dtype)
+def test_from_blocks(dtype, space):
+    for size in worthwhile([1, 2, 3, 4, 7, 8, 13], space, dtype):
+        for order in ("row", "column"):
+            with during(size=size, order=order):
+                A = blocks_of(size, dtype=dtype)
+                B = A.tobsr((size, size))
+                blocks = B.data if order == "row" else np.ascontiguousarray(B.data.transpose(0, 2, 1))
+                rows = zip(B.indptr, B.indptr[1:])
+                shuffled = np.concatenate([rng().permutation(np.arange(a, b)) for a, b in rows]).astype(int)
+                before = blocks.copy()
+                with space.active():
+                    M = BSRMatrix.from_blocks(space, B.indptr, B.indices[shuffled], blocks[shuffled], A.shape, order)
+                assert M.nnz == B.data.size and M.fill == 1 and (blocks == before).all()
+                assert_product(M, A, dtype)
+                assert_same(M, sp.csr_array(B))
+                with space.active():
+                    M.update(CSRMatrix.from_scipy(2 * sp.csr_array(B), space))
+                assert_product(M, 2 * A, dtype)
 
 
 def test_from_blocks_that_reach_past_the_matrix(space):
@@ -299,18 +303,20 @@ def test_a_fill_that_is_none(fill):
         ELL(max_fill=fill)
 
 
-@pytest.mark.parametrize("shape", [(0, 0), (1, 1), (60, 60), (61, 47)])
-@pytest.mark.parametrize("size", [1, 3, 7, 32])
-def test_blocks_are_found_where_entries_are(shape, size, space):
-    A = sp.csr_array(sp.random_array(shape, density=0.1, rng=rng()))
-    A.sort_indices()
-    with space.active():
-        found = BlockPattern(CSRMatrix.from_scipy(A, space), size)
-        indptr, indices, positions = (space.to_host(a) for a in (found.indptr, found.indices, found.positions))
-    row, column = A.nonzero()
-    blocks = sorted({*zip((row // size).tolist(), (column // size).tolist())})
-    assert indices.tolist() == [j for _, j in blocks]
-    assert np.array_equal(np.diff(indptr), np.bincount([i for i, _ in blocks], minlength=-(-shape[0] // size)))
-    number = {block: k for k, block in enumerate(blocks)}
-    assert positions.tolist() == [(number[i // size, j // size] * size + i % size) * size + j % size
-                                  for i, j in zip(row.tolist(), column.tolist())]
+def test_blocks_are_found_where_entries_are(space):
+    for shape in [(0, 0), (1, 1), (60, 60), (61, 47)]:
+        for size in [1, 3, 7, 32]:
+            with during(shape=shape, size=size):
+                A = sp.csr_array(sp.random_array(shape, density=0.1, rng=rng()))
+                A.sort_indices()
+                with space.active():
+                    found = BlockPattern(CSRMatrix.from_scipy(A, space), size)
+                    indptr, indices, positions = map(space.to_host, (found.indptr, found.indices, found.positions))
+                row, column = A.nonzero()
+                blocks = sorted({*zip((row // size).tolist(), (column // size).tolist())})
+                assert indices.tolist() == [j for _, j in blocks]
+                counts = np.bincount([i for i, _ in blocks], minlength=-(-shape[0] // size))
+                assert np.array_equal(np.diff(indptr), counts)
+                number = {block: k for k, block in enumerate(blocks)}
+                assert positions.tolist() == [(number[i // size, j // size] * size + i % size) * size + j % size
+                                              for i, j in zip(row.tolist(), column.tolist())]

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from tests.support.blocks import applied, blocked, built, csr, growing, near, singular_block, vector, worthwhile
 from tests.support.cases import real_matrix, rng
+from tests.support.during import during
 from tests.conftest import skip_what_others_show
 
 import swell
@@ -39,43 +40,40 @@ def dense(M):
 # -- the factors -------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("ordering", ["natural", "multicolor", "rcm"])
-@pytest.mark.parametrize("s", [1, 2, 3, 4, 5, 11])
-def test_blocks_of_the_product_are_those_of_the_matrix(s, ordering, dtype, space):
-    if ordering != "natural" and s not in (1, 3):
-        pytest.skip("one size will do")
-    worthwhile(s, space, dtype)
-    A = blocked(s, dtype)
-    with space.active():
-        M = built(f"block_ilu0(block={s}, ordering={ordering!r})", A, space)
-        L, U, pattern = dense(M)
-        assert abs((L @ U - A.toarray()) * pattern).max() <= 1e-14 * abs(A).max()
-        assert abs(L @ U - A.toarray()).max() > 1e-3                            # there is fill that was left out
-        x = vector(A.shape[0], dtype)
-        assert near(applied(M, x), np.linalg.solve(L @ U, x))
-        assert near(applied(M, x, adjoint=True), np.linalg.solve((L @ U).conj().T, x))
-        assert M.notes == () and f"blocks of {s}" in M.describe()
+def test_blocks_of_the_product_are_those_of_the_matrix(ordering, dtype, space):
+    for s in worthwhile([1, 2, 3, 4, 5, 11] if ordering == "natural" else [1, 3], space, dtype):
+        with during(s=s):
+            A = blocked(s, dtype)
+            with space.active():
+                M = built(f"block_ilu0(block={s}, ordering={ordering!r})", A, space)
+                L, U, pattern = dense(M)
+                assert abs((L @ U - A.toarray()) * pattern).max() <= 1e-14 * abs(A).max()
+                assert abs(L @ U - A.toarray()).max() > 1e-3                    # there is fill that was left out
+                x = vector(A.shape[0], dtype)
+                assert near(applied(M, x), np.linalg.solve(L @ U, x))
+                assert near(applied(M, x, adjoint=True), np.linalg.solve((L @ U).conj().T, x))
+                assert M.notes == () and f"blocks of {s}" in M.describe()
 
 
-@pytest.mark.parametrize("s", [1, 2, 3, 4, 5, 8, 11, 32])
-def test_fixed_point_sweeps_converge_to_it(s, dtype, space):
+def test_fixed_point_sweeps_converge_to_it(dtype, space):
     """And as many as there are levels and more are it; the description says by how much the last one changed it."""
-    if dtype == "complex128" and s not in (1, 3, 11):
-        pytest.skip("three sizes will do")
-    worthwhile(s, space, dtype)
-    A = blocked(s, dtype)
-    x = vector(A.shape[0], dtype)
-    with space.active():
-        exact, errors, changes = built(f"block_ilu0(block={s})", A, space), [], []
-        for sweeps in (1, 2, 40):
-            M = built(f"block_ilu0(block={s}, factor='sweeps', factor_sweeps={sweeps})", A, space)
-            errors.append(float(abs(M.factor.data - exact.factor.data).max() / abs(exact.factor.data).max()))
-            changes.append(M.change)
-            assert M.notes == () and (sweeps == 40 or f"changed by {M.change:.1e} in the last sweep" in M.describe())
-        assert errors[2] <= 1e-13 and exact.change == 0 and errors[0] > 2 * errors[1] > 1e-9
-        assert changes[0] > changes[1] > changes[2] == 0 or changes[2] < 1e-14
-        assert near(space.to_host(M.factor.inverse), space.to_host(exact.factor.inverse), 1e-11)
-        assert near(applied(M, x), applied(exact, x), 1e-11)
-        assert near(applied(M, x, True), applied(exact, x, True), 1e-11)
+    for s in worthwhile([1, 3, 11] if dtype == "complex128" else [1, 2, 3, 4, 5, 8, 11, 32], space, dtype):
+        with during(s=s):
+            A = blocked(s, dtype)
+            x = vector(A.shape[0], dtype)
+            with space.active():
+                exact, errors, changes = built(f"block_ilu0(block={s})", A, space), [], []
+                for sweeps in (1, 2, 40):
+                    M = built(f"block_ilu0(block={s}, factor='sweeps', factor_sweeps={sweeps})", A, space)
+                    errors.append(float(abs(M.factor.data - exact.factor.data).max() / abs(exact.factor.data).max()))
+                    changes.append(M.change)
+                    said = f"changed by {M.change:.1e} in the last sweep" in M.describe()
+                    assert M.notes == () and (sweeps == 40 or said)
+                assert errors[2] <= 1e-13 and exact.change == 0 and errors[0] > 2 * errors[1] > 1e-9
+                assert changes[0] > changes[1] > changes[2] == 0 or changes[2] < 1e-14
+                assert near(space.to_host(M.factor.inverse), space.to_host(exact.factor.inverse), 1e-11)
+                assert near(applied(M, x), applied(exact, x), 1e-11)
+                assert near(applied(M, x, True), applied(exact, x, True), 1e-11)
 
 
 @pytest.mark.parametrize("kind", ["float32", "complex64"])
@@ -89,7 +87,7 @@ def test_fixed_point_sweeps_in_single(kind, space):
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_sweeps_with_blocks_of_one_are_those_of_ilu0(count, dtype, space):
-    worthwhile(1, space, dtype)
+    worthwhile([1], space, dtype)
     A, how = blocked(1, dtype, count=90), f"factor='sweeps', factor_sweeps={count}"
     with space.active():
         M, point = built(f"block_ilu0(block=1, {how})", A, space), built(f"ilu0({how})", A, space)
@@ -126,24 +124,24 @@ def test_factor_sweeps_that_grow_are_not_used(device):
 
 
 def test_blocks_of_one_are_ilu0(dtype, space):
-    worthwhile(1, space, dtype)
+    worthwhile([1], space, dtype)
     A = blocked(1, dtype, count=90)
     with space.active():
         M, point = built("block_ilu0(block=1)", A, space), built("ilu0", A, space)
         assert abs(M.factor.to_csr().to_scipy() - point.factor.to_scipy()).max() <= 1e-14 * abs(A).max()
 
 
-@pytest.mark.parametrize("s", [2, 3, 6])
-def test_without_fill_it_is_the_inverse(s, dtype, space):
+def test_without_fill_it_is_the_inverse(dtype, space):
     """Block tridiagonal, and full."""
-    worthwhile(s, space, dtype)
-    for pattern in (sp.diags_array([1.0, 1, 1], offsets=[-1, 0, 1], shape=(12, 12)), np.ones((4, 4))):
-        A = sp.csr_array(sp.kron(sp.csr_array(pattern), np.ones((s, s)))).astype(dtype)
-        A.data = vector(A.nnz, dtype, 2)
-        x = vector(A.shape[0], dtype)
-        with space.active():
-            z = applied(built(f"block_ilu0(block={s})", A, space), x)
-            assert np.allclose(A @ z, x, rtol=0, atol=1e-9 * max(abs(z).max(), 1))
+    for s in worthwhile([2, 3, 6], space, dtype):
+        with during(s=s):
+            for pattern in (sp.diags_array([1.0, 1, 1], offsets=[-1, 0, 1], shape=(12, 12)), np.ones((4, 4))):
+                A = sp.csr_array(sp.kron(sp.csr_array(pattern), np.ones((s, s)))).astype(dtype)
+                A.data = vector(A.nnz, dtype, 2)
+                x = vector(A.shape[0], dtype)
+                with space.active():
+                    z = applied(built(f"block_ilu0(block={s})", A, space), x)
+                    assert np.allclose(A @ z, x, rtol=0, atol=1e-9 * max(abs(z).max(), 1))
 
 
 def test_zeros_on_the_diagonal_inside_a_block_are_no_breakdown(space):
@@ -164,26 +162,26 @@ def test_rows_of_different_scales_are_not_singular(space):
         assert M.notes == () and near(applied(M, scales @ x), applied(plain, x), 1e-10)
 
 
-@pytest.mark.parametrize("s", [4, 7, 11])
 @pytest.mark.parametrize("ordering", ["natural", "rcm"])
-def test_a_size_that_does_not_divide_is_padded_where_asked(s, ordering, dtype, space):
-    worthwhile(s, space, dtype)
-    A = blocked(1, dtype, count=90)
-    n = -(-90 // s) * s
-    with space.active():
-        with pytest.raises(swell.InputError, match=rf"^BlockILU0\(block={s}\).*1, 2, 3, 5"):
-            built(f"block_ilu0(block={s})", A, space)
-        M = built(f"block_ilu0(block={s}, pad=True, ordering={ordering!r})", A, space)
-        L, U, pattern = dense(M)
-        whole = np.eye(n, dtype=dtype)
-        whole[:90, :90] = A.toarray()
-        assert abs((L @ U - whole) * pattern).max() <= 1e-14 * abs(A).max()
-        x = vector(90, dtype)
-        product = (L @ U)[:90, :90]
-        assert near(applied(M, x), np.linalg.solve(L @ U, np.append(x, np.zeros(n - 90)))[:90])
-        assert near(applied(M, x, adjoint=True), np.linalg.solve(product.conj().T, x))
-        S = built(f"block_ilu0(block={s}, pad=True, ordering={ordering!r}, solve='sweeps(count=40)')", A, space)
-        assert near(applied(S, x), applied(M, x)) and near(applied(S, x, True), applied(M, x, True))
+def test_a_size_that_does_not_divide_is_padded_where_asked(ordering, dtype, space):
+    for s in worthwhile([4, 7, 11], space, dtype):
+        with during(s=s):
+            A = blocked(1, dtype, count=90)
+            n = -(-90 // s) * s
+            with space.active():
+                with pytest.raises(swell.InputError, match=rf"^BlockILU0\(block={s}\).*1, 2, 3, 5"):
+                    built(f"block_ilu0(block={s})", A, space)
+                M = built(f"block_ilu0(block={s}, pad=True, ordering={ordering!r})", A, space)
+                L, U, pattern = dense(M)
+                whole = np.eye(n, dtype=dtype)
+                whole[:90, :90] = A.toarray()
+                assert abs((L @ U - whole) * pattern).max() <= 1e-14 * abs(A).max()
+                x = vector(90, dtype)
+                product = (L @ U)[:90, :90]
+                assert near(applied(M, x), np.linalg.solve(L @ U, np.append(x, np.zeros(n - 90)))[:90])
+                assert near(applied(M, x, adjoint=True), np.linalg.solve(product.conj().T, x))
+                S = built(f"block_ilu0(block={s}, pad=True, ordering={ordering!r}, solve='sweeps(count=40)')", A, space)
+                assert near(applied(S, x), applied(M, x)) and near(applied(S, x, True), applied(M, x, True))
 
 
 def test_the_block_size_is_found(space):
@@ -195,22 +193,22 @@ def test_the_block_size_is_found(space):
 # -- triangular solves -------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("s", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("solve", SOLVES)
-def test_solves_as_dense_blocks_do(solve, s, lower, dtype, space):
-    worthwhile(s, space, dtype)
-    A = blocked(s, dtype)
-    T = A.toarray() * np.kron((np.tril if lower else np.triu)(np.ones((30, 30))), np.ones((s, s)))
-    b = vector(T.shape[0], dtype)
-    with space.active():
-        M = resolve("triangular", solve).build(BSR(s).build(csr(A, space)), lower)
-        expected, adjoint = np.linalg.solve(T, b), np.linalg.solve(T.conj().T, b)
-        assert near(applied(M, b), expected) and near(applied(M, b, adjoint=True), adjoint)
-        x = space.from_host(b.copy())
-        M.apply(x, x)
-        assert (space.to_host(x) == applied(M, b)).all()
-        M.update(BSR(s).build(csr(2 * A, space)))
-        assert near(applied(M, b), expected / 2) and near(applied(M, b, adjoint=True), adjoint / 2)
+def test_solves_as_dense_blocks_do(solve, lower, dtype, space):
+    for s in worthwhile([1, 2, 3, 4, 9], space, dtype):
+        with during(s=s):
+            A = blocked(s, dtype)
+            T = A.toarray() * np.kron((np.tril if lower else np.triu)(np.ones((30, 30))), np.ones((s, s)))
+            b = vector(T.shape[0], dtype)
+            with space.active():
+                M = resolve("triangular", solve).build(BSR(s).build(csr(A, space)), lower)
+                expected, adjoint = np.linalg.solve(T, b), np.linalg.solve(T.conj().T, b)
+                assert near(applied(M, b), expected) and near(applied(M, b, adjoint=True), adjoint)
+                x = space.from_host(b.copy())
+                M.apply(x, x)
+                assert (space.to_host(x) == applied(M, b)).all()
+                M.update(BSR(s).build(csr(2 * A, space)))
+                assert near(applied(M, b), expected / 2) and near(applied(M, b, adjoint=True), adjoint / 2)
 
 
 @pytest.mark.parametrize("solve", SOLVES)
@@ -227,44 +225,44 @@ def test_unit_triangles_and_orders(solve, space):
             assert near(applied(M, b, adjoint), expected)
 
 
-@pytest.mark.parametrize("s", [1, 2, 3])
-def test_few_sweeps_are_the_truncated_series(s, dtype, space):
+def test_few_sweeps_are_the_truncated_series(dtype, space):
     """Equation 10, without the inverse inside its sum."""
-    worthwhile(s, space, dtype)
-    A = blocked(s, dtype)
-    blocks = np.kron(np.eye(30), np.ones((s, s)))
-    U = A.toarray() * np.kron(np.triu(np.ones((30, 30))), np.ones((s, s)))
-    D, b = np.linalg.inv(U * blocks), vector(A.shape[0], dtype)
-    N = D @ (U * (1 - blocks))
-    term = expected = D @ b
-    with space.active():
-        T = BSR(s).build(csr(A, space))
-        for count in (1, 2, 3, 4):
-            M = swell.Sweeps(count).build(T, False)
-            assert near(applied(M, b), expected)
-            x = space.from_host(b.copy())
-            M.apply(x, x)
-            assert (space.to_host(x) == applied(M, b)).all() and not M.variable
-            left, right = np.vdot(b, applied(M, b[::-1])), np.vdot(applied(M, b, True), b[::-1])
-            assert complex(left) == pytest.approx(complex(right), rel=1e-12)
-            term = -(N @ term)
-            expected = expected + term
+    for s in worthwhile([1, 2, 3], space, dtype):
+        with during(s=s):
+            A = blocked(s, dtype)
+            blocks = np.kron(np.eye(30), np.ones((s, s)))
+            U = A.toarray() * np.kron(np.triu(np.ones((30, 30))), np.ones((s, s)))
+            D, b = np.linalg.inv(U * blocks), vector(A.shape[0], dtype)
+            N = D @ (U * (1 - blocks))
+            term = expected = D @ b
+            with space.active():
+                T = BSR(s).build(csr(A, space))
+                for count in (1, 2, 3, 4):
+                    M = swell.Sweeps(count).build(T, False)
+                    assert near(applied(M, b), expected)
+                    x = space.from_host(b.copy())
+                    M.apply(x, x)
+                    assert (space.to_host(x) == applied(M, b)).all() and not M.variable
+                    left, right = np.vdot(b, applied(M, b[::-1])), np.vdot(applied(M, b, True), b[::-1])
+                    assert complex(left) == pytest.approx(complex(right), rel=1e-12)
+                    term = -(N @ term)
+                    expected = expected + term
 
 
-@pytest.mark.parametrize("s", [1, 2, 3])
-def test_sweeps_of_a_bidiagonal_matrix_reach_a_block_each(s, space):
+def test_sweeps_of_a_bidiagonal_matrix_reach_a_block_each(space):
     """k sweeps on the first block have k blocks that are not zero, and as many as there are give the solution."""
-    worthwhile(s, space)
-    A = sp.csr_array(np.kron(np.eye(8) + np.eye(8, k=-1), np.eye(s) + 0.1))
-    e = np.zeros(8 * s)
-    e[0] = 1
-    with space.active():
-        T = BSR(s).build(csr(A, space))
-        exact = applied(swell.Exact().build(T, True), e)
-        for count in range(1, 9):
-            found = applied(swell.Sweeps(count, guard="off").build(T, True), e)
-            assert (abs(found.reshape(8, s)).max(axis=1) > 0).sum() == count
-        assert (abs(exact) > 0).all() and near(found, exact)
+    for s in worthwhile([1, 2, 3], space):
+        with during(s=s):
+            A = sp.csr_array(np.kron(np.eye(8) + np.eye(8, k=-1), np.eye(s) + 0.1))
+            e = np.zeros(8 * s)
+            e[0] = 1
+            with space.active():
+                T = BSR(s).build(csr(A, space))
+                exact = applied(swell.Exact().build(T, True), e)
+                for count in range(1, 9):
+                    found = applied(swell.Sweeps(count, guard="off").build(T, True), e)
+                    assert (abs(found.reshape(8, s)).max(axis=1) > 0).sum() == count
+                assert (abs(exact) > 0).all() and near(found, exact)
 
 
 def test_as_many_sweeps_as_block_rows_are_exact(dtype, space):
@@ -447,7 +445,7 @@ def test_settings_that_mean_nothing(text, words):
                                       "block=3, solve='sweeps(count=3, upper=5)'", "block=3, solve='isai'",
                                       "block=3, factor='sweeps', factor_sweeps=3"])
 def test_new_values_give_what_a_fresh_build_gives(settings, dtype, space):
-    worthwhile(11 if "block=11" in settings else 3, space, dtype)
+    worthwhile([11 if "block=11" in settings else 3], space, dtype)
     A, B, x = blocked(3, dtype), blocked(3, dtype, seed=2), vector(90, dtype)
     with space.active():
         M, fresh = built(f"block_ilu0({settings})", A, space), built(f"block_ilu0({settings})", B, space)

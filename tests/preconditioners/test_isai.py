@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from tests.support.blocks import applied, blocked, built, csr, growing, near, singular_block, vector, worthwhile
 from tests.support.cases import real_matrix, rng
+from tests.support.during import during
 from tests.conftest import skip_what_others_show
 
 import swell
@@ -62,19 +63,19 @@ def dense(M, adjoint=False):
 # -- the inverse -------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("s", [0, *SIZES])
-def test_rows_solve_their_small_systems(s, power, lower, dtype, space):
-    worthwhile(s or 3, space, dtype)             # 0 stands for points, in CSR
-    A = system(s or 1, dtype)
-    T, pattern = triangle(A, s, lower)
-    W = inverse(T, pattern, power, s)
-    if power == 1:
-        assert abs(W @ T - np.eye(T.shape[0])).max() > 1e-3                    # it is not the inverse
-    with space.active():
-        M = swell.ISAI(power, guard="off").build(stored(A, s, space), lower)
-        assert near(dense(M), W) and near(dense(M, adjoint=True), W.conj().T)
-        assert not M.variable and M.capturable and M.notes == () and f"power={power}" in M.describe()
+def test_rows_solve_their_small_systems(lower, dtype, space):
+    for s in [0, *worthwhile(SIZES, space, dtype)]:                              # 0 stands for points, in CSR
+        for power in (1, 2):
+            with during(s=s, power=power):
+                A = system(s or 1, dtype)
+                T, pattern = triangle(A, s, lower)
+                W = inverse(T, pattern, power, s)
+                if power == 1:
+                    assert abs(W @ T - np.eye(T.shape[0])).max() > 1e-3        # it is not the inverse
+                with space.active():
+                    M = swell.ISAI(power, guard="off").build(stored(A, s, space), lower)
+                    assert near(dense(M), W) and near(dense(M, adjoint=True), W.conj().T)
+                    assert not M.variable and M.capturable and M.notes == () and f"power={power}" in M.describe()
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -89,18 +90,19 @@ def test_every_type(s, kind, space):
 
 
 @pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("s", [0, 1, 3, 11])
-def test_unit_triangles_and_orders(s, lower, dtype, space):
-    worthwhile(s or 3, space, dtype)
-    A = sp.csr_array(system(s or 1, dtype) / 10)
-    T, pattern = triangle(A, s, lower, unit=True)
-    order = rng().permutation(pattern.shape[0])
-    rows = (order[:, None] * max(s, 1) + np.arange(max(s, 1))).reshape(-1)
-    W = np.zeros_like(T)
-    W[np.ix_(rows, rows)] = inverse(T, pattern, 2, s)
-    with space.active():
-        M = swell.ISAI(2, guard="off").build(stored(A, s, space), lower, unit=True, order=space.from_host(order))
-        assert near(dense(M), W) and near(dense(M, adjoint=True), W.conj().T)
+def test_unit_triangles_and_orders(lower, dtype, space):
+    for s in [0, *worthwhile([1, 3, 11], space, dtype)]:
+        with during(s=s):
+            A = sp.csr_array(system(s or 1, dtype) / 10)
+            T, pattern = triangle(A, s, lower, unit=True)
+            order = rng().permutation(pattern.shape[0])
+            rows = (order[:, None] * max(s, 1) + np.arange(max(s, 1))).reshape(-1)
+            W = np.zeros_like(T)
+            W[np.ix_(rows, rows)] = inverse(T, pattern, 2, s)
+            with space.active():
+                T, order = stored(A, s, space), space.from_host(order)
+                M = swell.ISAI(2, guard="off").build(T, lower, unit=True, order=order)
+                assert near(dense(M), W) and near(dense(M, adjoint=True), W.conj().T)
 
 
 @pytest.mark.parametrize("s", [0, 3])
@@ -113,31 +115,31 @@ def test_a_power_of_the_levels_is_exact(s, space):
     assert near(dense(seven), np.linalg.inv(T)) and seven.remainder < 1e-14 < 1e-6 < six.remainder
 
 
-@pytest.mark.parametrize("s", [0, 3, 8, 11])
-def test_in_place_fused_and_updated(s, dtype, space):
-    worthwhile(s or 3, space, dtype)
-    A, B = system(s or 1, dtype), system(s or 1, dtype, seed=2)
-    n, order = A.shape[0], rng().permutation(A.shape[0] // max(s, 1))
-    x = vector(n, dtype)
-    with space.active():
-        order = space.from_host(order)
-        M, fresh = (swell.ISAI(2, guard="off").build(stored(C, s, space), True, order=order) for C in (A, B))
-        before = applied(M, x), applied(M, x, True)                            # builds what is to be updated
-        M.update(stored(B, s, space))
-        assert M.remainder == fresh.remainder
-        for adjoint in (False, True):
-            found = applied(M, x, adjoint)
-            assert (found == applied(fresh, x, adjoint)).all() and not (found == before[adjoint]).any()
-            y = space.from_host(x.copy())
-            (M.apply_adjoint if adjoint else M.apply)(y, y)
-            assert (space.to_host(y) == found).all()
-        y, w, out = space.from_host(x), space.from_host(vector(n, dtype, 1)), space.empty(n, dtype)
-        dots = space.empty(2, accumulator(dtype))
-        M.adjoint_dots(y, out, w, dots)
-        out, sums = space.to_host(out), space.to_host(dots)
-        assert near(out, found)
-        assert sums[0] == pytest.approx(np.vdot(vector(n, dtype, 1), out), rel=1e-12)
-        assert sums[1].real == pytest.approx(np.vdot(out, out).real, rel=1e-12)
+def test_in_place_fused_and_updated(dtype, space):
+    for s in [0, *worthwhile([3, 8, 11], space, dtype)]:
+        with during(s=s):
+            A, B = system(s or 1, dtype), system(s or 1, dtype, seed=2)
+            n, order = A.shape[0], rng().permutation(A.shape[0] // max(s, 1))
+            x = vector(n, dtype)
+            with space.active():
+                order = space.from_host(order)
+                M, fresh = (swell.ISAI(2, guard="off").build(stored(C, s, space), True, order=order) for C in (A, B))
+                before = applied(M, x), applied(M, x, True)                    # builds what is to be updated
+                M.update(stored(B, s, space))
+                assert M.remainder == fresh.remainder
+                for adjoint in (False, True):
+                    found = applied(M, x, adjoint)
+                    assert (found == applied(fresh, x, adjoint)).all() and not (found == before[adjoint]).any()
+                    y = space.from_host(x.copy())
+                    (M.apply_adjoint if adjoint else M.apply)(y, y)
+                    assert (space.to_host(y) == found).all()
+                y, w, out = space.from_host(x), space.from_host(vector(n, dtype, 1)), space.empty(n, dtype)
+                dots = space.empty(2, accumulator(dtype))
+                M.adjoint_dots(y, out, w, dots)
+                out, sums = space.to_host(out), space.to_host(dots)
+                assert near(out, found)
+                assert sums[0] == pytest.approx(np.vdot(vector(n, dtype, 1), out), rel=1e-12)
+                assert sums[1].real == pytest.approx(np.vdot(out, out).real, rel=1e-12)
 
 
 @pytest.mark.parametrize("s", [0, 3])
@@ -155,16 +157,16 @@ def test_long_rows_keep_what_is_near_the_diagonal(s, lower, space):
         assert swell.ISAI(longest=20).build(stored(A, s, space), lower).notes == ()
 
 
-@pytest.mark.parametrize("s", [4, 7, 11])
-def test_blocks_that_reach_past_the_end(s, dtype, space):
-    worthwhile(s, space, dtype)
-    A, x = blocked(1, dtype, count=90), vector(90, dtype)
-    with space.active():
-        for ordering in ("natural", "rcm"):
-            text = f"block_ilu0(block={s}, pad=True, ordering={ordering!r}, solve={{!r}})"
-            exact = built(text.format("exact"), A, space)
-            M = built(text.format("isai(power=40, guard='off')"), A, space)
-            assert near(applied(M, x), applied(exact, x)) and near(applied(M, x, True), applied(exact, x, True))
+def test_blocks_that_reach_past_the_end(dtype, space):
+    for s in worthwhile([4, 7, 11], space, dtype):
+        with during(s=s):
+            A, x = blocked(1, dtype, count=90), vector(90, dtype)
+            with space.active():
+                for ordering in ("natural", "rcm"):
+                    text = f"block_ilu0(block={s}, pad=True, ordering={ordering!r}, solve={{!r}})"
+                    exact = built(text.format("exact"), A, space)
+                    M = built(text.format("isai(power=40, guard='off')"), A, space)
+                    assert near(applied(M, x), applied(exact, x)) and near(applied(M, x, True), applied(exact, x, True))
 
 
 def test_the_remainder_is_what_it_is_called(space):
