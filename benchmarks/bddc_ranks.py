@@ -31,7 +31,7 @@ def measured(ranks, cube, settings, device):
         A.space.synchronize()
         seconds[name] = max(ranks.allgather(watch.seconds)) - sum(seconds.values())
 
-    parts = cube.share(ranks.rank, ranks.size, f"cuda:{ranks.local_rank}" if device == "cuda" else device)
+    parts = cube.rank_subdomains(ranks.rank, ranks.size, f"cuda:{ranks.local_rank}" if device == "cuda" else device)
     A, S = distributed.from_subdomains(ranks, parts, device=device, groups=cube.groups())
     lap("matrix")
     solver = swell.prepare(A, method="cg", precond=swell.BDDC(cube.levels, subdomains=S, **settings))

@@ -11,7 +11,7 @@ ranks = swell.distributed.init()
 
 # 1. Each rank makes its own subdomains of the cube; no rank has the whole matrix.
 cube = PoissonCube(elements=4, subdomains=4, coefficient="checkerboard")
-A, S = swell.distributed.from_subdomains(ranks, cube.share(ranks.rank, ranks.size))
+A, S = swell.distributed.from_subdomains(ranks, cube.rank_subdomains(ranks.rank, ranks.size))
 print(A.origin)
 b = np.full(A.own.shape[0], cube.load)                           # this rank's part
 result = swell.solve(A, b, method="cg", precond=swell.BDDC(subdomains=S))
@@ -22,7 +22,7 @@ x = A.gather(result.x)                                           # the whole sol
 
 # 2. Three levels: groups says which subdomains are joined on the next level.
 cube = PoissonCube(elements=4, subdomains=4, levels=3)
-A, S = swell.distributed.from_subdomains(ranks, cube.share(ranks.rank, ranks.size), groups=cube.groups())
+A, S = swell.distributed.from_subdomains(ranks, cube.rank_subdomains(ranks.rank, ranks.size), groups=cube.groups())
 result = swell.solve(A, np.full(A.own.shape[0], cube.load), method="cg", precond=swell.BDDC(levels=3, subdomains=S))
 assert result.converged and result.iterations <= 10
 

@@ -128,7 +128,7 @@ class PoissonCube:
         """The right-hand side's entry in every row: a node has an eighth of each of eight elements."""
         return 1 / self.edge ** 3
 
-    def share(self, rank, ranks, device="cpu") -> list:
+    def rank_subdomains(self, rank, ranks, device="cpu") -> list:
         """Return one rank's subdomains, which are consecutive, for ``swell.distributed.from_subdomains``.
 
         Returns

@@ -32,7 +32,7 @@ def random(n):
 
 def spread(communicator, cube):
     """(A, S): every rank makes its own subdomains alone."""
-    return distributed.from_subdomains(communicator, cube.share(communicator.rank, communicator.size),
+    return distributed.from_subdomains(communicator, cube.rank_subdomains(communicator.rank, communicator.size),
                                        groups=cube.groups())
 
 
@@ -107,7 +107,7 @@ def test_single_precision(ranks):
     b = random(cube.n).astype(np.float32)
 
     def on_rank(communicator):
-        parts = cube.share(communicator.rank, communicator.size)
+        parts = cube.rank_subdomains(communicator.rank, communicator.size)
         A, S = distributed.from_subdomains(communicator, [(m.astype(np.float32), dofs) for m, dofs in parts])
         return swell.solve(A, b[A.rows], method="cg", rtol=1e-5, precond=swell.BDDC(subdomains=S))
 
@@ -212,7 +212,7 @@ def test_new_values_want_new_subdomains(ranks):
     def on_rank(communicator):
         A, S = spread(communicator, cube)
         solver = swell.prepare(A, method="cg", precond=swell.BDDC(subdomains=S))
-        twice = [(2 * matrix, dofs) for matrix, dofs in cube.share(communicator.rank, communicator.size)]
+        twice = [(2 * matrix, dofs) for matrix, dofs in cube.rank_subdomains(communicator.rank, communicator.size)]
         solver.update(distributed.from_subdomains(communicator, twice)[0])
 
     with pytest.raises(swell.InputError, match="do not add up to A: row .* new subdomain matrices"):

@@ -23,7 +23,7 @@ def test_it_is_that_of_one_device(count, cube, settings):
     one_rank = swell.solve(whole.A, b, method="cg", precond=bddc)
 
     def on_rank(communicator):
-        parts = cube.share(communicator.rank, communicator.size)
+        parts = cube.rank_subdomains(communicator.rank, communicator.size)
         A, S = distributed.from_subdomains(communicator, parts, device="cuda", groups=cube.groups())
         bddc, space = swell.BDDC(subdomains=S, **settings), A.space
         with space.active():

@@ -350,7 +350,7 @@ def test_no_rank_holds_all_subdomains():
     code = ("import resource, numpy, swell; from swell.pde.poisson_cube import PoissonCube\n"
             "ranks = swell.distributed.init()\n"
             "def solve(cube):\n"
-            "    parts = cube.share(ranks.rank, ranks.size)\n"
+            "    parts = cube.rank_subdomains(ranks.rank, ranks.size)\n"
             "    A, S = swell.distributed.from_subdomains(ranks, parts)\n"
             "    bddc = swell.BDDC(subdomains=S)\n"
             "    r = swell.solve(A, numpy.full(A.own.shape[0], cube.load), method='cg', precond=bddc)\n"

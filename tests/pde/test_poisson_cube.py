@@ -46,12 +46,12 @@ def test_the_shares_of_ranks():
     """Together they are what one process makes, and each makes its own alone."""
     cube = PoissonCube(2, 3, coefficient=np.random.default_rng(0).uniform(1, 2, (6, 6, 6)))
     whole = cube.assemble().subdomains
-    parts = [part for rank in range(4) for part in cube.share(rank, 4)]
-    assert [len(cube.share(rank, 4)) for rank in range(4)] == [6, 7, 7, 7]
+    parts = [part for rank in range(4) for part in cube.rank_subdomains(rank, 4)]
+    assert [len(cube.rank_subdomains(rank, 4)) for rank in range(4)] == [6, 7, 7, 7]
     for (matrix, dofs), other, rows in zip(parts, whole.matrices, whole.dofs, strict=True):
         assert np.array_equal(dofs, rows) and abs(matrix - other).max() == 0
     with pytest.raises(swell.InputError, match="28 ranks and 27 subdomains"):
-        cube.share(0, 28)
+        cube.rank_subdomains(0, 28)
 
 
 def test_an_element():
