@@ -309,7 +309,7 @@ class Helmholtz:
         result = sweep.solve(omega, b)
         with sweep.space.active(sweep.n):
             p = self._given[1].copy()
-            p[free] = sweep.whole(result.x)
+            p[free] = sweep.gather(result.x)
         result.x = None                                          # or the results would hold one vector a frequency
         point = Point(float(frequency), np.array([p[dofs] @ weights for dofs, weights in listeners], complex), result,
                       watch.seconds, self._advice(result), watch.compiled)

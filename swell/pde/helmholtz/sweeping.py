@@ -133,7 +133,7 @@ class Sweep:
         """An index of the free dofs whose rows of A this rank has: all of them on one rank."""
         return slice(None) if self.space.single_rank else self.system.A.rows
 
-    def whole(self, x):
+    def gather(self, x):
         """Return the values of all free dofs on the host, from x, this rank's part of a solution. All ranks call it
         together."""
         A = self.system.A
