@@ -127,4 +127,4 @@ class CpuSpace(Space):
         return f"cpu, {count} thread" + ("" if count == 1 else "s")
 
     def memory(self):
-        return memory.free(), memory.whole()
+        return memory.free(), memory.total()

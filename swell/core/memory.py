@@ -19,7 +19,7 @@ def _bytes_of(pages: str) -> int:
     return size if size > 0 else UNKNOWN
 
 
-def whole() -> int:
+def total() -> int:
     """Total memory of this machine in bytes, or UNKNOWN."""
     return _bytes_of("SC_PHYS_PAGES")
 
@@ -33,4 +33,4 @@ def free() -> int:
         fields = []
     if AVAILABLE in fields:
         return int(fields[fields.index(AVAILABLE) + 1]) * 1024
-    return min(_bytes_of("SC_AVPHYS_PAGES"), whole())
+    return min(_bytes_of("SC_AVPHYS_PAGES"), total())

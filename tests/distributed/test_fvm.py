@@ -28,13 +28,13 @@ def test_rows_are_those_of_the_serial_system(ranks, gradient):
     given = problem(mesh, gradient=gradient)
     serial = given.assemble()
     A, x = serial.A.to_scipy(), rng().standard_normal(mesh.n_cells)
-    explicit = serial.rhs(serial.whole(x))
+    explicit = serial.rhs(serial.flux_at(x))
 
     def parts(communicator):
         part = RankSystem(communicator, given, "cpu", "float64")
         y = np.empty(part.A.own.shape[0])
         part.A.apply(x[part.A.rows], y)
-        flux = part.whole(x[part.A.rows])
+        flux = part.flux_at(x[part.A.rows])
         return part.A.gather(y), part.A.gather(part.rhs(flux))
 
     for product, b in ranks.run(parts):
@@ -85,13 +85,13 @@ def test_cyclic_patches(ranks):
     problem = fvm.Poisson(mesh, walls, lambda x: 1.5 + waves(x), lambda x: waves(x))
     serial, system = problem.solve(rtol=1e-9), problem.assemble()
     x = rng().standard_normal(mesh.n_cells)
-    product, explicit = system.A.to_scipy() @ x, system.rhs(system.whole(x))
+    product, explicit = system.A.to_scipy() @ x, system.rhs(system.flux_at(x))
 
     def parts(communicator):
         part = RankSystem(communicator, problem, "cpu", "float64")
         y = np.empty(part.A.own.shape[0])
         part.A.apply(x[part.A.rows], y)
-        return (part.A.gather(y), part.A.gather(part.rhs(part.whole(x[part.A.rows]))),
+        return (part.A.gather(y), part.A.gather(part.rhs(part.flux_at(x[part.A.rows]))),
                 problem.solve(rtol=1e-9, ranks=communicator))
 
     for y, b, found in ranks.run(parts):

@@ -34,7 +34,7 @@ def test_rows_are_those_of_the_whole_mesh(ranks, tmp_path, kind, gradient):
     cells = fvm.decompose(mesh, scattered(mesh, ranks.size, kind), tmp_path)
     serial = problem(mesh, gradient=gradient).assemble()
     A, x = serial.A.to_scipy(), rng().standard_normal(mesh.n_cells)
-    flux = serial.whole(x)
+    flux = serial.flux_at(x)
     explicit, fluxes = serial.rhs(flux), flux.of(serial.metrics, x)
 
     def parts(communicator):
@@ -43,7 +43,7 @@ def test_rows_are_those_of_the_whole_mesh(ranks, tmp_path, kind, gradient):
         here = x[cells[communicator.rank]]
         y = np.empty(here.size)
         part.A.apply(here, y)
-        flux = part.whole(here)
+        flux = part.flux_at(here)
         return cells[communicator.rank], y, part.rhs(flux), part.on_mesh(here, flux, part.source)[1], own
 
     for of_rank, product, b, through, own in ranks.run(parts):

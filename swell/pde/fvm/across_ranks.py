@@ -136,9 +136,9 @@ class RankSystem:
         self._all[self._ghosts] = self._halo.values
         return self._all
 
-    def whole(self, p):
-        """Return a Flux with the explicit terms at p (values of the rank's cells); see `System.whole`."""
-        return self._part.whole(self._extended(p))
+    def flux_at(self, p):
+        """Return a Flux with the explicit terms at p (values of the rank's cells); see `System.flux_at`."""
+        return self._part.flux_at(self._extended(p))
 
     def rhs(self, flux):
         """Return V q minus the divergence of the explicit part of ``flux``, a new array for the rank's cells."""

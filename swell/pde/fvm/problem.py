@@ -135,7 +135,7 @@ def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=No
     the starting values, or None; ``mean``: of p in a floating system. ``diagonal`` and ``past`` are the time terms;
     None: the problem is steady.
     """
-    flux, rtol, steady = system.flux if p is None else system.whole(p), solvers.rtol, diagonal is None
+    flux, rtol, steady = system.flux if p is None else system.flux_at(p), solvers.rtol, diagonal is None
     least = INNER if system.deferred and steady else 0.0
     known = shift if steady else shift + past
     solver.stop_by(solvers.first(least or (rtol if steady else 0.1 * rtol)))
@@ -145,7 +145,7 @@ def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=No
             b = system.rhs(flux) + known
             results.append(solver.solve(b, x0=p, monitor=monitor))
             p = results[-1].x
-            flux = system.whole(p)
+            flux = system.flux_at(p)
             defect = system.rhs(flux) + known - system.implicit(flux, p)
             if not steady:
                 defect -= diagonal * p

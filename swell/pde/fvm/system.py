@@ -54,7 +54,7 @@ class System:
         self.A = metrics.pattern.matrix(self.flux)
         self.b = self.source - metrics.divergence(self.flux.c)
 
-    def whole(self, p):
+    def flux_at(self, p):
         """Return a Flux that includes the explicit terms at cell values p; the implicit part is that of ``flux``."""
         if not self.deferred:
             return self.flux
