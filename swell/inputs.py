@@ -236,8 +236,8 @@ def _to_csr(A, space, notes, block=None, keep=True, search=False):
     given = guest.csr(A)
     given = given._replace(shared=given.shared and keep)
     if block is not None:
-        from swell.formats.blocks import given_size
-        given = given._replace(block=given_size(block, A.shape[0]))
+        from swell.formats.blocks import checked_block_size
+        given = given._replace(block=checked_block_size(block, A.shape[0]))
     csr = _move(given.csr, space, given)
     if not csr.facts(search).in_range:
         guest.check(A)                           # gives a more precise error for an array on the host

@@ -15,7 +15,7 @@ from swell.distributed.entries import gathered
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.partition import consecutive
 from swell.distributed.parts import canonical, from_rows
-from swell.formats.blocks import BlockPattern, detect, divisors, given_size
+from swell.formats.blocks import BlockPattern, checked_block_size, detect, divisors
 from swell.formats.csr import CSRMatrix
 
 PARTITIONS = ("rows", "graph")
@@ -53,7 +53,7 @@ def scatter(communicator, A=None, *, device="cpu", partition="rows", block=None,
             if not sp.issparse(A) or A.ndim != 2 or A.shape[0] != A.shape[1]:
                 raise InputError(f"rank 0 gave {type(A).__name__} of shape {getattr(A, 'shape', None)}: expected a "
                                  "square SciPy sparse matrix, as scipy.sparse.csr_array(A) makes")
-            block = given_size(stored_size(A) if block is None else block, A.shape[0])
+            block = checked_block_size(stored_size(A) if block is None else block, A.shape[0])
             A = canonical(A)
             block = block or _detected(A, communicator.size)
             starts = consecutive(A.shape[0], communicator.size, block)
@@ -89,7 +89,7 @@ def read(communicator, path, *, device="cpu", partition="rows", block=None, over
         n, columns = source.shape
         if n != columns:
             raise InputError(f"{path} holds a matrix of shape {source.shape}: expected a square one")
-        block = given_size(block_size(path) if block is None else block, n)
+        block = checked_block_size(block_size(path) if block is None else block, n)
         starts = consecutive(n, communicator.size, block or 1)
     communicator.require_equal((Path(path).name, source.shape, source.nnz), "the file")
     with communicator.agreed():
@@ -108,7 +108,7 @@ def _check_partition(communicator, partition, block):
     with communicator.agreed():
         if partition not in PARTITIONS:
             raise InputError(f"partition={partition!r}: expected 'rows' or 'graph'")
-        given_size(block, 0)
+        checked_block_size(block, 0)
     communicator.require_equal((partition, block), "partition and block")
 
 

@@ -14,7 +14,7 @@ from swell.distributed.halo import Halo
 from swell.distributed.kernels import split as kernels
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.space import DistributedSpace
-from swell.formats.blocks import given_size
+from swell.formats.blocks import checked_block_size
 from swell.formats.csr import CSRMatrix
 
 
@@ -86,7 +86,7 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
     communicator.require_equal(block, "the size of blocks (block, or SciPy's BSR)")
     with communicator.agreed(), local.active():
         _check_counts(counts)
-        _check_block(given_size(block, int(starts[-1])), starts)
+        _check_block(checked_block_size(block, int(starts[-1])), starts)
         _check_parts(own, rest, ghosts, starts[communicator.rank:communicator.rank + 2], starts[-1])
         check_finite("A", own.data, rest.data, where=" of this rank's")
     dtype = np.result_type(*communicator.allgather(own.dtype.str))

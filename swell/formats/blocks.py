@@ -93,7 +93,7 @@ def detect(A, most=CHEAP, sizes=None) -> int:
     return 1
 
 
-def given_size(block, n: int) -> int:
+def checked_block_size(block, n: int) -> int:
     """Check a user's block size for a matrix of n rows; return it as int, or 0 for None (detect the size).
 
     Raises

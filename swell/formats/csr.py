@@ -14,7 +14,7 @@ from swell.core.cpu import SERIAL
 from swell.core.errors import InputError
 from swell.core.settings import ON_CPU, Idle, circumstances, idle_notes
 from swell.core.system_matrix import SystemMatrix
-from swell.formats.blocks import detect, given_size
+from swell.formats.blocks import checked_block_size, detect
 from swell.formats.facts import Facts, gather
 from swell.formats.matrix import Matrix, index_type, rows_of
 from swell.formats.transpose import transposed_arrays
@@ -101,7 +101,7 @@ class CSRMatrix(Matrix, SystemMatrix):
                              "A.sum_duplicates() first")
         data = A.data.astype(checked_dtype(A.dtype, "A"), copy=False)
         return cls(space, *(space.from_host(a) for a in (A.indptr, A.indices, data)), A.shape,
-                   block=given_size(block, A.shape[0]))
+                   block=checked_block_size(block, A.shape[0]))
 
     def to_scipy(self):
         """The matrix as scipy.sparse.csr_matrix, on the host."""
