@@ -20,7 +20,7 @@ import numpy as np
 import swell
 from swell.bench.amg import on_device
 from swell.core.devices import make_space
-from swell.formats.parts import Parts
+from swell.formats.parts import ResidentParts
 from swell.orderings.bisection import Bisection
 
 PREPARATIONS, SOLVES = 30, 50
@@ -66,7 +66,7 @@ def main():
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--parts", type=int, default=0)
     given = parser.parse_args()
-    swell.ResidentCG.format = Parts(count=given.parts, ordering=Bisection())
+    swell.ResidentCG.format = ResidentParts(count=given.parts, ordering=Bisection())
     space = make_space(given.device)
     for side in map(int, given.sides.split(",")):
         for method in given.methods:

@@ -33,8 +33,8 @@ from swell.core.settings import positive
 from swell.formats.matrix import Matrix
 
 WARPS = 15              # warps of a part that compute, as in kernels/resident_cg.cu, which has one more warp
-ALONE = 1200            # rows up to which one part is fastest: multiprocessors exchange nothing
-TOGETHER = 60_000       # rows up to which one cluster has all parts
+ONE_PART = 1200         # rows up to which one part is fastest: multiprocessors exchange nothing
+ONE_CLUSTER = 60_000    # rows up to which one cluster has all parts
 CLUSTER = 16            # most blocks of a cluster
 FEW = 0.5               # largest ratio of halo to rows of a part for parts of consecutive rows
 REGISTERS = 160         # bytes of each of x and r that a thread holds
@@ -50,14 +50,14 @@ def most_rows(multiprocessors: int, dtype) -> int:
 
 
 @dataclass(frozen=True)
-class Parts:
+class ResidentParts:
     """Parts of a matrix, for a kernel that stays resident on every multiprocessor.
 
     Attributes
     ----------
     count : int
-        Most parts; 0: a single part for up to ``ALONE`` rows, one cluster for up to ``TOGETHER`` rows, otherwise one
-        part for each multiprocessor.
+        Most parts; 0: a single part for up to ``ONE_PART`` rows, one cluster for up to ``ONE_CLUSTER`` rows, otherwise
+        one part for each multiprocessor.
     ordering : settings object or None
         An ordering with a field ``parts``, used if parts of consecutive rows have too large halos; None: parts are
         always consecutive rows.
@@ -81,10 +81,10 @@ class Parts:
         DoesNotFit
             If a part's vectors and rings do not fit on a multiprocessor.
         """
-        return PartsMatrix(csr, self)
+        return ResidentPartsMatrix(csr, self)
 
 
-class PartsMatrix(Matrix):
+class ResidentPartsMatrix(Matrix):
     """A matrix in parts; see the top of this file for the arrays. Products use the CSR matrix, which is kept.
 
     Attributes
@@ -109,7 +109,7 @@ class PartsMatrix(Matrix):
 
     name = "parts"
 
-    def __init__(self, csr, settings: Parts):
+    def __init__(self, csr, settings: ResidentParts):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings, self.csr, self.revision = settings, csr, 0
         self._kernels = csr.space.kernels("swell.formats", "parts", csr.dtype)
@@ -243,7 +243,7 @@ class PartsMatrix(Matrix):
         return self.csr
 
     def convert(self, csr):
-        return PartsMatrix(csr, self.settings)
+        return ResidentPartsMatrix(csr, self.settings)
 
     @property
     def nbytes(self):
@@ -318,7 +318,7 @@ class _Cut:
 
 def usual_counts(n, every) -> list[int]:
     """Return numbers of parts that suit n rows, the fastest first. ``every``: the number of multiprocessors."""
-    return [count for count, most in ((1, ALONE), (CLUSTER, TOGETHER), (every, n)) if n <= most]
+    return [count for count, most in ((1, ONE_PART), (CLUSTER, ONE_CLUSTER), (every, n)) if n <= most]
 
 
 def _before(counts):

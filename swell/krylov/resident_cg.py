@@ -34,7 +34,7 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import positive
-from swell.formats.parts import WARPS, Parts, PartsMatrix
+from swell.formats.parts import WARPS, ResidentParts, ResidentPartsMatrix
 from swell.krylov.method import Counts
 from swell.krylov.spectrum import LanczosIteration, LanczosMethod
 from swell.orderings.bisection import Bisection
@@ -59,7 +59,7 @@ class ResidentCG(LanczosMethod):
     vectors = "2, and the boundary"
     preconditionable = False
     gpu_only = True
-    format = Parts(ordering=Bisection())
+    format = ResidentParts(ordering=Bisection())
 
     def __post_init__(self):
         positive(self, "steps")
@@ -75,7 +75,7 @@ class ResidentCG(LanczosMethod):
         super().check(A)
 
     def bind(self, system):
-        if not isinstance(system.A, PartsMatrix):
+        if not isinstance(system.A, ResidentPartsMatrix):
             raise InputError("resident_cg needs a matrix with entries, which it stores in its own way: use method='cg'")
         return ResidentCGIteration(system, self)
 

@@ -56,11 +56,11 @@ class Partition(Ordering):
         switch(self, "separators")
 
     def split(self, A):
-        """Partition the graph of a CSRMatrix and return its `Parts`, which hold the order.
+        """Partition the graph of a CSRMatrix and return its `GraphParts`, which hold the order.
 
         Returns
         -------
-        Parts
+        GraphParts
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Partition(Ordering):
 
 
 @dataclass(frozen=True)
-class Parts:
+class GraphParts:
     """An order by parts, made by `Partition.split`.
 
     Attributes
@@ -112,7 +112,8 @@ class Parts:
 
 
 def _without_separators(indptr, neighbours, height):
-    """Return `Parts` with all rows sorted by part, ``height`` rows in each. The graph is in CSR form, on the host."""
+    """Return `GraphParts` with all rows sorted by part, ``height`` rows in each. The graph is in CSR form, on the
+    host."""
     from swell.orderings.kernels import partition
     n = indptr.size - 1
     count = -(-n // height)
@@ -121,12 +122,12 @@ def _without_separators(indptr, neighbours, height):
     home = _metis(indptr, neighbours, sizes)
     loose = np.argsort(-partition.outside(indptr, neighbours, home), kind="stable")
     partition.settle(indptr, neighbours, home, sizes, loose)
-    return Parts(np.argsort(home, kind="stable"), count, np.ones(n, bool), height)
+    return GraphParts(np.argsort(home, kind="stable"), count, np.ones(n, bool), height)
 
 
 def _with_separators(indptr, neighbours, height):
-    """Return `Parts` with the interior rows sorted by part, ``height`` rows in each, then the separator rows. The graph
-    is in CSR form, on the host."""
+    """Return `GraphParts` with the interior rows sorted by part, ``height`` rows in each, then the separator rows. The
+    graph is in CSR form, on the host."""
     from swell.orderings.kernels import partition
     n = indptr.size - 1
     count = -(-n // height)
@@ -151,7 +152,7 @@ def _with_separators(indptr, neighbours, height):
     last = np.flatnonzero(home < 0)
     last = last[_without_separators(*_subgraph(indptr, neighbours, last), height).order]
     order = np.concatenate((inside, last))
-    return Parts(order, count, interior[order], height)
+    return GraphParts(order, count, interior[order], height)
 
 
 def _subgraph(indptr, neighbours, vertices):

@@ -11,7 +11,7 @@ import swell
 from swell import gallery
 from swell.core.errors import DoesNotFit
 from swell.formats.csr import CSRMatrix
-from swell.formats.parts import WARPS, Parts
+from swell.formats.parts import WARPS, ResidentParts
 from swell.orderings.bisection import Bisection, boundaries
 
 ROOM = 232448           # bytes of shared memory of a Hopper multiprocessor
@@ -53,7 +53,7 @@ def build(A, space, dtype="float64", **settings):
     A = sp.csr_array(A).astype(dtype)
     A.sort_indices()
     with space.active():
-        parts = Parts(**{"count": 5, "ordering": Bisection(), "shared": ROOM, **settings})
+        parts = ResidentParts(**{"count": 5, "ordering": Bisection(), "shared": ROOM, **settings})
         return A, parts.build(CSRMatrix.from_scipy(A, space))
 
 

@@ -25,9 +25,9 @@ from swell.formats import parts
 def gpu(monkeypatch, request):
     """A GPU that can run it, and that cuts small systems into parts, too: those of a cluster, or not."""
     pytest.importorskip("cupy", reason="needs CuPy and a GPU")
-    monkeypatch.setattr(parts, "ALONE", 0)
+    monkeypatch.setattr(parts, "ONE_PART", 0)
     if request.param == "grid":
-        monkeypatch.setattr(parts, "TOGETHER", 0)
+        monkeypatch.setattr(parts, "ONE_CLUSTER", 0)
     from swell.core.devices import make_space
     space = make_space("cuda")
     if not space.bulk_copies:
