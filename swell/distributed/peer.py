@@ -204,9 +204,9 @@ class SharedMemory:
         array.fill(0)
         stream.synchronize()
         handle = None if host.threads else self.xp.cuda.runtime.ipcGetMemHandle(chunk.ptr)
-        everywhere = host.allgather((self._process, self.device, chunk.ptr, at - chunk.ptr, handle))
+        of_ranks = host.allgather((self._process, self.device, chunk.ptr, at - chunk.ptr, handle))
         with host.agreed():
-            return np.array([at if rank == host.rank else self._seen(*other) for rank, other in enumerate(everywhere)],
+            return np.array([at if rank == host.rank else self._seen(*other) for rank, other in enumerate(of_ranks)],
                             np.int64)
 
     def _seen(self, process, device, base, offset, handle):

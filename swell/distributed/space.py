@@ -128,9 +128,9 @@ class DistributedSpace(Space):
 
     def norms(self, *vectors):
         mine = self.local.norms(*vectors)
-        everywhere = np.array(self.communicator.allgather(mine))
+        of_ranks = np.array(self.communicator.allgather(mine))
         return [value for k in range(len(vectors))
-                for value in (float(np.sqrt((everywhere[:, 2 * k] ** 2).sum())), float(everywhere[:, 2 * k + 1].max()))]
+                for value in (float(np.sqrt((of_ranks[:, 2 * k] ** 2).sum())), float(of_ranks[:, 2 * k + 1].max()))]
 
     def random(self, seed, out, first=0):
         self.local.random(seed, out, self.first + first)

@@ -219,14 +219,14 @@ class RankSubdomains(Subdomains):
         space, rows = self.space, self.n - self.ghosts.size
         counts = np.bincount(np.concatenate(self.dofs), minlength=self.n)
         mine = np.concatenate((space.first + np.flatnonzero(counts[:rows] > 1), self.ghosts))
-        every = np.unique(np.concatenate(self.everywhere([mine])))
+        every = np.unique(np.concatenate(self.from_all_ranks([mine])))
         number = np.full(self.n, -1, index_type(self.n, every.size, 0))
         own = every[(every >= space.first) & (every < space.stop)]
         number[own - space.first] = np.searchsorted(every, own)
         number[rows:] = np.searchsorted(every, self.ghosts)
         return every, number
 
-    def everywhere(self, values):
+    def from_all_ranks(self, values):
         return [value for values in self.space.communicator.allgather(values) for value in values]
 
     def sum(self, numbers):

@@ -120,7 +120,7 @@ def test_many_messages_one_after_the_other(count, dtype, messages):
         space = M.space
         x, y, sums = space.empty(M.own.shape[0], dtype), space.empty(M.own.shape[0], dtype), space.empty(3, dtype)
         x.fill(1)
-        everywhere = []
+        all_sums = []
         for k in range(steps):
             if k % 100 == communicator.rank:
                 space.xp.linalg.svd(space.xp.ones((200, 200)))
@@ -130,8 +130,8 @@ def test_many_messages_one_after_the_other(count, dtype, messages):
             if k % 10 == 0:
                 sums.fill(communicator.rank + k)
                 space.allreduce(sums)
-                everywhere.append(space.to_host(sums))
-        return M.gather(x), np.array(everywhere)
+                all_sums.append(space.to_host(sums))
+        return M.gather(x), np.array(all_sums)
 
     wide, x = A.astype(np.complex128), np.ones(1000, np.complex128)
     for _ in range(steps):

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.support.fields import everywhere, metrics_of
+from tests.support.fields import metrics_of, on_all_patches
 
 import swell
 from swell.core.errors import InputError
@@ -121,7 +121,7 @@ def test_a_solver_takes_new_coefficients(device, format, in_place):
     metrics = metrics_of(mesh, device)
     space = metrics.space
     with space.active():
-        laplacian = fvm.Laplacian(metrics, fvm.Boundary.of(metrics, everywhere(mesh, fvm.Dirichlet(0.0))))
+        laplacian = fvm.Laplacian(metrics, fvm.Boundary.of(metrics, on_all_patches(mesh, fvm.Dirichlet(0.0))))
         A = metrics.pattern.matrix(laplacian.flux())
         b = metrics.volumes.copy()
         solver = swell.prepare(A, method="cg", scaling="jacobi", format=format, rtol=1e-10)
@@ -141,7 +141,7 @@ def test_a_solver_takes_a_matrix_in_another_format(space):
     mesh = fvm.box((9, 8, 7))
     with space.active():
         metrics = fvm.Metrics(mesh, space)
-        laplacian = fvm.Laplacian(metrics, fvm.Boundary.of(metrics, everywhere(mesh, fvm.Dirichlet(0.0))))
+        laplacian = fvm.Laplacian(metrics, fvm.Boundary.of(metrics, on_all_patches(mesh, fvm.Dirichlet(0.0))))
         sell = swell.SELL().build(metrics.pattern.matrix(laplacian.flux()))
         solver = swell.prepare(sell, method="cg", rtol=1e-10)
         laplacian.diffuse(3.0)

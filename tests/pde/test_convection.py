@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.support.fields import error, everywhere, metrics_of, orders, wave, wave_gradient, wave_laplacian
+from tests.support.fields import error, metrics_of, on_all_patches, orders, wave, wave_gradient, wave_laplacian
 
 from swell.core.errors import InputError
 from swell.pde import fvm
@@ -17,7 +17,7 @@ def source(x, k=0.05):
 
 
 def steady(mesh, scheme, device="cpu"):
-    problem = fvm.ScalarTransport(mesh, everywhere(mesh, fvm.Dirichlet(wave)), VELOCITY, 0.05, source, scheme=scheme)
+    problem = fvm.ScalarTransport(mesh, on_all_patches(mesh, fvm.Dirichlet(wave)), VELOCITY, 0.05, source, scheme=scheme)
     solution = problem.solve(rtol=1e-9, device=device)
     assert solution.converged, str(solution)
     return solution
@@ -74,7 +74,7 @@ def test_upwind_is_bounded_where_linear_is_not():
 
 def test_upwind_is_an_m_matrix():
     mesh = fvm.box((6, 5, 4), perturb=0.2)
-    problem = fvm.ScalarTransport(mesh, everywhere(mesh, fvm.Dirichlet(0.0)), VELOCITY, 0.01, scheme="upwind")
+    problem = fvm.ScalarTransport(mesh, on_all_patches(mesh, fvm.Dirichlet(0.0)), VELOCITY, 0.01, scheme="upwind")
     A = problem.assemble().A.to_scipy()
     off = A.copy()
     off.setdiag(0)
@@ -91,7 +91,7 @@ def test_velocities_of_every_kind():
     with pytest.raises(InputError, match=r"velocity has shape \(2,\)"):
         face_flux(metrics, (1.0, 2.0))
     with pytest.raises(InputError, match="scheme='quick'"):
-        fvm.ScalarTransport(mesh, everywhere(mesh, fvm.Dirichlet(0.0)), VELOCITY, scheme="quick")
+        fvm.ScalarTransport(mesh, on_all_patches(mesh, fvm.Dirichlet(0.0)), VELOCITY, scheme="quick")
 
 
 @pytest.mark.parametrize("time, order", [("euler", 1), ("bdf2", 2)])
@@ -99,7 +99,7 @@ def test_order_in_time(time, order):
     """Heat conduction, against the exact decay on the same mesh, so that the error of time alone counts."""
     mesh, k, end = fvm.box((8, 8)), 0.05, 1.0
     mode = lambda x: np.sin(np.pi * x[:, 0]) * np.sin(np.pi * x[:, 1])                      # noqa: E731
-    walls = everywhere(mesh, fvm.Dirichlet(0.0))
+    walls = on_all_patches(mesh, fvm.Dirichlet(0.0))
     system = fvm.ScalarTransport(mesh, walls, diffusivity=k).assemble()
     import scipy.linalg
     p0 = mode(mesh.centres)
@@ -117,7 +117,7 @@ def test_time_steps_on_a_device(device):
     mesh = fvm.box((12, 12), perturb=0.2)
     vortex = lambda x: np.stack([np.sin(np.pi * x[:, 0]) * np.cos(np.pi * x[:, 1]),          # noqa: E731
                                  -np.cos(np.pi * x[:, 0]) * np.sin(np.pi * x[:, 1]), 0 * x[:, 0]], 1)
-    problem = fvm.ScalarTransport(mesh, everywhere(mesh, fvm.Neumann()), vortex, 0.01)
+    problem = fvm.ScalarTransport(mesh, on_all_patches(mesh, fvm.Neumann()), vortex, 0.01)
     with pytest.raises(InputError, match="dt=-1"):
         problem.advance(0.0, -1, 3)
     with pytest.raises(InputError, match="time scheme 'rk4'"):
@@ -141,7 +141,7 @@ def test_openfoams_own_operator(data):
     metrics = metrics_of(mesh)
     phi = np.zeros(mesh.n_faces)                                 # those of the boundary stand on the diagonal only
     phi[:metrics.n_internal] = text[text.index("\n(") + 2:text.index("\n)")].split()
-    boundary = fvm.Boundary.of(metrics, everywhere(mesh, fvm.Neumann()))
+    boundary = fvm.Boundary.of(metrics, on_all_patches(mesh, fvm.Neumann()))
     ours = metrics.pattern.matrix(fvm.Convection(metrics, boundary, phi, "upwind").flux()).to_scipy()
     scale = abs(phi).max()
     assert abs((ours - ours.T) - (theirs - theirs.T)).max() < 1e-12 * scale

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.io
-from tests.support.fields import everywhere, error, metrics_of, mixed, orders, plane, wave, wave_laplacian
+from tests.support.fields import error, metrics_of, mixed, on_all_patches, orders, plane, wave, wave_laplacian
 
 from swell.core.errors import InputError
 from swell.pde import fvm
@@ -14,7 +14,7 @@ DISTORTED = {"perturbed": dict(perturb=0.3), "sheared": dict(skew=(0.5, 0.0)), "
 
 
 def solved(mesh, device="cpu", conditions=None, k=1.0, **settings):
-    conditions = conditions or everywhere(mesh, fvm.Dirichlet(wave))
+    conditions = conditions or on_all_patches(mesh, fvm.Dirichlet(wave))
     problem = fvm.Poisson(mesh, conditions, k, lambda x: -k * wave_laplacian(x), **settings)
     solution = problem.solve(rtol=1e-10, device=device)
     assert solution.converged
@@ -95,7 +95,7 @@ def test_layers_are_exact_with_the_harmonic_mean():
 
 def test_diffusivity_by_faces_and_by_a_function():
     mesh = fvm.box((6, 5))
-    walls = everywhere(mesh, fvm.Dirichlet(wave))
+    walls = on_all_patches(mesh, fvm.Dirichlet(wave))
     by_number = fvm.Poisson(mesh, walls, 3.0, 1.0).solve()
     assert np.allclose(fvm.Poisson(mesh, walls, np.full(mesh.n_faces, 3.0), 1.0).solve().p, by_number.p)
     assert np.allclose(fvm.Poisson(mesh, walls, lambda x: 3 + 0 * x[:, 0], 1.0).solve().p, by_number.p)
@@ -103,7 +103,7 @@ def test_diffusivity_by_faces_and_by_a_function():
 
 def test_a_correction_that_diverges_is_not_called_converged():
     mesh = fvm.box((32, 32), skew=(0.8, 0.0))
-    p = fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(wave)), correction="minimum").solve()
+    p = fvm.Poisson(mesh, on_all_patches(mesh, fvm.Dirichlet(wave)), correction="minimum").solve()
     assert not p.converged and not p.residual < 1e-8
 
 
@@ -114,8 +114,8 @@ def constant(x):
 @pytest.mark.parametrize("kind", ["mixed", "values", "nothing"])
 def test_least_squares_gradients_of_linear_fields_are_exact(kind, device):
     mesh = fvm.box((6, 5, 4), perturb=0.3)
-    conditions = {"mixed": mixed(mesh, plane, constant), "values": everywhere(mesh, fvm.Dirichlet(plane)),
-                  "nothing": everywhere(mesh, fvm.Extrapolated())}[kind]
+    conditions = {"mixed": mixed(mesh, plane, constant), "values": on_all_patches(mesh, fvm.Dirichlet(plane)),
+                  "nothing": on_all_patches(mesh, fvm.Extrapolated())}[kind]
     metrics = metrics_of(mesh, device)
     with metrics.space.active():
         g = fvm.LeastSquares(metrics, fvm.Boundary.of(metrics, conditions))(metrics.full(plane, "p"))
@@ -125,7 +125,7 @@ def test_least_squares_gradients_of_linear_fields_are_exact(kind, device):
 def test_gauss_gradients():
     mesh = fvm.box((6, 5, 4), skew=(0.3, 0.1))
     metrics = metrics_of(mesh)
-    g = fvm.Gauss(metrics, fvm.Boundary.of(metrics, everywhere(mesh, fvm.Dirichlet(plane))))(plane(mesh.centres))
+    g = fvm.Gauss(metrics, fvm.Boundary.of(metrics, on_all_patches(mesh, fvm.Dirichlet(plane))))(plane(mesh.centres))
     assert np.allclose(g, constant(mesh.centres).T, atol=1e-10)
     total = (g * metrics.volumes).sum(1)                          # the sum over the cells is that over the boundary
     outside = metrics.s[:, metrics.n_internal:] * plane(mesh.face_centres[metrics.n_internal:])
@@ -136,7 +136,7 @@ def test_least_squares_on_perturbed_cells_and_in_two_dimensions():
     for mesh in (fvm.box((6, 5, 4), perturb=0.3), fvm.box((6, 5), perturb=0.3)):
         metrics = metrics_of(mesh)
         flat = lambda x: 1 + 2 * x[:, 0] - 3 * x[:, 1]            # noqa: E731
-        boundary = fvm.Boundary.of(metrics, everywhere(mesh, fvm.Extrapolated()))
+        boundary = fvm.Boundary.of(metrics, on_all_patches(mesh, fvm.Extrapolated()))
         g = fvm.LeastSquares(metrics, boundary)(flat(mesh.centres))
         assert np.allclose(g, np.array([[2.0], [-3.0], [0.0]]), atol=1e-10)
 
@@ -147,7 +147,7 @@ def test_openfoams_own_matrix(data):
     mesh = fvm.read_polymesh(data / "openfoam" / "hump")
     theirs = scipy.io.mmread(data / "matrices" / "foam_hump_p.mtx.gz").tocsr()
     theirs.sort_indices()
-    walls = everywhere(mesh, fvm.Neumann(0.0))
+    walls = on_all_patches(mesh, fvm.Neumann(0.0))
     ours = fvm.Poisson(mesh, {**walls, "b5-outlet": fvm.Dirichlet(0.0)}).assemble().A.to_scipy()
     assert np.array_equal(ours.indptr, theirs.indptr) and np.array_equal(ours.indices, theirs.indices)
     assert abs(ours.data - theirs.data).max() <= 1e-10 * abs(theirs.data).max()
@@ -158,7 +158,7 @@ def test_openfoams_own_matrix(data):
 def test_bad_input():
     mesh = fvm.box((4, 4))
     metrics = metrics_of(mesh)
-    boundary = fvm.Boundary.of(metrics, everywhere(mesh, fvm.Dirichlet(0.0)))
+    boundary = fvm.Boundary.of(metrics, on_all_patches(mesh, fvm.Dirichlet(0.0)))
     with pytest.raises(InputError, match="correction='over'.*over_relaxed"):
         fvm.Laplacian(metrics, boundary, correction="over")
     with pytest.raises(InputError, match="diffusivity must be positive"):
@@ -168,4 +168,4 @@ def test_bad_input():
     with pytest.raises(InputError, match="gradient='green'"):
         fvm.Laplacian(metrics, boundary, gradient="green")
     with pytest.raises(InputError, match="every face"):
-        fvm.Laplacian(metrics, fvm.Boundary.of(metrics, everywhere(mesh, fvm.Extrapolated())))
+        fvm.Laplacian(metrics, fvm.Boundary.of(metrics, on_all_patches(mesh, fvm.Extrapolated())))

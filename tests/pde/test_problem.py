@@ -6,7 +6,7 @@ import signal
 
 import numpy as np
 import pytest
-from tests.support.fields import everywhere, metrics_of, mixed, wave, wave_laplacian
+from tests.support.fields import metrics_of, mixed, on_all_patches, wave, wave_laplacian
 
 import swell
 from swell.core.errors import InputError
@@ -36,7 +36,7 @@ def test_conservation(device):
 def test_all_neumann(device):
     """Known up to a constant, which is the mean asked for; checked by its null space, with no luck involved."""
     mesh = fvm.box((16, 12, 8))
-    walls = everywhere(mesh, fvm.Neumann(0.0))
+    walls = on_all_patches(mesh, fvm.Neumann(0.0))
     for mean in (0.0, 3.5):
         solution = fvm.Poisson(mesh, walls, source=cosine).solve(mean=mean, device=device)
         assert solution.converged
@@ -46,7 +46,7 @@ def test_all_neumann(device):
 
 def test_all_neumann_incompatible():
     mesh = fvm.box((6, 6, 6))
-    walls = {**everywhere(mesh, fvm.Neumann(0.0)), "xmax": fvm.Neumann(-0.25)}
+    walls = {**on_all_patches(mesh, fvm.Neumann(0.0)), "xmax": fvm.Neumann(-0.25)}
     problem = fvm.Poisson(mesh, walls, source=1.0)
     with pytest.raises(InputError, match=r"differ by 0.75: subtract 0.75 from the source"):
         problem.solve()
@@ -59,7 +59,7 @@ def test_all_neumann_incompatible():
 def test_all_neumann_on_a_perturbed_mesh_keeps_its_balance():
     """The correction is the same number for both cells, so that a compatible system stays so."""
     mesh = fvm.box((8, 8, 8), perturb=0.25)
-    solution = fvm.Poisson(mesh, everywhere(mesh, fvm.Neumann(0.0)), source=cosine).solve(balance=True)
+    solution = fvm.Poisson(mesh, on_all_patches(mesh, fvm.Neumann(0.0)), source=cosine).solve(balance=True)
     assert solution.converged and solution.corrections > 1
 
 
@@ -67,7 +67,7 @@ def test_all_neumann_on_a_perturbed_mesh_keeps_its_balance():
                                       dict(method="direct"), dict(method="gmres(restart=60)")], ids=str)
 def test_swells_settings_reach_the_solver(settings):
     mesh = fvm.box((9, 8))
-    problem = fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(wave)), source=lambda x: -wave_laplacian(x))
+    problem = fvm.Poisson(mesh, on_all_patches(mesh, fvm.Dirichlet(wave)), source=lambda x: -wave_laplacian(x))
     solution = problem.solve(**settings)
     assert solution.converged and np.allclose(solution.p, problem.solve().p, rtol=1e-5, atol=1e-6)
     for name in ("ordering", "format"):
@@ -77,7 +77,7 @@ def test_swells_settings_reach_the_solver(settings):
 
 def test_single_precision():
     mesh = fvm.box((12, 12), perturb=0.2)
-    problem = fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(wave)), source=lambda x: -wave_laplacian(x))
+    problem = fvm.Poisson(mesh, on_all_patches(mesh, fvm.Dirichlet(wave)), source=lambda x: -wave_laplacian(x))
     single = problem.solve(dtype="float32", rtol=1e-4)
     assert single.converged and single.p.dtype == np.float32 and single.result.dtype == "float32"
     assert np.allclose(single.p, problem.solve().p, atol=1e-3)
@@ -86,7 +86,7 @@ def test_single_precision():
 def test_one_and_two_dimensions_need_no_condition_on_empty_patches():
     for cells in ((20,), (20, 3)):
         mesh = fvm.box(cells)
-        walls = {**everywhere(mesh, fvm.Neumann()), "xmin": fvm.Dirichlet(1.0), "xmax": fvm.Dirichlet(3.0)}
+        walls = {**on_all_patches(mesh, fvm.Neumann()), "xmin": fvm.Dirichlet(1.0), "xmax": fvm.Dirichlet(3.0)}
         solution = fvm.Poisson(mesh, walls).solve(rtol=1e-12)
         assert np.allclose(solution.p, 1 + 2 * mesh.centres[:, 0])
         assert solution.conservation()["patches"]["xmax"] == pytest.approx(-2.0)
@@ -123,7 +123,7 @@ def test_values_by_face_by_function_and_by_vector():
 
 def test_bad_conditions():
     mesh = fvm.box((4, 4))
-    walls = everywhere(mesh, fvm.Dirichlet(0.0))
+    walls = on_all_patches(mesh, fvm.Dirichlet(0.0))
     for conditions, message in [
             ({"xmin": fvm.Dirichlet(0.0)}, "no condition for patches xmax, ymin, ymax"),
             ({n: c for n, c in walls.items() if n != "ymax"}, "no condition for patch ymax"),
@@ -155,7 +155,7 @@ def test_bad_conditions():
 
 def test_bad_transport():
     mesh = fvm.box((4, 4))
-    walls = everywhere(mesh, fvm.Dirichlet(0.0))
+    walls = on_all_patches(mesh, fvm.Dirichlet(0.0))
     for velocity in [(float("nan"), 0.0, 0.0), (0.0, float("inf"), 0.0)]:
         with pytest.raises(InputError, match="velocity contains NaN or Inf"):
             fvm.ScalarTransport(mesh, walls, velocity=velocity).solve()
@@ -168,7 +168,7 @@ def test_bad_transport():
 
 def test_the_source_that_an_error_names_is_accepted():
     mesh = fvm.box((6, 6), upper=(3.7, 1.3, 1.0))
-    conditions = {**everywhere(mesh, fvm.Neumann()), "xmin": fvm.Neumann(1.0)}
+    conditions = {**on_all_patches(mesh, fvm.Neumann()), "xmin": fvm.Neumann(1.0)}
     with pytest.raises(InputError) as caught:
         fvm.Poisson(mesh, conditions).solve()
     named = float(str(caught.value).split("subtract ")[1].split(" ")[0])
@@ -187,7 +187,7 @@ def test_centres_on_the_wrong_side_are_named():
 def skewed():
     """A Poisson problem that needs corrections."""
     mesh = fvm.box((12, 12), skew=(0.5, 0.0))
-    return fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(0.0)), source=1.0)
+    return fvm.Poisson(mesh, on_all_patches(mesh, fvm.Dirichlet(0.0)), source=1.0)
 
 
 def test_a_monitor_sees_every_linear_solve():
@@ -214,7 +214,7 @@ def test_ctrl_c_between_corrections_keeps_the_iterate(monkeypatch):
 
 def test_what_is_printed():
     mesh = fvm.box((6, 6))
-    text = str(fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(0.0)), source=1.0).solve())
+    text = str(fvm.Poisson(mesh, on_all_patches(mesh, fvm.Dirichlet(0.0)), source=1.0).solve())
     assert text.startswith("converged: 36 cells") and "xmin: " in text and "imbalance" in text and "zmin" not in text
 
 
@@ -224,7 +224,7 @@ def test_the_ventilated_room(data):
     """153 029 polyhedra, pressure given at one patch: foam_acroom_p."""
     mesh = fvm.read_polymesh(data / "openfoam" / "ac_room")
     outlets = {"outlet1": fvm.Dirichlet(0.0), "outlet2": fvm.Dirichlet(0.0)}
-    problem = fvm.Poisson(mesh, {**everywhere(mesh, fvm.Neumann()), **outlets}, source=1.0, corrections=0)
+    problem = fvm.Poisson(mesh, {**on_all_patches(mesh, fvm.Neumann()), **outlets}, source=1.0, corrections=0)
     A = problem.assemble().A.to_scipy()
     assert (A != A.T).nnz == 0
     solution = problem.solve(rtol=1e-6)
@@ -277,7 +277,7 @@ def test_multigrid_takes_the_matrix_as_it_is():
     """A scaling by the diagonal would hide the row sums that multigrid reads; named, it is applied."""
     mesh = fvm.box((16, 16, 16))
     k = 10 ** np.random.default_rng(0).uniform(-3, 3, mesh.n_cells)
-    problem = fvm.Poisson(mesh, everywhere(mesh, fvm.Dirichlet(0.0)), k, source=1.0)
+    problem = fvm.Poisson(mesh, on_all_patches(mesh, fvm.Dirichlet(0.0)), k, source=1.0)
     runs = {(precond, scaling): problem.solve(precond=precond, **({} if scaling is None else {"scaling": scaling}))
             for precond, scaling in (("amg", None), ("amg", "jacobi"), (None, None), ("none", None))}
     found = {key: (run.result.scaling, run.result.iterations) for key, run in runs.items()}

@@ -33,7 +33,7 @@ def outer(mesh):
     return [p.name for p in mesh.patches if p.kind != "empty"]
 
 
-def everywhere(mesh, condition):
+def on_all_patches(mesh, condition):
     return {name: condition for name in outer(mesh)}
 
 

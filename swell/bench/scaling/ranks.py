@@ -247,14 +247,14 @@ class System:
                 products[overlap] += self._products()
         A.overlap = True
         largest = {overlap: np.max(self.ranks.allgather(mine), axis=0) for overlap, mine in products.items()}
-        everywhere = np.median(self.ranks.allgather(stages), axis=1)                   # (ranks, stages)
-        mean = dict(zip(STAGES, everywhere.mean(axis=0).tolist()))
+        of_ranks = np.median(self.ranks.allgather(stages), axis=1)                     # (ranks, stages)
+        mean = dict(zip(STAGES, of_ranks.mean(axis=0).tolist()))
         return self.record("product", {
             "format": A.describe(), "seconds": statistics.median(largest[True]),
             "seconds_without_overlap": statistics.median(largest[False]),
             "least": min(largest[True]), "least_without_overlap": min(largest[False]), **mean,
             "share_of_communication": (mean["pack"] + mean["exchange"]) / sum(mean.values()),
-            "load_balance": load_balance(everywhere[:, STAGES.index("local")]), **_of(self.share())})
+            "load_balance": load_balance(of_ranks[:, STAGES.index("local")]), **_of(self.share())})
 
     def _products(self) -> list[float]:
         """Return the seconds of each of ``PRODUCTS`` products on this rank; on a GPU, their mean in each replay of a

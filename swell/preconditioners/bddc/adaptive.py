@@ -65,7 +65,7 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
 def joined(subdomains, lists):
     """Return a new dict: for each key the concatenated lists of all ranks. ``lists`` is this rank's dict of lists."""
     result = {}
-    for part in subdomains.everywhere([lists]):
+    for part in subdomains.from_all_ranks([lists]):
         for key, values in part.items():
             result.setdefault(key, []).extend(values)
     return result

@@ -49,7 +49,7 @@ class Interface:
         places = [self.number[dofs] for dofs in subdomains.dofs]
         self.local = [np.flatnonzero(place >= 0) for place in places]
         self.copies = [place[own] for place, own in zip(places, self.local, strict=True)]
-        copies = subdomains.everywhere(self.copies)
+        copies = subdomains.from_all_ranks(self.copies)
         counts = np.bincount(np.concatenate(copies), minlength=self.dofs.size)
         self.classes = self._connected(A, subdomains, _sets(copies, counts))
         size = np.bincount(self.classes)
@@ -68,7 +68,7 @@ class Interface:
         place = A.space.from_host(self.number)
         links = renumbered(A, place, place, (self.dofs.size,) * 2).to_scipy().tocoo()
         within = sets[links.row] == sets[links.col]
-        ends = np.concatenate(subdomains.everywhere([np.stack((links.row[within], links.col[within]))]), axis=1)
+        ends = np.concatenate(subdomains.from_all_ranks([np.stack((links.row[within], links.col[within]))]), axis=1)
         graph = sp.coo_array((np.ones(ends.shape[1], bool), tuple(ends)), shape=links.shape)
         return connected_components(graph, directed=False)[1]
 
@@ -82,7 +82,7 @@ class Interface:
         total = np.zeros(self.dofs.size)
         for copies, share in zip(self.copies, own, strict=True):
             total[copies] += share
-        total = sum(subdomains.everywhere([total]))
+        total = sum(subdomains.from_all_ranks([total]))
         return [share / total[copies] for copies, share in zip(self.copies, own, strict=True)]
 
     def describe(self):

@@ -235,7 +235,7 @@ class Level(LinearOperator):
                 for members, coarse in zip(p.members, p.coarse, strict=True):
                     for m in members:
                         matrices[m] = coarse
-            matrices, coarse = (self.subdomains.everywhere(own) for own in (matrices, self.constraints.coarse))
+            matrices, coarse = (self.subdomains.from_all_ranks(own) for own in (matrices, self.constraints.coarse))
             groups = self.subdomains.groups if levels > 2 else (np.arange(len(matrices)),)
             larger = next_level(coarse, self.constraints.count, matrices, groups)
             every = CSRMatrix.from_scipy(larger.assemble(), space)

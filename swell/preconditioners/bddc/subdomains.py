@@ -99,7 +99,7 @@ class Subdomains:
         number[rows] = np.arange(rows.size)
         return rows, number
 
-    def everywhere(self, values: list) -> list:
+    def from_all_ranks(self, values: list) -> list:
         """Return the concatenated lists of all ranks; here, with one rank, ``values``."""
         return values
 
