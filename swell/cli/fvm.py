@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import fnmatch
 import math
 import sys
 import time
@@ -159,25 +158,16 @@ def _assign(mesh, wanted, facts) -> dict:
 
     Raise InputError for a patch without a condition, and for a name that fits no patch.
     """
-    from swell.pde.fvm.boundary import UNCONDITIONED
+    from swell.pde.fvm.boundary import UNCONDITIONED, by_patch
     patches = [patch["name"] for patch in facts["patches"] if patch["kind"] not in UNCONDITIONED and patch["faces"]]
     if not wanted and patches:
         raise InputError(f"no conditions were given: the mesh has the patches {', '.join(patches)}; give each one with "
                          f"--patch-bc NAME=CONDITION, {EXAMPLE}; '*=neumann:0' is for all the others")
-    conditions, patterns = {}, []
-    for name, condition in wanted:
-        if name in conditions:
+    names = [name for name, _ in wanted]
+    for name in names:
+        if names.count(name) > 1:
             raise InputError(f"--patch-bc: patch {name!r} has two conditions; give one")
-        if any(patch.name == name for patch in mesh.patches):
-            conditions[name] = condition
-        elif fnmatch.filter(patches, name):
-            patterns.append((name, condition))
-        else:
-            mesh.patch(name)                    # raises InputError with the nearest name
-    for patch in patches:
-        fitting = [condition for pattern, condition in patterns if fnmatch.fnmatchcase(patch, pattern)]
-        if fitting:
-            conditions.setdefault(patch, fitting[0])
+    conditions = by_patch(mesh, dict(wanted))
     missing = [patch for patch in patches if patch not in conditions]
     if missing:
         raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give "

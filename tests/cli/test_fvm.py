@@ -136,6 +136,7 @@ def test_quiet(cli):
 @pytest.mark.parametrize("arguments, words", [
     (["CUBE", "--patch-bc", "inlt=1"], ["no patch 'inlt'", "did you mean 'inlet'"]),
     (["CUBE", "--patch-bc", "wall*=1"], ["no patch 'wall*'"]),
+    (["CUBE", "--patch-bc", "*=1", "--patch-bc", "*=2"], ["patch '*' has two conditions"]),
     (["CUBE", "--patch-bc", "inlet=1"], ["no condition for patches outlet, boundary", "--patch-bc outlet=VALUE", "neumann:0"]),
     (["CUBE", "--patch-bc", "inlet=1", "--patch-bc", "inlet=2"], ["'inlet' has two conditions"]),
     (["CUBE", "--patch-bc", "inlet"], ["--patch-bc inlet", "NAME=CONDITION"]),

@@ -121,6 +121,18 @@ def test_values_by_face_by_function_and_by_vector():
     assert np.array_equal(c[patch.start - first], [1, 2, 3]) and c.shape == (mesh.n_faces - first, 3)
 
 
+def test_a_pattern_stands_for_the_patches_without_a_name():
+    mesh = fvm.box((4, 4))                      # its front and back are of kind "empty" and take no condition
+    inside, fixed, free = fvm.Dirichlet(1.0), fvm.Dirichlet(0.0), fvm.Neumann()
+    problem = fvm.Poisson(mesh, {"*": free, "x*": fixed, "xmin": inside})
+    assert problem.conditions == {"xmin": inside, "xmax": free, "ymin": free, "ymax": free}
+    problem = fvm.Poisson(mesh, {"x*": fixed, "*": free, "xmin": inside})
+    assert problem.conditions == {"xmin": inside, "xmax": fixed, "ymin": free, "ymax": free}
+    walls, lid = fvm.Dirichlet((0.0, 0.0, 0.0)), fvm.Dirichlet((1.0, 0.0, 0.0))
+    flow = fvm.Flow(mesh, {"*": walls, "ymax": lid}, 0.1)
+    assert flow.velocity == {"xmin": walls, "xmax": walls, "ymin": walls, "ymax": lid}
+
+
 def test_bad_conditions():
     mesh = fvm.box((4, 4))
     walls = on_all_patches(mesh, fvm.Dirichlet(0.0))
@@ -128,6 +140,7 @@ def test_bad_conditions():
             ({"xmin": fvm.Dirichlet(0.0)}, "no condition for patches xmax, ymin, ymax"),
             ({n: c for n, c in walls.items() if n != "ymax"}, "no condition for patch ymax"),
             ({**walls, "xmim": fvm.Dirichlet(0.0)}, "no patch 'xmim': did you mean 'xmin'"),
+            ({**walls, "wall*": fvm.Neumann()}, r"no patch 'wall\*': The mesh has: xmin, "),
             ({**walls, "zmin": fvm.Dirichlet(0.0)}, "'zmin' is of kind 'empty'"),
             ({**walls, "xmin": 3.0}, "condition of patch 'xmin' is 3.0"),
             ({**walls, "xmin": fvm.Dirichlet(np.ones(3))}, r"patch 'xmin': .* shape \(3,\).*4 faces"),

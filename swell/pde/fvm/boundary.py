@@ -12,6 +12,7 @@ Patches of kind "cyclic" need none either: they are no boundary (``periodic.py``
 from __future__ import annotations
 
 import difflib
+import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -86,7 +87,7 @@ def lines(mesh, conditions, components=1):
     ----------
     mesh : Mesh
     conditions : dict
-        Patch name → condition.
+        Patch name, or a pattern for `by_patch`, → condition.
     components : int
         Components of c: 1, or 3 for a vector field, whose values are one vector, or one vector a face.
 
@@ -100,7 +101,8 @@ def lines(mesh, conditions, components=1):
     InputError
         For patches without a condition, conditions without a patch, values of a wrong shape.
     """
-    _check_names(mesh, conditions)
+    conditions = by_patch(mesh, conditions)
+    _check(mesh, conditions)
     first = mesh.neighbour.size
     count = mesh.owner.size - first
     a, b, c = np.zeros(count), np.ones(count), np.zeros((count, components))
@@ -118,21 +120,39 @@ def lines(mesh, conditions, components=1):
     return a, b, c[:, 0] if components == 1 else c
 
 
-def _check_names(mesh, conditions):
-    """Raise InputError unless ``conditions`` (patch name → condition) has a condition for each patch that needs one,
-    and no other name."""
+def by_patch(mesh, conditions) -> dict:
+    """Return the conditions as patch name → condition, with a name in place of each pattern.
+
+    A pattern, such as "*" or "wall*", stands for all patches that fit it and need a condition. A patch's own name
+    counts before any pattern, and an earlier pattern before a later one. A key that fits no patch raises InputError.
+    """
     if not hasattr(mesh, "patches"):
         raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('case') or "
                          "box((32, 32))")
     if not isinstance(conditions, Mapping):
         raise InputError(f"conditions are of type {type(conditions).__name__}: expected a dictionary from names of "
                          "patches to conditions, such as {'inlet': Dirichlet(1.0)}")
+    names = [patch.name for patch in mesh.patches]
+    found = {name: condition for name, condition in conditions.items() if name in names}
+    for pattern in conditions:
+        if pattern in names:
+            continue
+        fitting = [patch.name for patch in mesh.patches
+                   if patch.kind not in UNCONDITIONED and fnmatch.fnmatchcase(patch.name, str(pattern))]
+        if not fitting:
+            near = difflib.get_close_matches(str(pattern), names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"there is no patch {pattern!r}: {hint}The mesh has: {', '.join(names)}")
+        for name in fitting:
+            found.setdefault(name, conditions[pattern])
+    return found
+
+
+def _check(mesh, conditions):
+    """Raise InputError unless ``conditions`` (patch name → condition) has a condition for each patch that needs one,
+    and for no other."""
     names = {patch.name: patch for patch in mesh.patches}
     for name, condition in conditions.items():
-        if name not in names:
-            near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"there is no patch {name!r}: {hint}The mesh has: {', '.join(names)}")
         if not isinstance(condition, KINDS):
             raise InputError(f"the condition of patch {name!r} is {condition!r}: expected Dirichlet(value), "
                              "Neumann(gradient) or Robin(a, b, c)")
@@ -146,7 +166,8 @@ def _check_names(mesh, conditions):
     missing = [p.name for p in mesh.patches if p.name not in conditions and p.kind not in UNCONDITIONED and p.size]
     if missing:
         raise InputError(f"no condition for {'patch' if len(missing) == 1 else 'patches'} {', '.join(missing)}: give "
-                         "each a Dirichlet(value), Neumann(gradient) or Robin(a, b, c); Neumann(0) is a wall")
+                         "each a Dirichlet(value), Neumann(gradient) or Robin(a, b, c); Neumann(0) is a wall, and "
+                         "the name '*' stands for all other patches")
 
 
 def _values(value, centres, components, patch):

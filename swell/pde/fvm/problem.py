@@ -19,7 +19,7 @@ from swell.core.registry import resolve
 from swell.core.settings import REAL
 from swell.core.devices import make_space
 from swell.core.stopping import Stopping
-from swell.pde.fvm.boundary import lines
+from swell.pde.fvm.boundary import by_patch, lines
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.part_mesh import PartMesh
 from swell.pde.fvm.solution import PartSolution, Solution
@@ -74,10 +74,11 @@ class Problem:
     velocity, scheme = None, "upwind"
 
     def __init__(self, mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient):
+        conditions = by_patch(mesh, conditions)
         lines(mesh, conditions)                                  # checks the conditions before anything is built
         if not isinstance(corrections, numbers.Integral) or corrections < 0:
             raise InputError(f"corrections={corrections!r}: expected a whole number of outer corrections, 0 for none")
-        self.mesh, self.conditions, self.diffusivity, self.source = mesh, dict(conditions), diffusivity, source
+        self.mesh, self.conditions, self.diffusivity, self.source = mesh, conditions, diffusivity, source
         self.correction = correction if corrections else "none"
         self.corrections, self.interpolation, self.gradient = corrections, interpolation, gradient
 
@@ -189,7 +190,8 @@ class Poisson(Problem):
     mesh : Mesh
     conditions : dict
         Patch name → ``Dirichlet(value)``, ``Neumann(gradient)`` or ``Robin(a, b, c)``. Every patch needs one, except
-        patches of kind "empty" or "cyclic".
+        patches of kind "empty" or "cyclic". The name "*" stands for all patches that no other name fits, and "wall*"
+        for those that begin with "wall".
     diffusivity : number, array or function
         k > 0: a number, one value a cell (n,), one a face (f,), or a function of the cells' centres (n, 3).
     source : number, array or function
@@ -213,8 +215,7 @@ class Poisson(Problem):
     --------
     >>> from swell.pde import fvm
     >>> mesh = fvm.box((16, 16))
-    >>> walls = {name: fvm.Dirichlet(0.0) for name in ("xmin", "xmax", "ymin", "ymax")}
-    >>> p = fvm.Poisson(mesh, walls, source=1.0).solve()
+    >>> p = fvm.Poisson(mesh, {"xmin": fvm.Dirichlet(0.0), "*": fvm.Neumann()}, source=1.0).solve()
     >>> p.converged
     True
     """

@@ -31,7 +31,7 @@ from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.core.devices import make_space
 from swell.core.stopping import Reason, Stopping
-from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann, Symmetry, lines
+from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann, Symmetry, by_patch, lines
 from swell.pde.fvm.convection import Convection, check_scheme
 from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
@@ -110,7 +110,7 @@ class Flow:
     mesh : Mesh
     velocity : dict
         Patch name → ``Dirichlet((ux, uy, uz))`` (walls, lids, inlets), ``Neumann()`` (outlets) or ``Symmetry()``
-        (planes normal to an axis).
+        (planes normal to an axis). The name "*" stands for all patches that no other name fits.
     viscosity : number or array
         Kinematic viscosity, ν > 0.
     pressure : dict, optional
@@ -124,7 +124,8 @@ class Flow:
     """
 
     def __init__(self, mesh, velocity, viscosity, pressure=None):
-        self.mesh, self.velocity, self.viscosity, self.pressure = mesh, dict(velocity), viscosity, dict(pressure or {})
+        self.mesh, self.velocity = mesh, by_patch(mesh, velocity)
+        self.viscosity, self.pressure = viscosity, dict(pressure or {})
         c = lines(mesh, self.velocity, components=3)[2]
         for name in self.pressure:
             if name not in self.velocity:
