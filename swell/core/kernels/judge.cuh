@@ -66,11 +66,11 @@ DEVICE void judge(Context* ctx, double norm2) {
   if (code != RUNNING) halt(ctx, code); else show(ctx);
 }
 
-DEVICE int ended_as(bool finite, bool lost) { return !finite ? NONFINITE : lost ? BREAKDOWN : RUNNING; }
+DEVICE int iteration_code(bool finite, bool lost) { return !finite ? NONFINITE : lost ? BREAKDOWN : RUNNING; }
 
 // Judge an iteration whose norm² is s[norm2] and that ended with the code s[ended]. Across ranks, the parts of the norm
 // are summed together with the first sums of the next iteration. The judgement then takes place in that iteration.
-template <class A> DEVICE void judge_ended(Context* ctx, A* s, int norm2, int ended) {
+template <class A> DEVICE void judge_once(Context* ctx, A* s, int norm2, int ended) {
   const int code = (int)real(slot(s, ended));
   slot(s, ended) = A(JUDGED);
   if (code == JUDGED) return;

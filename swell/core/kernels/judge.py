@@ -123,7 +123,7 @@ def judge(state, norm2):
 
 
 @helper
-def ended_as(finite, lost):
+def iteration_code(finite, lost):
     """Return the float of the Code with which an iteration ends, apart from the verdict on its norm².
 
     ``finite``: False after NaN or Inf. ``lost``: True after a breakdown."""
@@ -132,7 +132,7 @@ def ended_as(finite, lost):
 
 
 @helper
-def judge_ended(state, s, norm2, ended):
+def judge_once(state, s, norm2, ended):
     """Judge an iteration with norm² s[norm2] that ended with the Code s[ended]; ``norm2``, ``ended``: indices in s.
 
     Then s[ended] is set to JUDGED, and a second call does nothing.

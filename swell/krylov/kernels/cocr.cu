@@ -56,7 +56,7 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
   if (grid_sum(ctx, v)) {
     join(slot(s, MU), v);
     slot(s, TT) = slot(s, QQ) = acc_t<T>(v[P]);
-    judge_ended(ctx, s, NORM2, ENDED);
+    judge_once(ctx, s, NORM2, ENDED);
   }
 }
 
@@ -93,7 +93,7 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
     slot(s, RHO) = slot(s, NEXT_RHO);
     slot(s, ZZ) = acc_t<T>(v[1]);
     slot(s, NORM2) = acc_t<T>(v[0]);
-    slot(s, ENDED) = acc_t<T>(ended_as(finite, lost));
-    if (single_rank) judge_ended(ctx, s, NORM2, ENDED);
+    slot(s, ENDED) = acc_t<T>(iteration_code(finite, lost));
+    if (single_rank) judge_once(ctx, s, NORM2, ENDED);
   }
 }

@@ -15,7 +15,7 @@ from numba import njit, prange
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import quotient, vanishes
-from swell.core.kernels.judge import ended_as, judge_ended, judge_start
+from swell.core.kernels.judge import iteration_code, judge_once, judge_start
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.core.slots import Code
 from swell.krylov.slots import COCR as S
@@ -77,7 +77,7 @@ def direction(state, z, az, p, q, qc, s):
         parts[0, c], parts[1, c] = mu, qq
     s[S.MU], s[S.TT] = total(parts[0]), total(parts[1])
     s[S.QQ] = s[S.TT]
-    judge_ended(state, s, S.NORM2, S.ENDED)
+    judge_once(state, s, S.NORM2, S.ENDED)
 
 
 @parallel(fastmath=FAST)
@@ -108,6 +108,6 @@ def residual(state, p, q, t, w, x, r, z, zc, s, single_rank):
     lost = vanishes(s[S.NEXT_RHO], s[S.ZZ].real, s[S.AZ2].real) or vanishes(s[S.MU], s[S.QQ].real, s[S.TT].real)
     s[S.RHO] = s[S.NEXT_RHO]
     s[S.ZZ], s[S.NORM2] = total(parts[0]), total(parts[1])
-    s[S.ENDED] = ended_as(finite, lost)
+    s[S.ENDED] = iteration_code(finite, lost)
     if single_rank:
-        judge_ended(state, s, S.NORM2, S.ENDED)
+        judge_once(state, s, S.NORM2, S.ENDED)

@@ -76,7 +76,7 @@ template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ct
     slot(s, A2) = acc_t<T>(max(real(slot(s, A2)), quotient(real(slot(s, QQ)), real(slot(s, ZZ)))));
     slot(s, VV) = slot(s, NEXT_BETA2) = slot(s, ZZ) = acc_t<T>(sums[0]);
     slot(s, DD) = acc_t<T>(sums[1]);
-    judge_ended(ctx, s, NORM2, ENDED);
+    judge_once(ctx, s, NORM2, ENDED);
   }
 }
 
@@ -127,7 +127,7 @@ template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx
     slot(s, BETA2) = A(beta2 > 0 ? beta2 : 1.0);
     slot(s, COLUMN) = A(column);
     slot(s, DRIFT) = A(drift);
-    slot(s, ENDED) = A(finite && !definite ? INDEFINITE : ended_as(finite, lost));
-    if (single_rank) judge_ended(ctx, s, NORM2, ENDED);
+    slot(s, ENDED) = A(finite && !definite ? INDEFINITE : iteration_code(finite, lost));
+    if (single_rank) judge_once(ctx, s, NORM2, ENDED);
   }
 }

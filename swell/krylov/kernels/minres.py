@@ -15,7 +15,7 @@ from numba import njit, prange
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import EPS, quotient
-from swell.core.kernels.judge import ended_as, halt, judge_ended, judge_start, stopped
+from swell.core.kernels.judge import halt, iteration_code, judge_once, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.core.slots import Code
 from swell.krylov.slots import MINRES as S
@@ -102,7 +102,7 @@ def lanczos(state, q, z, v, v_next, d, d_next, s):
     s[S.VV], s[S.DD] = total(parts[0]), total(parts[1])
     s[S.NEXT_BETA2] = s[S.VV]
     s[S.ZZ] = s[S.VV]
-    judge_ended(state, s, S.NORM2, S.ENDED)
+    judge_once(state, s, S.NORM2, S.ENDED)
 
 
 @parallel(fastmath=FAST)
@@ -150,6 +150,6 @@ def update(state, v, d, w, x, r, s, eps, single_rank):
     s[S.BETA2] = beta2 if beta2 > 0 else 1.0
     s[S.COLUMN] = column
     s[S.DRIFT] = drift
-    s[S.ENDED] = Code.INDEFINITE.value if finite and not definite else ended_as(finite, lost)
+    s[S.ENDED] = Code.INDEFINITE.value if finite and not definite else iteration_code(finite, lost)
     if single_rank:
-        judge_ended(state, s, S.NORM2, S.ENDED)
+        judge_once(state, s, S.NORM2, S.ENDED)

@@ -56,7 +56,7 @@ template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ct
     join(slot(s, NEXT_WV), sums);
     slot(s, NEXT_RHO2) = A(sums[P]);
     slot(s, NEXT_XI2) = A(sums[P + 1]);
-    judge_ended(ctx, s, NORM2, ENDED);
+    judge_once(ctx, s, NORM2, ENDED);
   }
 }
 
@@ -112,7 +112,7 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     slot(s, XI2) = slot(s, NEXT_XI2);
     slot(s, RHO2) = slot(s, NEXT_RHO2);
     slot(s, GAMMA) = A(gamma);
-    slot(s, ENDED) = A(ended_as(finite, lost));
-    if (single_rank) judge_ended(ctx, s, NORM2, ENDED);
+    slot(s, ENDED) = A(iteration_code(finite, lost));
+    if (single_rank) judge_once(ctx, s, NORM2, ENDED);
   }
 }

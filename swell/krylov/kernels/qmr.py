@@ -15,7 +15,7 @@ from numba import prange
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import quotient, vanishes
-from swell.core.kernels.judge import ended_as, judge_ended
+from swell.core.kernels.judge import iteration_code, judge_once
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.core.slots import Code
 from swell.krylov.slots import QMR as S
@@ -76,7 +76,7 @@ def lanczos(state, Ap, MAq, v, w, s):
             ww += (np.conj(b) * b).real
         parts[0, c], parts[1, c], parts[2, c] = wv, vv, ww
     s[S.NEXT_WV], s[S.NEXT_RHO2], s[S.NEXT_XI2] = total(parts[0]), total(parts[1]), total(parts[2])
-    judge_ended(state, s, S.NORM2, S.ENDED)
+    judge_once(state, s, S.NORM2, S.ENDED)
 
 
 @parallel(fastmath=FAST)
@@ -125,6 +125,6 @@ def update(state, vh, w, Ap, weights, p, q, d, Ad, x, r, s, single_rank):
     s[S.XI2] = s[S.NEXT_XI2]
     s[S.RHO2] = s[S.NEXT_RHO2]
     s[S.GAMMA] = gamma
-    s[S.ENDED] = ended_as(finite, lost)
+    s[S.ENDED] = iteration_code(finite, lost)
     if single_rank:
-        judge_ended(state, s, S.NORM2, S.ENDED)
+        judge_once(state, s, S.NORM2, S.ENDED)

@@ -64,7 +64,7 @@ template <typename T> __global__ void __launch_bounds__(512) odd(Context* ctx, c
   }
   if (grid_sum(ctx, ww)) {
     slot(s, ODD2) = acc_t<T>(ww[0]);
-    judge_ended(ctx, s, NORM2, ENDED);
+    judge_once(ctx, s, NORM2, ENDED);
   }
 }
 
@@ -130,7 +130,7 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     slot(s, TAU2) = acc_t<T>(tau2 * (1 - c2));
     slot(s, CARRY) = (1 - c2) * step;
     slot(s, BETA) = next_beta;
-    slot(s, ENDED) = acc_t<T>(ended_as(finite, lost));
-    if (single_rank) judge_ended(ctx, s, NORM2, ENDED);
+    slot(s, ENDED) = acc_t<T>(iteration_code(finite, lost));
+    if (single_rank) judge_once(ctx, s, NORM2, ENDED);
   }
 }

@@ -15,7 +15,7 @@ from numba import njit, prange
 
 from swell.core.compiled import parallel
 from swell.core.kernels.breakdown import quotient, vanishes
-from swell.core.kernels.judge import ended_as, judge_ended
+from swell.core.kernels.judge import iteration_code, judge_once
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.core.slots import Code
 from swell.krylov.slots import TFQMR as S
@@ -78,7 +78,7 @@ def odd(state, yh, v, u, d, y, w, s):
             ww += (np.conj(t) * t).real
         parts[c] = ww
     s[S.ODD2] = total(parts)
-    judge_ended(state, s, S.NORM2, S.ENDED)
+    judge_once(state, s, S.NORM2, S.ENDED)
 
 
 @parallel(fastmath=FAST)
@@ -133,6 +133,6 @@ def update(state, yh, u, w, weights, d, x, r, y, s, single_rank):
     s[S.TAU2] = tau2 * (1 - c2)
     s[S.CARRY] = (1 - c2) * step
     s[S.BETA] = next_beta
-    s[S.ENDED] = ended_as(finite, lost)
+    s[S.ENDED] = iteration_code(finite, lost)
     if single_rank:
-        judge_ended(state, s, S.NORM2, S.ENDED)
+        judge_once(state, s, S.NORM2, S.ENDED)
