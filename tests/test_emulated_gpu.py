@@ -15,8 +15,8 @@ CACHE = FOLDER.parents[1] / ".pytest_cache" / "emulated_gpu"
 ORDERS = {"forward": {}, "random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_EMULATED_FMA": "1"}}
 # Files of tests, and which of their cases for a GPU.
 CASES = {"preconditioners/amg/test_levels.py": "agree or costs or by_rows", "formats/test_transpose.py": "float64",
-         "krylov/test_krylov.py": "test_true_residual and float64-cuda-jacobi and not idrs", "core/test_sharing.py": "amg or block_jacobi",
-         "formats/test_parts.py": "kernels_product or smaller_chunks"}
+         "krylov/test_krylov.py": "test_true_residual and cuda-float64 and not idrs",
+         "core/test_sharing.py": "amg or block_jacobi", "formats/test_parts.py": "kernels_product or smaller_chunks"}
 START = """
 import sys
 import cupy

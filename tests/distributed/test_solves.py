@@ -29,10 +29,10 @@ def own_rows(communicator, A):
     return A[starts[communicator.rank]:starts[communicator.rank + 1]]
 
 
-@pytest.mark.parametrize("partition", ["rows", "graph"])
-@pytest.mark.parametrize("format", ["csr", "sell", "bsr(block=3)"])
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
-@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("format, partition, dtype, overlap", [                 # all pairs
+    ("csr", "rows", "float32", True), ("csr", "graph", "complex128", False), ("sell", "rows", "complex128", True),
+    ("sell", "graph", "float32", False), ("bsr(block=3)", "rows", "float32", False),
+    ("bsr(block=3)", "graph", "complex128", True)])
 def test_product(ranks, partition, format, dtype, overlap):
     if partition == "graph":
         pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
@@ -52,14 +52,16 @@ def test_product(ranks, partition, format, dtype, overlap):
         assert np.allclose(y, A @ x, rtol=1e-5 if dtype == "float32" else 1e-14, atol=1e-5 if dtype == "float32" else 0)
 
 
-@pytest.mark.parametrize("method, precond", [("cg", "ic0"), ("gmres", "ilu0"), ("bicgstab", swell.ILU0(solve=swell.Sweeps(3))),
-                                             ("gmres", "block_jacobi"), ("cg", "jacobi"), (None, None),
-                                             ("cg", "schwarz(kind='additive', inner='ic0')"),
-                                             ("gmres", "schwarz(overlap=2)"), ("bicgstab", "schwarz(overlap=0)"),
-                                             ("tfqmr", "ilu0"), ("qmr", "ilu0"), ("qmr", "schwarz(overlap=2)"),
-                                             ("qmr", "schwarz(kind='additive', inner='ilu0')"), ("idrs", "jacobi"),
-                                             ("bicgstabl", "ilu0"), ("cocr", "ic0"), ("minres", "ic0")])
-@pytest.mark.parametrize("partition", ["rows", "graph"])
+OF_A_RANK = [("cg", "ic0"), ("gmres", "ilu0"), ("bicgstab", swell.ILU0(solve=swell.Sweeps(3))),
+             ("gmres", "block_jacobi"), ("cg", "jacobi"), ("tfqmr", "ilu0"), ("qmr", "ilu0"), ("idrs", "jacobi"),
+             ("bicgstabl", "ilu0"), ("cocr", "ic0"), ("minres", "ic0")]
+ACROSS_RANKS = [(None, None), ("cg", "schwarz(kind='additive', inner='ic0')"), ("gmres", "schwarz(overlap=2)"),
+                ("bicgstab", "schwarz(overlap=0)"), ("qmr", "schwarz(overlap=2)"),
+                ("qmr", "schwarz(kind='additive', inner='ilu0')")]
+
+
+@pytest.mark.parametrize("partition, method, precond", [*(("rows", *named) for named in OF_A_RANK + ACROSS_RANKS),
+                                                        *(("graph", *named) for named in OF_A_RANK[:2] + ACROSS_RANKS)])
 def test_preconditioners_of_each_rank(ranks, method, precond, partition):
     if partition == "graph":
         pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
@@ -332,11 +334,12 @@ def test_consecutive_rows():
     assert load_balance([1, 1, 2]) == 1.5
 
 
-@pytest.mark.parametrize("settings", [
-    {"method": "cg", "scaling": "jacobi"}, {"method": "cg", "precond": "ic0", "format": "sell"},
-    {"method": "gmres", "precond": "ilu0", "format": "csr"}, {"method": "cg", "scaling": "ruiz"},
-    {"method": "gmres", "precond": "schwarz(overlap=2)"}, {"method": "bicgstab", "precond": "jacobi"}])
-@pytest.mark.parametrize("partition", ["rows", "graph"])
+@pytest.mark.parametrize("partition, settings", [
+    ("rows", {"method": "cg", "scaling": "jacobi"}), ("rows", {"method": "cg", "precond": "ic0", "format": "sell"}),
+    ("rows", {"method": "gmres", "precond": "ilu0", "format": "csr"}), ("rows", {"method": "cg", "scaling": "ruiz"}),
+    ("rows", {"method": "gmres", "precond": "schwarz(overlap=2)"}),
+    ("rows", {"method": "bicgstab", "precond": "jacobi"}), ("graph", {"method": "cg", "scaling": "ruiz"}),
+    ("graph", {"method": "gmres", "precond": "schwarz(overlap=2)"})])
 def test_new_values_give_what_a_fresh_preparation_gives(ranks, settings, partition):
     if partition == "graph":
         pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")

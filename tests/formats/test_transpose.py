@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.support.cases import rng
+from tests.support.during import during
 from tests.conftest import DTYPES, skip_what_others_show
 
 from swell.formats.csr import CSRMatrix
@@ -67,18 +68,18 @@ def check(A, M, MT, order):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", SHAPES)
-def test_against_scipy(name, dtype, device, space):
+def test_against_scipy(dtype, device, space):
     skip_what_others_show(dtype, device)
-    with space.active():
-        A = filled(SHAPES[name](), dtype)
-        M = CSRMatrix.from_scipy(A, space)
-        MT, order = transposed(M)
-        check(A, M, MT, order)
-        plain = M.transpose()
-        for a, b in ((plain.indptr, MT.indptr), (plain.indices, MT.indices), (plain.data, MT.data)):
-            np.testing.assert_array_equal(space.to_host(a), space.to_host(b))
-        np.testing.assert_array_equal(M.transpose(conjugate=True).to_scipy().toarray(), A.toarray().conj().T)
+    for name, make in SHAPES.items():
+        with during(name=name), space.active():
+            A = filled(make(), dtype)
+            M = CSRMatrix.from_scipy(A, space)
+            MT, order = transposed(M)
+            check(A, M, MT, order)
+            plain = M.transpose()
+            for a, b in ((plain.indptr, MT.indptr), (plain.indices, MT.indices), (plain.data, MT.data)):
+                np.testing.assert_array_equal(space.to_host(a), space.to_host(b))
+            np.testing.assert_array_equal(M.transpose(conjugate=True).to_scipy().toarray(), A.toarray().conj().T)
 
 
 def test_indices_of_64_bits(space):

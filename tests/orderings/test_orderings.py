@@ -9,6 +9,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from tests.support.cases import rng
+from tests.support.during import during
 
 import swell
 from swell import gallery
@@ -71,34 +72,30 @@ def edges(A):
     return A.row[off], A.col[off]
 
 
-@pytest.mark.parametrize("name", MATRICES)
-def test_a_bijection(ordering, name, space):
-    with space.active():
-        order = space.to_host(resolve("ordering", ordering).order(csr(MATRICES[name](), space)))
-    assert (np.sort(order) == np.arange(MATRICES[name]().shape[0])).all()
-
-
-@pytest.mark.parametrize("name", MATRICES)
-def test_the_same_on_every_device(ordering, name, space):
+def test_a_bijection_that_is_the_same_on_every_device(ordering, space):
     """Found twice there, and once on the CPU."""
-    A, cpu = MATRICES[name](), make_space("cpu")
-    settings = resolve("ordering", ordering)
-    with space.active():
-        found = [space.to_host(settings.order(csr(A, space))) for _ in range(2)]
-    assert (found[0] == found[1]).all() and (found[0] == settings.order(csr(A, cpu))).all()
+    for name in MATRICES:
+        with during(name=name):
+            A, cpu = MATRICES[name](), make_space("cpu")
+            settings = resolve("ordering", ordering)
+            with space.active():
+                found = [space.to_host(settings.order(csr(A, space))) for _ in range(2)]
+            assert (np.sort(found[0]) == np.arange(A.shape[0])).all()
+            assert (found[0] == found[1]).all() and (found[0] == settings.order(csr(A, cpu))).all()
 
 
-@pytest.mark.parametrize("name", MATRICES)
-def test_the_graph_of_a_matrix(name, space):
-    A = MATRICES[name]()
-    pattern = (abs(A) + abs(A).T).tolil()
-    pattern.setdiag(0)
-    expected = pattern.tocsr()
-    expected.eliminate_zeros()
-    expected.sort_indices()
-    with space.active():
-        indptr, neighbours = (space.to_host(a) for a in adjacency(csr(A, space)))
-    assert (indptr == expected.indptr).all() and (neighbours == expected.indices).all()
+def test_the_graph_of_a_matrix(space):
+    for name in MATRICES:
+        with during(name=name):
+            A = MATRICES[name]()
+            pattern = (abs(A) + abs(A).T).tolil()
+            pattern.setdiag(0)
+            expected = pattern.tocsr()
+            expected.eliminate_zeros()
+            expected.sort_indices()
+            with space.active():
+                indptr, neighbours = (space.to_host(a) for a in adjacency(csr(A, space)))
+            assert (indptr == expected.indptr).all() and (neighbours == expected.indices).all()
 
 
 # -- Cuthill–McKee -----------------------------------------------------------------------------------------------------
@@ -137,25 +134,26 @@ def test_one_is_the_reverse_of_the_other(space):
     assert (orders[0] == orders[1][::-1]).all()
 
 
-@pytest.mark.parametrize("name", MATRICES)
-def test_cuthill_mckee_by_its_definition(name, space):
+def test_cuthill_mckee_by_its_definition(space):
     """From a first vertex of each component on: neighbours without a number, by degree, vertex after vertex."""
-    A = MATRICES[name]()
-    with space.active():
-        found = csr(A, space)
-        order = space.to_host(resolve("ordering", "cuthill_mckee").order(found)).tolist()
-        indptr, neighbours = (space.to_host(a) for a in adjacency(found))
-    degrees, seen, expected = np.diff(indptr), set(), []
-    for vertex in order:
-        if vertex not in seen:
-            queue = [vertex]
-            seen.add(vertex)
-            for u in queue:
-                new = [int(v) for v in neighbours[indptr[u]:indptr[u + 1]] if int(v) not in seen]
-                queue += sorted(new, key=lambda v: (degrees[v], v))
-                seen.update(new)
-            expected += queue
-    assert order == expected
+    for name in MATRICES:
+        with during(name=name):
+            A = MATRICES[name]()
+            with space.active():
+                found = csr(A, space)
+                order = space.to_host(resolve("ordering", "cuthill_mckee").order(found)).tolist()
+                indptr, neighbours = (space.to_host(a) for a in adjacency(found))
+            degrees, seen, expected = np.diff(indptr), set(), []
+            for vertex in order:
+                if vertex not in seen:
+                    queue = [vertex]
+                    seen.add(vertex)
+                    for u in queue:
+                        new = [int(v) for v in neighbours[indptr[u]:indptr[u + 1]] if int(v) not in seen]
+                        queue += sorted(new, key=lambda v: (degrees[v], v))
+                        seen.update(new)
+                    expected += queue
+            assert order == expected
 
 
 def test_the_first_vertex_lies_far_out(space):
@@ -187,16 +185,18 @@ def check_colors(A, coloring, space):
 
 
 @pytest.mark.parametrize("coloring", COLORINGS)
-@pytest.mark.parametrize("name", [name for name in MATRICES if name != "0 x 0"])
-def test_no_edge_within_a_color(name, coloring, space):
-    check_colors(MATRICES[name](), coloring, space)
+def test_no_edge_within_a_color(coloring, space):
+    for name in MATRICES.keys() - {"0 x 0"}:
+        with during(name=name):
+            check_colors(MATRICES[name](), coloring, space)
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("coloring", COLORINGS)
 @pytest.mark.parametrize("name", REAL)
-def test_no_edge_within_a_color_of_real_matrices(name, coloring, space, data):
-    check_colors(read(data, name), coloring, space)
+def test_no_edge_within_a_color_of_real_matrices(name, space, data):
+    for coloring in COLORINGS:
+        with during(coloring=coloring):
+            check_colors(read(data, name), coloring, space)
 
 
 def test_what_is_known_of_the_number_of_colors(space):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.support.cases import REAL, SMALL, Reason, real_matrix, right_hand_side
+from tests.support.during import during
 
 import swell
 
@@ -27,17 +28,16 @@ def check_truth(A, b, result):
         assert result.message in str(result)
 
 
-CASES = [pytest.param(case, method, id=f"{case.name}-{method}") for case in SMALL for method in case.ends]
-
-
-@pytest.mark.parametrize("case, method", CASES)
-def test_small(case, method, device):
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_small(case, device):
     A, b = case.system()
-    named = {} if method == "auto" else {"method": method, "maxiter": case.limit}
-    result = swell.solve(A, b, device=device, **named)
-    assert result.reason is case.ends[method], str(result)
-    check_truth(A, b, result)
-    assert result.history.size == result.iterations + 1
+    for method, reason in case.ends.items():
+        with during(method=method):
+            named = {} if method == "auto" else {"method": method, "maxiter": case.limit}
+            result = swell.solve(A, b, device=device, **named)
+            assert result.reason is reason, str(result)
+            check_truth(A, b, result)
+            assert result.history.size == result.iterations + 1
 
 
 @pytest.mark.data
