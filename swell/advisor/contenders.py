@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from swell.advisor import estimate
 from swell.advisor.costs import COSTS
-from swell.advisor.plan import soonest
+from swell.advisor.plan import fastest_choice
 from swell.core.registry import load
 from swell.formats.parts import most_rows
 from swell.preconditioners.amg.strength import FEW
@@ -32,7 +32,7 @@ def setting(kind, name):
 
 
 def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
-    """Return configurations with estimates of their time, the one predicted to be soonest first.
+    """Return configurations with estimates of their time, the one predicted to be fastest first.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
     def seconds(k):
         return estimates[k].setup + estimates[k].margin + estimates[k].solve
 
-    first = soonest(estimates, range(len(found)), seconds)       # which may look into a lower bound
+    first = fastest_choice(estimates, range(len(found)), seconds)        # which may look into a lower bound
     order = sorted(range(len(found)), key=lambda k: (k != first, seconds(k)))
     return [replace(found[k], estimate=estimates[k]) for k in order]
 

@@ -65,8 +65,8 @@ class Estimate:
         return self.iteration * self.iterations
 
 
-def soonest(estimates, choices, seconds, patience=math.inf) -> int | None:
-    """Return the choice that is predicted to be soonest; None if no prediction is below ``patience``.
+def fastest_choice(estimates, choices, seconds, patience=math.inf) -> int | None:
+    """Return the choice that is predicted to be fastest; None if no prediction is below ``patience``.
 
     An estimate that is only a lower bound is replaced, in ``estimates``, by a finer one if it would win and enough time
     is at stake.
@@ -158,7 +158,7 @@ class Route:
         """Return the number of the choice to try next; None if no choice is left."""
         if not self._estimates:
             return self._running[0] if self._running else None
-        k = soonest(self._estimates, self._running, self.seconds)
+        k = fastest_choice(self._estimates, self._running, self.seconds)
         if k is None and self._left:
             k = self._left.pop(0)
         elif k is None and not self._tried:      # no prediction is finite: something is tried all the same
@@ -182,7 +182,7 @@ class Route:
         e = self._estimates[k]
         if e.alike:
             self._harder = harder(taken, e)
-        k = soonest(self._estimates, others, self.seconds, seconds)
+        k = fastest_choice(self._estimates, others, self.seconds, seconds)
         found = math.inf if k is None else self.seconds(k)
         self._harder = 1.0
         return found

@@ -254,13 +254,13 @@ def foretold(space, A) -> float:
 def _regret(records, limit) -> dict:
     """Return a dict that sums up one system's records: its regret (seconds of swell's own choice over the best
     measured), the best of swell and of the peers, and their seconds. A failure counts as ``limit`` seconds."""
-    def soonest(labels):
+    def fastest(labels):
         return min(((max(min(r["seconds"], limit), FLOOR), r["label"]) for r in records if r["label"] in labels),
                    default=(limit, "none"))
     labels = {r["label"] for r in records}
     others = {label for label in labels if label in (*peers("cpu"), *peers("cuda"))}
     own = next(r for r in records if r["label"] == OWN)
-    mine, peer, seconds = soonest(labels - others), soonest(others), max(min(own["seconds"], limit), FLOOR)
+    mine, peer, seconds = fastest(labels - others), fastest(others), max(min(own["seconds"], limit), FLOOR)
     return {"system": own["system"].rsplit("/", 1)[-1], "class": own["class"], "n": own["n"],
             "seconds": seconds, "took": f"{own.get('method', 'failed')}, {own.get('precond', '')}", "mine": mine,
             "peer": peer, "regret": seconds / min(mine, peer)[0], "inner": seconds / mine[0],

@@ -33,7 +33,7 @@ from swell.core.settings import circumstances, describe, idle_notes
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check, check_factor
-from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Threaded, soonest
+from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Threaded, fastest_exact
 from swell.preconditioners.triangular import combine, resolve_solve
 from swell.transforms.permutation import Permutation
 
@@ -259,8 +259,8 @@ class LUOperator(IncompleteOperator):
         shift = f", shifted by {self.shift:g} S" if self.shift else ""
         replaced = f", {self.replaced} pivots replaced" if self.replaced else ""
         last = f", changed by {self.change:.1e} in the last sweep" if self.change else ""
-        return (f"{self._described()}, {self.factor.nnz} entries in L and U{last}{shift}{replaced}; solved by "
-                f"{self.L.describe()} and {self.U.describe()}")
+        solved = " and ".join(dict.fromkeys((self.L.describe(), self.U.describe())))       # one text if they are alike
+        return (f"{self._described()}, {self.factor.nnz} entries in L and U{last}{shift}{replaced}; solved by {solved}")
 
 
 class PatternLUOperator(LUOperator):
@@ -298,7 +298,7 @@ class PatternLUOperator(LUOperator):
             return FixedPoint(self.factor, self.diagonal, self.settings.factor_sweeps)
         if self.space.name != "cpu":
             return Scheduled(self.factor, self.diagonal)
-        return (Threaded if self.settings.factor == "levels" else soonest)(self.factor, self.diagonal)
+        return (Threaded if self.settings.factor == "levels" else fastest_exact)(self.factor, self.diagonal)
 
     def _load(self, A):
         xp = self.space.xp

@@ -4,8 +4,8 @@ Row by row (IKJ, Saad, Iterative Methods, algorithm 10.3) a row costs its multip
 on threads and on a GPU, rows are merged instead, so that no row needs a work vector. A fixed-point sweep reads, for
 each entry, its row of L and its column of U.
 
-On a CPU the first two give the same bits, so ``factor="exact"`` takes the faster one (``soonest``). The rows of a level
-lie far apart in memory: by levels the work takes about 1 + 4/s times as long, with s the rows of a block.
+On a CPU the first two give the same bits, so ``factor="exact"`` takes the faster one (``fastest_exact``). The rows of a
+level lie far apart in memory: by levels the work takes about 1 + 4/s times as long, with s the rows of a block.
 """
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def levels(indptr, indices, diagonal):
     return np.argsort(depth, kind="stable").astype(indptr.dtype), np.concatenate([[0], np.cumsum(np.bincount(depth))])
 
 
-def soonest(factor, diagonal):
+def fastest_exact(factor, diagonal):
     """Return the fastest exact algorithm on a CPU, a `Sequential` or `Threaded`: two halves if there are, else levels
     if they pay, else row by row.
 

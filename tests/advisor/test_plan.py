@@ -89,7 +89,7 @@ class Outcome:
 
 
 class TestPlan:
-    def test_the_soonest_is_first_and_failures_leave(self):
+    def test_the_fastest_is_first_and_failures_leave(self):
         choices = [Choice(Estimate(1, 1, 10)), Choice(Estimate(2, 0, 1, False)), Choice(Estimate(0, 1, 5))]
         route = Plan(choices).route(choices, [])
         tried = []
