@@ -170,7 +170,8 @@ def lying(content, name, size):
 
 @pytest.mark.parametrize("content", [
     lying(npz_of(x=np.ones(5)), "x", 2**31), npz_of(x=header((10**12,))), npz_of(x=header((10**12,)) + bytes(1000)),
-    npz_of(x=b"\x93NUMPY\x02\x00" + (2**31).to_bytes(4, "little") + b" " * 1000)])
+    npz_of(x=b"\x93NUMPY\x02\x00" + (2**31).to_bytes(4, "little") + b" " * 1000)],
+    ids=["the directory's size", "a shape", "a shape and some bytes", "a header"])     # the bytes hold the time of day
 def test_an_archive_that_lies_about_sizes(tmp_path, content):
     (tmp_path / "x.npz").write_bytes(content)
     with little_memory(), pytest.raises(InputError, match="x.npz.* Fetch (it|the file) again"):
