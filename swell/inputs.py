@@ -95,8 +95,9 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         A = guest.read_matrix(A)
     shape = getattr(A, "shape", None)
     if shape is None or len(shape) != 2:
+        hint = "; swell.read_matrix reads one from a file" if isinstance(A, str) else ""
         raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, or a "
-                         "LinearOperator")
+                         f"LinearOperator{hint}")
     if shape[0] != shape[1]:
         raise InputError(f"A has shape {tuple(shape)}: expected a square matrix; for least squares "
                          "use swell.lstsq(A, b)")

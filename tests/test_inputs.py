@@ -404,7 +404,7 @@ BAD_MATRICES = {
     "rectangular operator": (lambda: spla.aslinearoperator(np.ones((4, 5))), "square"),
     "vector": (lambda: np.ones(5), "square"),
     "nothing": (lambda: None, "square"),
-    "text": (lambda: "A.mtx", "square"),
+    "text": (lambda: "A.mtx", "A is str .* square matrix.*swell.read_matrix reads one from a file"),
     "NaN": (with_nan, "NaN or Inf"),
     "NaN dense": (lambda: np.diag([1, np.nan]), "NaN or Inf"),
     "Inf": (lambda: sp.csr_array([[np.inf]]), "NaN or Inf"),

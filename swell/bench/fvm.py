@@ -155,7 +155,8 @@ def _prepare(A, b, space, variant, stopping):
 
 def _bounds(result):
     """Return Gershgorin's bound (5.31) as text, from the result's facts on the scaling; "" if it is not there."""
-    return next((line.split("(5.31) ")[1].split(" (")[0] for line in result.configuration if "(5.31)" in line), "")
+    found = next((line.strip() for line in result.configuration if "Gershgorin" in line), "")
+    return "not bounded" if "not bound" in found else " ".join(found.split()[1:4])
 
 
 def _where(record):

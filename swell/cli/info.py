@@ -212,6 +212,7 @@ def _show_pattern(console, A):
 
 def _show_recommendation(console, chain):
     """Print the advisor's choices in order; ``chain``: the list of `_recommendation`."""
+    from swell.solving.result import count
     for k, choice in enumerate(chain):
         parts = [f"{kind} {choice[kind]}" for kind in ("precond", "scaling", "ordering", "format")
                  if choice[kind] != "none"]
@@ -222,7 +223,7 @@ def _show_recommendation(console, chain):
         if (predicted := choice["predicted"]) is not None:
             least = "at least " if predicted["at_least"] else ""
             console.print(f"  predicted: setup {least}{predicted['setup']:.2g} s, solve {predicted['solve']:.2g} s for "
-                          f"{predicted['iterations']:.0f} iterations", markup=False, soft_wrap=True)
+                          f"{count(predicted['iterations'], 'iteration')}", markup=False, soft_wrap=True)
 
 
 def _show_hierarchy(console, amg):

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import ON_CPU, Idle, switch
+from swell.core.settings import ON_CPU, Idle, describe, switch
 from swell.core.cpu import SERIAL
 from swell.core.space import accumulator
 from swell.formats.bsr import BSRMatrix
@@ -134,8 +134,7 @@ class SequentialTriangular(TriangularOperator):
         return sum(a.nbytes for a in self._arrays())
 
     def describe(self):
-        chain, parts = ", a chain" if self.chain else "", ", two halves" if self.cuts is not None else ""
-        return f"Exact(), sequential, rows of {self.width} and longer{chain}{parts}"
+        return f"{describe(self.settings)}, sequential{', two halves' if self.cuts is not None else ''}"
 
 
 def best_width(lengths) -> int:

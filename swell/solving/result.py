@@ -28,7 +28,8 @@ class Considered:
     at_least : bool
         True if the prediction is a lower bound: its analysis stopped at a limit.
     probed : float
-        Predicted seconds of setup and solve, after a few dozen iterations were run; NaN if fewer were run.
+        Setup and solve again, in seconds, predicted from the residuals of the first `watch.PROBE` iterations; inf if
+        they did not fall, NaN if fewer were run.
     spent_setup, spent_solve : float
         Actual seconds of its setup and of its solve; NaN if it was not tried.
     outcome : str
@@ -49,15 +50,20 @@ class Considered:
         """The texts of this choice in a printed result, in the columns of `CONSIDERED`."""
         if math.isinf(self.setup):
             return self.choice, "does not fit", "", "", self.outcome
-        predicted = (f"{self.setup:.2g} + {self.solve:.2g} "
-                     f"({self.iterations:.0f} iteration{'s' * (self.iterations > 1)})")
+        predicted = f"{self.setup:.2g} + {self.solve:.2g} ({count(self.iterations, 'iteration')})"
         probed = "" if math.isnan(self.probed) else "no end" if math.isinf(self.probed) else f"{self.probed:.2g}"
         return (self.choice, f"{'at least ' if self.at_least else ''}{predicted}", probed,
                 "" if math.isnan(self.spent_solve) else f"{self.spent_setup:.2g} + {self.spent_solve:.2g}",
                 self.outcome)
 
 
-CONSIDERED = "considered", "predicted s: setup + solve", "after a probe", "spent s", "outcome"
+CONSIDERED = "considered", "predicted s: setup + solve", "predicted again", "spent s: setup + solve", "outcome"
+
+
+def count(number, noun) -> str:
+    """Format a whole number, which may be inf, and its noun, in the plural unless the number is 1."""
+    digits = f"{number:.0f}"
+    return f"{digits} {noun}{'s' * (digits != '1')}"
 
 
 def table(considered) -> list[str]:
@@ -168,14 +174,14 @@ class Result:
 
     def __str__(self):
         state = "converged" if self.converged else f"NOT converged ({self.reason.name})"
-        count = f"{self.iterations} iteration" + ("" if self.iterations == 1 else "s")
-        lines = [f"{state} in {count}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, backward error {self.backward_error:.1e}"]
+        lines = [f"{state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, "
+                 f"backward error {self.backward_error:.1e}"]
         if not self.converged:
             lines.append(f"  {self.message}")
         lines += ["  " + line for line in self.configuration]
         compiled = self.timings.get("compile", 0)
-        lines.append(f"  cost: {self.products} products, {self.reductions} reductions"
-                     + (f", {self.preconditioner_applications} preconditioner applications"
+        lines.append(f"  cost: {count(self.products, 'product')}, {count(self.reductions, 'reduction')}"
+                     + (f", {count(self.preconditioner_applications, 'preconditioner application')}"
                         if self.preconditioner_applications else "")
                      + f"; setup {self.timings.get('setup', 0):.3g} s, solve {self.timings.get('solve', 0):.3g} s"
                      + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else "")
@@ -184,9 +190,12 @@ class Result:
             least, largest = self.spectrum.extremes
             lines.append(f"  spectrum from CG's coefficients: {least:.2e} to {largest:.2e}, condition at least "
                          f"{self.spectrum.condition:.2e}")
+        explained = {self.reason}
         for attempt in self.attempts:
-            lines.append(f"  also tried: {attempt.method} ended after {attempt.iterations} iterations at "
-                         f"{attempt.residual:.2e} ({attempt.reason.name}: {attempt.message})")
+            why = attempt.reason.name + (f": {attempt.message}" if attempt.reason not in explained else "")
+            explained.add(attempt.reason)
+            lines.append(f"  also tried: {attempt.method} ended after {count(attempt.iterations, 'iteration')} at "
+                         f"{attempt.residual:.2e} ({why})")
         lines += [f"  {row}" for row in table(self.considered)]
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)

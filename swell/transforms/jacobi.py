@@ -55,5 +55,5 @@ class JacobiTransform(Scaling):
     def facts(self, A):
         lines = super().facts(A)
         if lines and A.nnz:
-            lines.append(f"within a factor {A.longest_row()} of the best diagonal scaling (5.33)")
+            lines.append(f"condition at most {A.longest_row()} times that of the best diagonal scaling")
         return lines

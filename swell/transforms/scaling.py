@@ -49,8 +49,9 @@ class Scaling(Transform):
         bound = gershgorin(A)
         if not bound:
             return []
-        reach = f"at most {bound:.2e}" if np.isfinite(bound) else "not bounded (the matrix is not strictly dominant)"
-        return [f"condition by Gershgorin's circles (5.31) {reach}"]
+        if np.isfinite(bound):
+            return [f"condition at most {bound:.2e} by Gershgorin's circles"]
+        return ["Gershgorin's circles do not bound the condition: the matrix is not strictly dominant"]
 
 
 def gershgorin(A) -> float:

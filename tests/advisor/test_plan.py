@@ -224,6 +224,7 @@ class TestSolves:
         shown = str(r).splitlines()
         start = next(k for k, line in enumerate(shown) if "predicted s: setup + solve" in line)
         assert any(line.endswith("OVERTAKEN") for line in shown[start:]) and any("direct, none" in line for line in shown)
+        assert "predicted again" in shown[start] and "(1 iteration)" in str(r) and "(1 iterations)" not in str(r)
 
     def test_the_same_call_takes_the_same_path(self):
         A = gallery.jumping_diffusion((40, 40), 1e6)

@@ -221,6 +221,13 @@ def test_a_zero_on_the_diagonal_is_named(space):
                 resolve("triangular", solve).build(CSRMatrix.from_scipy(T.tocsr(), space), True)
 
 
+def test_a_factor_says_how_it_is_solved_with():
+    A = gallery.poisson2d(12)
+    for precond, words in (("ilu0", "Exact(), sequential"), ("ilu0(solve=exact(single=True))", "Exact(single=True), sequential")):
+        said = swell.prepare(A, method="gmres", precond=precond).M.describe()
+        assert said.endswith(f"solved by {words}"), said
+
+
 def test_width_of_the_rectangle():
     assert best_width(np.full(100, 2)) in (0, 2) and best_width(np.zeros(5, int)) == 0
     assert best_width(np.tile([1, 2, 3, 4], 100)) in (3, 4)

@@ -131,3 +131,9 @@ def test_a_first_choice_that_failed_is_kept(nothing_outright):
     assert r.converged and r.method in ("direct", "minres")
     assert [(a.method, a.reason) for a in r.attempts] == [("cg", Reason.INDEFINITE)]
     assert "also tried: cg" in str(r) and r.as_dict()["attempts"][0]["reason"] == "INDEFINITE"
+
+
+def test_each_reason_is_explained_once():
+    r = swell.solve(gallery.poisson2d(20), np.ones(400), maxiter=0)
+    assert len(r.attempts) > 1 and {a.reason for a in r.attempts} == {r.reason} == {Reason.MAXITER}
+    assert str(r).count("(MAXITER)") == 1 + len(r.attempts) and str(r).count(r.message) == 1

@@ -113,8 +113,9 @@ def _parse(meshio, path, name):
         raise
     except (Exception, SystemExit) as error:
         words = " ".join(said.getvalue().split()) or f"{type(error).__name__}: {error}"
-        raise InputError(f"{name} cannot be read by meshio ({words}); it is truncated, damaged or of another format "
-                         "than its extension says: write it again, or convert it") from error
+        raise InputError(f"{name} cannot be read by meshio ({words}); it holds no mesh, is damaged, or has another "
+                         "format than its extension says: name a mesh file, such as .msh or .vtk, or write it again"
+                         ) from error
 
 
 def _groups(given, blocks, dimension):
