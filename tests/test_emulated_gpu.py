@@ -12,7 +12,8 @@ import pytest
 
 FOLDER = pathlib.Path(__file__).parent / "emulation"
 CACHE = FOLDER.parents[1] / ".pytest_cache" / "emulated_gpu"
-ORDERS = {"forward": {}, "random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_EMULATED_FMA": "1"}}
+# Threads in turn and in a random order, with a b + c contracted and not: each once.
+ORDERS = {"random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_EMULATED_FMA": "1"}}
 # Files of tests, and which of their cases for a GPU.
 CASES = {"preconditioners/amg/test_levels.py": "agree or costs or by_rows", "formats/test_transpose.py": "float64",
          "krylov/test_krylov.py": "test_true_residual and cuda-float64 and not idrs",

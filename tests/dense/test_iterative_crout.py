@@ -255,8 +255,8 @@ def test_iterative_solver_by_tolerance(space):
 
 # -- real matrices -----------------------------------------------------------------------------------------------------
 
-SMALL = ["1138_bus", "dwg961b", "fasp_spe01_bsr3", "fs_183_6", "gr_30_30", "jpwh_991", "mhd1280b", "nos5", "nos7", "orsirr_1",
-         "qc324", "sherman4", "west0156", "west0479", "young1c"]        # all with up to 1300 rows; three are complex
+SMALL = ["dwg961b", "fasp_spe01_bsr3", "fs_183_6", "gr_30_30", "jpwh_991", "nos5", "nos7", "qc324", "west0156",
+         "west0479", "young1c"]                  # all with up to 1000 rows, but for some grids; three are complex
 
 
 def real_matrix(data, name):

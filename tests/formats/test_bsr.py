@@ -59,7 +59,7 @@ def assert_dots(M, A):
 
 
 def test_every_size(format, space):
-    for size in worthwhile(range(1, 33), space, also=(4, 8)):
+    for size in worthwhile(range(1, 33), space, also=(8,)):
         with during(size=size):
             A = blocks_of(size)
             M = build(A, f"{format}(block={size})", space)
