@@ -96,10 +96,10 @@ def _show(found, heat):
         found.table("All systems together", ("solver", "type", "s", "failed"), _totals(solved, "solver"))
         for key, caption in (("max_difference", "max |LUX − PB| (2.8)"), ("backward_error", "normwise backward error")):
             found.table(f"Accuracy of solutions: {caption}", QUARTILES, _quartiles(solved, "solver", key))
-    together = [r for r in found.records if r["benchmark"] == "dense-lu batch"]
-    if together:
+    batches = [r for r in found.records if r["benchmark"] == "dense-lu batch"]
+    if batches:
         found.table("Matrices of one size, one after the other and together", BATCH_HEADER,
-                    [_batch_row(r) for r in together])
+                    [_batch_row(r) for r in batches])
     if found.arguments.csv:
         engine.write_csv(found.arguments.csv, found.records)
     figures = [("Speed-up over getrf", _speedups(made))] if any(r.get("speedup") for r in made) else []
@@ -256,16 +256,16 @@ def _batches(space, name, A, decomposers, runs):
     shape (count, n, n)."""
     on_device = space.from_host(A)
     for settings in decomposers:
-        if not settings.together(space):
+        if not settings.supports_batches(space):
             continue
         record = {"benchmark": "dense-lu batch", "matrix": name, "n": A.shape[1], "dtype": A.dtype.name,
                   "decomposer": describe(settings), "matrices": len(A), **engine.circumstances(space)}
         _, one_by_one = _measured(space, lambda: [settings.factor(one, space) for one in on_device], runs)
-        _, together = _measured(space, lambda: settings.factor_batch(on_device, space), runs)
-        if "failure" not in together | one_by_one:
-            together |= {"alone": one_by_one["seconds"], "alone_best": one_by_one["best"],
-                         "speedup": one_by_one["best"] / together["best"]}
-        yield record | one_by_one | together
+        _, batch = _measured(space, lambda: settings.factor_batch(on_device, space), runs)
+        if "failure" not in batch | one_by_one:
+            batch |= {"alone": one_by_one["seconds"], "alone_best": one_by_one["best"],
+                      "speedup": one_by_one["best"] / batch["best"]}
+        yield record | one_by_one | batch
 
 
 def _solutions(space, name, A, solvers, runs):

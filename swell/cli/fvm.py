@@ -53,7 +53,7 @@ def add_arguments(parser):
 def run(arguments) -> int:
     """Solve on one rank, or on the ranks that mpiexec started; return the exit status."""
     from swell.cli import ranks
-    return ranks.together(arguments, _run)
+    return ranks.run_on_all(arguments, _run)
 
 
 def _run(arguments, ranks) -> int:

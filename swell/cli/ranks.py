@@ -11,7 +11,7 @@ from swell.core.errors import InputError, SwellError
 WRITTEN = {"out", "report", "csv", "plot", "vtu", "json"}       # options for output, which rank 0 alone writes
 
 
-def together(arguments, run) -> int:
+def run_on_all(arguments, run) -> int:
     """Call ``run(arguments, ranks)`` on every rank, or ``run(arguments, None)`` without a launcher; return the exit
     status that it returns. ``ranks``: a Communicator.
 

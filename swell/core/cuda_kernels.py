@@ -77,7 +77,7 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor)?"
                     r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
-                    r"(?:, (?P<shared>\w+) bytes shared(?P<together>, all at once)?"
+                    r"(?:, (?P<shared>\w+) bytes shared(?P<all_at_once>, all at once)?"
                     r"(?:, in clusters of (?P<cluster>\w+))?)?"
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
                     r"(?P<more>, and one block more)?(?P<cooperative>, all at once)?)(?P<wide>, 16 bytes at once)?$")
@@ -242,7 +242,7 @@ class Kernel(Shareable):
         self.signature = self._form.signature
         self._pack, self._buffer, addresses = packing(self._form.formats)
         launch, attribute = self.signature.launch, None
-        if launch["together"] or launch["cooperative"]:
+        if launch["all_at_once"] or launch["cooperative"]:
             attribute = COOPERATIVE
         elif space.dependent_launch:
             attribute = DEPENDENT

@@ -157,7 +157,7 @@ class Space(ABC):
         """A context whose error on one rank is raised on all of them; on one device, errors are raised as they are."""
         return nullcontext()
 
-    def together(self):
+    def deferred_errors(self):
         """Return a context in which ranks iterate. On one device, errors are raised as they are.
 
         An error of a user's function on one rank waits until all ranks reach the end of the block; then all raise it.
@@ -165,7 +165,7 @@ class Space(ABC):
         return nullcontext()
 
     def guarded(self, M):
-        """Return M, this rank's preconditioner or None, such that its errors within ``together`` wait for its end."""
+        """Return M, this rank's preconditioner or None, such that its errors wait for the end of `deferred_errors`."""
         return M
 
     def said(self, texts: list[str]) -> list[str]:

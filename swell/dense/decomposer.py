@@ -149,7 +149,7 @@ class Decomposer(ABC):
         """
         space = self._space(A, space)
         A, found = checked(A, space, self.copies, 3), []
-        at_a_time = max(len(A), 1) if self.together(space) else 1
+        at_a_time = max(len(A), 1) if self.supports_batches(space) else 1
         for first in range(0, len(A), at_a_time):
             try:
                 found += self._decomposed(A[first:first + at_a_time], space, first)
@@ -177,7 +177,7 @@ class Decomposer(ABC):
         column."""
         return n
 
-    def together(self, space) -> bool:
+    def supports_batches(self, space) -> bool:
         """Return True if ``decompose`` takes many matrices at a time in this space; False for one."""
         return True
 

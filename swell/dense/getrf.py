@@ -41,7 +41,7 @@ class Getrf(Decomposer):
             raise InputError(f"Getrf(pivoting={self.pivoting!r}): expected 'full' or 'none'; GEM, CM, PCM and ICM have "
                              "conditional pivoting")
 
-    def together(self, space):
+    def supports_batches(self, space):
         return space.name == "cuda"
 
     def decompose(self, work):

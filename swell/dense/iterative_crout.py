@@ -140,7 +140,7 @@ class ICM(Decomposer):
     def size(self, n):
         return n * n if self.form == "plain" else n
 
-    def together(self, space):
+    def supports_batches(self, space):
         return self.form == "fronts"
 
     @property

@@ -28,7 +28,7 @@ from swell.dense.decomposer import check_not_negative, check_x
 from swell.dense.products import subtract_product
 from swell.dense.solver import BoundSolver, DenseSolver
 
-TOGETHER = 8            # right-hand sides of a block of threads
+BLOCK_COLUMNS = 8       # right-hand sides of a block of threads
 FORMS = ("blocked", "plain")
 
 
@@ -103,13 +103,13 @@ class IterativeSubstitution(BoundSolver):
         """Solve L Y = X, or U Y = X if ``backward``, in place in X, in blocks of x rows. Returns the iterations.
         Products subtract the contributions of finished blocks."""
         n, x, lu, space = self.factors.n, self.settings.x, self.factors.lu, self.space
-        counts = space.xp.zeros((-(-n // x), -(-X.shape[1] // TOGETHER) + 1), np.int32)
+        counts = space.xp.zeros((-(-n // x), -(-X.shape[1] // BLOCK_COLUMNS) + 1), np.int32)
         blocks = range(0, n, x)
         for count, f in zip(counts, reversed(blocks) if backward else blocks):
             g = min(f + x, n)
             done = slice(g, n) if backward else slice(0, f)
             subtract_product(space, X[None, f:g], lu[None, f:g, done], X[None, done])
-            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), x, TOGETHER * x,
+            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), x, BLOCK_COLUMNS * x,
                                 self.settings.tolerance, X.T.reshape(-1), n, X.shape[1], count)
         return int(space.to_host(counts).max(axis=1).sum())  # sync
 
@@ -119,10 +119,10 @@ class IterativeSubstitution(BoundSolver):
         n, x, m, space = self.factors.n, self.settings.x, X.shape[1], self.space
         b, now = X.T.reshape(-1).copy(), X.T.reshape(-1)
         then, changed = now.copy(), space.empty(1, np.int32)
-        tiles = space.empty(-(-n // x) * -(-m // TOGETHER) + 1, np.int32)
+        tiles = space.empty(-(-n // x) * -(-m // BLOCK_COLUMNS) + 1, np.int32)
         for iteration in range(1, n + 2):
             changed[...] = 0
-            self.kernels.sweep(self.lu, self.row, self.column, int(backward), b, now, then, x, TOGETHER * x,
+            self.kernels.sweep(self.lu, self.row, self.column, int(backward), b, now, then, x, BLOCK_COLUMNS * x,
                                self.settings.tolerance, n, m, changed, tiles)
             now[...] = then
             if not int(changed[0]):  # sync

@@ -63,7 +63,7 @@ class PCM(Decomposer):
         if self.form == "plain":
             without_effect(self, "with form='plain'", "give form='blocked'", "section")
 
-    def together(self, space):
+    def supports_batches(self, space):
         return self.form == "blocked"
 
     def decompose(self, work):

@@ -37,7 +37,7 @@ class Agreement:
 
 def guarded_monitor(monitor, ranks):
     """Return a function that calls ``monitor``, but raises no error: a first error is kept and raised at the end of
-    ``ranks.together`` (``ranks``: a DistributedSpace), and after it the monitor is not called again. None for no
+    ``ranks.deferred_errors`` (``ranks``: a DistributedSpace), and after it the monitor is not called again. None for no
     monitor."""
     if monitor is None:
         return None

@@ -45,7 +45,7 @@ class DistributedSpace(Space):
         return self.communicator.agreed()
 
     @contextmanager
-    def together(self):
+    def deferred_errors(self):
         """Context manager around iterations, as in ``Space``. Errors that ``attempted`` kept are raised on all ranks at
         its end. Any other error on one rank alone would leave the others waiting for its numbers: it ends all of
         them."""
@@ -75,8 +75,8 @@ class DistributedSpace(Space):
         return None if M is None else Guarded(M, self)
 
     def attempted(self, function, *arguments):
-        """Call a user's ``function(*arguments)`` and return its result. Within ``together``, an error that it raises is
-        kept in ``failure``, and True is returned: the rank goes on, since the others wait for its numbers."""
+        """Call a user's ``function(*arguments)`` and return its result. Within `deferred_errors`, an error that it
+        raises is kept in ``failure``, and True is returned: the rank goes on, since the others wait for its numbers."""
         if not self._iterating:
             return function(*arguments)
         try:

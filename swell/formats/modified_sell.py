@@ -110,8 +110,8 @@ class ModifiedSELLMatrix(Matrix):
         self.col_idx = xp.zeros(stored, index)
         self.col_idx[where] = xp.where(local, first - columns - 1, columns + 1)
         self.local_share = self.space.find_true(local)[1] / max(columns.size, 1)
-        together = WARP if self.space.name == "cuda" else H       # these rows all read as far as their longest
-        self._read = self.space.total(self.space.group_max(lengths, together)) * together
+        group = WARP if self.space.name == "cuda" else H         # these rows all read as far as their longest
+        self._read = self.space.total(self.space.group_max(lengths, group)) * group
 
     def _where(self, csr):
         """Return (index into ``entries`` of each off-diagonal entry of ``csr``, bool mask of these in ``csr``)."""

@@ -99,10 +99,10 @@ class ResidentPartsMatrix(Matrix):
         Number of rows in all boundary slices.
     shared_bytes : int
         Bytes of shared memory of a part.
-    together : bool
+    one_cluster : bool
         True if there is one part, or one cluster has all parts: values then travel through shared memory only.
     near : int
-        If ``together``: room for boundary rows of a part in its shared memory; else 0.
+        If ``one_cluster``: room for boundary rows of a part in its shared memory; else 0.
     revision : int
         Counts changes of the layout; new values change it if a constant diagonal appears or vanishes.
     """
@@ -138,12 +138,12 @@ class ResidentPartsMatrix(Matrix):
         self._place(cut)
 
     def _cut(self, most):
-        """Cut the rows into at most ``most`` parts; return a `_Cut`. Sets ``count``, ``together`` and ``ordered``.
+        """Cut the rows into at most ``most`` parts; return a `_Cut`. Sets ``count``, ``one_cluster`` and ``ordered``.
 
         Parts are consecutive rows, unless their halos are too large; then ``settings.ordering`` chooses them."""
         n, ordering, fewest = self.shape[0], self.settings.ordering, max(1, -(-self.shape[0] // (32 * WARPS)))
         self.count = min(most, 1 << fewest.bit_length() - 1 if most == CLUSTER else fewest)
-        self.together = self.count in (1, 2, 4, 8, CLUSTER)
+        self.one_cluster = self.count in (1, 2, 4, 8, CLUSTER)
         if -(-n // self.count) > 32 * WARPS * self._most_slots:
             raise self._too_large(-(-n // self.count), 0)
         self.ordered, unordered = "consecutive rows", self.csr.indices[:0]
@@ -161,8 +161,8 @@ class ResidentPartsMatrix(Matrix):
         slices = int(cut.slices.max())
         needed = -(-slices // WARPS)
         vectors = size * int((64 * cut.slices + cut.halo).max())                     # p with its halo, and q
-        self.near = 32 * int((cut.slices - cut.interior).max()) if self.together else 0
-        if self.together:
+        self.near = 32 * int((cut.slices - cut.interior).max()) if self.one_cluster else 0
+        if self.one_cluster:
             vectors += 256 + 2 * size * self.near + -(-int(cut.halo.max()) // 4) * 16
         for self.chunk, self.ring in SHAPES:
             self._longest = -(-int(cut.columns.max()) // self.chunk)

@@ -90,9 +90,9 @@ class ResidentCGIteration(LanczosIteration):
         self.r = self.vector("r")
         self.placed = [array(f"{name} in parts", parts.rows.size, self.dtype) for name in "xrp"]
         self.placed_weights = array("weights in parts", parts.rows.size if self.weights.size else 0, "float32")
-        words = 0 if parts.together else parts.published * (self.dtype.itemsize // 4)
+        words = 0 if parts.one_cluster else parts.published * (self.dtype.itemsize // 4)
         self.published = array("published", words, "uint64")
-        self.board = array("board", 0 if parts.together else 2 * BOARD * parts.count, "uint64")
+        self.board = array("board", 0 if parts.one_cluster else 2 * BOARD * parts.count, "uint64")
         self.passes = array("passes", 1, "int64")
         self.step = self.loop.kernels("swell.krylov", "resident_cg", self.dtype)
 
@@ -108,7 +108,7 @@ class ResidentCGIteration(LanczosIteration):
         self.step.iterate(M.table, M.streams, M.data, M.ends, M.halos, M.diagonal, self.published, self.board,
                           *self.placed, self.placed_weights, self.coefficients, self.passes, M.first, self.steps,
                           M.slots, M.chunk, M.ring, M.kept, M.matrix_bytes < self.space.cache, 32 * (WARPS + 1),
-                          M.shared_bytes, M.near, M.count if M.together else 1)
+                          M.shared_bytes, M.near, M.count if M.one_cluster else 1)
 
     def run(self, zero_guess, attempt=0):
         super().run(zero_guess, attempt)

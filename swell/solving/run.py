@@ -269,7 +269,7 @@ class Solve:
         loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
         loop.cycle = self.iteration.steps
         loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
-        with self.space.together():
+        with self.space.deferred_errors():
             loop.begin(self.threshold, max(self.norm_b, self.first), self.method.window(n), self.iterations,
                        self.monitor)
             self.iteration.run(zero_guess, attempt)

@@ -65,12 +65,12 @@ class PC:
         """Set up the preconditioner ``settings`` for the Mat ``mat``, or update it if the pattern is equal. ``mat``:
         this rank's diagonal block; or, for settings that work across ranks, the whole Mat: then all ranks call it
         together."""
-        together = mat.comm.size > 1 and settings.across_ranks
-        if not together and not mat.getSize()[0]:                # a rank without rows
+        across_ranks = mat.comm.size > 1 and settings.across_ranks
+        if not across_ranks and not mat.getSize()[0]:            # a rank without rows
             self.reset()
             return
         pattern = views.pattern(mat)
-        if together:
+        if across_ranks:
             same = all(ranks.of_all(mat.comm, pattern == self._pattern))
             A = ranks.new_values(mat, self._A) if same else self._spread(mat)
         else:

@@ -79,11 +79,11 @@ def _polymesh(folder) -> Path:
         raise InputError(f"{folder} has a mesh for each of the regions {', '.join(regions)}; name one, such as "
                          f"{folder / 'constant' / regions[0] / 'polyMesh'}")
     remedy = "make the mesh first, with blockMesh for instance, or name its folder"
-    together = "put the mesh together first with reconstructParMesh -constant"
+    reconstruct = "put the mesh together first with reconstructParMesh -constant"
     if (folder / "processor0").is_dir():
-        remedy = f"start as many ranks as it has parts, or {together}"
+        remedy = f"start as many ranks as it has parts, or {reconstruct}"
     elif any(folder.glob("processors[0-9]*")):
-        remedy = f"decompose it with -fileHandler uncollated, into a folder for each part, or {together}"
+        remedy = f"decompose it with -fileHandler uncollated, into a folder for each part, or {reconstruct}"
     raise InputError(f"{folder} is no OpenFOAM case with a mesh (there is no constant/polyMesh); {remedy}")
 
 

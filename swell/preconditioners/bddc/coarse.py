@@ -15,7 +15,7 @@ from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.direct import Direct
 
 DENSE = 2000            # most coarse unknowns for a dense inverse
-TOGETHER = 8            # subdomains that form one subdomain of the next level
+GROUP = 8               # subdomains that form one subdomain of the next level
 
 
 def next_level(coarse, count, matrices, groups):
@@ -49,11 +49,11 @@ def next_level(coarse, count, matrices, groups):
 
 
 def group_neighbours(coarse, count):
-    """Group neighbouring subdomains, about `TOGETHER` in each; return the group number of each subdomain, an int array.
+    """Group neighbouring subdomains, about `GROUP` in each; return the group number of each subdomain, an int array.
 
     ``coarse`` has the coarse unknowns of each subdomain, int arrays; ``count`` is the number of coarse unknowns. A
     group grows from the first subdomain without a group. It takes in the subdomain that shares most coarse unknowns
-    with it. A group of fewer than ``TOGETHER // 2`` joins the neighbouring group that shares most."""
+    with it. A group of fewer than ``GROUP // 2`` joins the neighbouring group that shares most."""
     import scipy.sparse as sp
     owner = np.repeat(np.arange(len(coarse)), [c.size for c in coarse])
     has = sp.csr_array((np.ones(owner.size), (owner, np.concatenate(coarse))), shape=(len(coarse), count))
@@ -63,7 +63,7 @@ def group_neighbours(coarse, count):
         if group[seed] >= 0:
             continue
         members, found, waiting = [], {}, [(0.0, seed)]
-        while waiting and len(members) < TOGETHER:
+        while waiting and len(members) < GROUP:
             _, k = heapq.heappop(waiting)
             if group[k] >= 0:
                 continue
@@ -74,7 +74,7 @@ def group_neighbours(coarse, count):
                 if group[j] < 0:
                     found[j] = found.get(j, 0.0) + weight
                     heapq.heappush(waiting, (-found[j], int(j)))
-        if len(members) < TOGETHER // 2 and groups:
+        if len(members) < GROUP // 2 and groups:
             near = shared[members].sum(axis=0)
             near[group < 0], near[members] = 0, 0
             if near.max() > 0:

@@ -30,8 +30,8 @@ from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
 
 WORK = 8                 # work arrays in double precision, each as large as the local problems inverted together
-TOGETHER = {"cpu": 16 << 20, "cuda": 256 << 20}    # most bytes of local problems of one size inverted together: a CPU's
-                         # cache holds them, and they keep a GPU busy (a guess until it is measured)
+BATCH_BYTES = {"cpu": 16 << 20, "cuda": 256 << 20}  # most bytes of local problems inverted as one batch: a CPU's cache
+                         # holds them, and they keep a GPU busy (a guess until it is measured)
 KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 
 
@@ -137,11 +137,11 @@ class Level(LinearOperator):
         problems.py; ``blocks``: the interior inverses are stored too."""
         rows = np.array([one.own.size for interior in problems for one in interior.subdomains])
         most, squares = int(rows.max(initial=0)), int((rows ** 2).sum())
-        together = max(8 * most ** 2, min(TOGETHER[self.space.name], 8 * squares))
+        batch_bytes = max(8 * most ** 2, min(BATCH_BYTES[self.space.name], 8 * squares))
         layers = [interior.entries for interior in problems]
         kept = self.dtype.itemsize * sum(layers) if blocks else 0
         # An inverse replaces its Schur complement. The factors L and E of only one interior exist at a time.
-        self.space.check_fits(WORK * together + 8 * squares + 16 * max(layers) + kept,
+        self.space.check_fits(WORK * batch_bytes + 8 * squares + 16 * max(layers) + kept,
                               f"BDDC, {rows.size} different local problems with up to {most} dofs on the interface,"
                               + (f" and {len(layers)} different interiors in blocks," if blocks else ""),
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
@@ -169,8 +169,8 @@ class Level(LinearOperator):
                 shape = constraints[members[0]][0].shape
                 of_size.setdefault((*shape, len(members)), []).append(members)
             for (count, size, _), problems in of_size.items():
-                together = max(1, TOGETHER[self.space.name] // max(1, 8 * (count + size) ** 2))
-                for some in (problems[a:a + together] for a in range(0, len(problems), together)):
+                batch = max(1, BATCH_BYTES[self.space.name] // max(1, 8 * (count + size) ** 2))
+                for some in (problems[a:a + batch] for a in range(0, len(problems), batch)):
                     self.locals.append(local.local_problems(
                         self.space, decomposer, some, [complements[members[0]] for members in some],
                         [constraints[members[0]] for members in some], self.dtype, self._hint))
