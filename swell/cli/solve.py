@@ -114,6 +114,9 @@ def _nullspace(given):
     if given is None or given.lower() in ("constants", "none"):
         return given
     from swell.io import read_vector
+    if not Path(given).exists():
+        raise InputError(f"--nullspace {given}: expected constants, none, or a file with a basis, and there is no such "
+                         f"file in {Path.cwd()}")
     return read_vector(given)
 
 

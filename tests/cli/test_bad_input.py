@@ -72,6 +72,7 @@ CASES = [
     (["unsymmetric.mtx", "--method", "cg"], ["cg needs a Hermitian matrix", "(0, 1) is 1 and", "(1, 0) is 0.5"]),
     (["unsymmetric.mtx", "--precond", "ic0"], ["IC0 needs a Hermitian matrix", "(0, 1)", "gmres"]),
     (["walls.mtx", "--method", "cg", "--nullspace", "constants"], ["incompatible", "1.00e+00 ‖b‖", "2.000e+00 instead"]),
+    (["A.mtx", "--nullspace", "constant"], ["--nullspace constant: expected constants, none, or a file with a basis"]),
     (["A.mtx", "--scaling", "jacoby"], ["did you mean 'jacobi'"]),
     (["A.mtx", "--format", "sel"], ["did you mean 'sell'"]),
     (["A.mtx", "--ordering", "rmc"], ["did you mean 'rcm'"]),
