@@ -131,7 +131,7 @@ class BlockTriangular(Gathering):
     def update(self, T):
         super().update(BlockFactor.of(T, self.unit))
 
-    def turned(self, T):
+    def adjoint_of(self, T):
         return T.adjoint()
 
     def load(self, T):

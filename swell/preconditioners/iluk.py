@@ -47,10 +47,10 @@ class ILUK(PatternLU):
 
     def _estimate(self, indptr, indices):
         """Like `estimate`, from the pattern of A on the host."""
-        from swell.preconditioners.kernels import iluk
+        from swell.preconditioners.kernels import ick, iluk
         n = indptr.size - 1
         rows = np.unique(np.linspace(0, max(n - 1, 0), min(n, SAMPLE)).astype(np.int64))
-        triangles = (indptr, indices), iluk.transposed(indptr, indices)
+        triangles = (indptr, indices), ick.transposed(indptr, indices)
         counts = [iluk.reached(*pattern, self.level, rows).sum() for pattern in triangles]
         return int(n * (1 + sum(counts) / max(rows.size, 1)))
 

@@ -142,16 +142,16 @@ class Gathering(TriangularOperator):
         self._source = T
         self.load(T)
         if self._adjoint is not None:
-            self._adjoint.update(self.turned(T))
+            self._adjoint.update(self.adjoint_of(T))
 
-    def turned(self, T):
+    def adjoint_of(self, T):
         """Return Tᴴ, a new matrix."""
         return T.transpose(conjugate=True)
 
     def adjoint(self):
         """Return the operator of Tᴴ; the first call builds it."""
         if self._adjoint is None:
-            T = self.turned(self._source)
+            T = self.adjoint_of(self._source)
             self._adjoint = self.settings.unguarded(T, not self.lower, self.unit, self.order)
         return self._adjoint
 

@@ -108,7 +108,7 @@ def test_a_part_of_a_mesh():
     sub = SubMesh.around(mesh, wanted, 1)
     assert (sub.cells[sub.own] == wanted).all() and set(wanted) < set(sub.cells)
     assert np.allclose(sub.mesh.volumes, mesh.volumes[sub.cells])
-    sign = np.where(sub.turned, -1, 1)[:, None]
+    sign = np.where(sub.reversed, -1, 1)[:, None]
     assert np.allclose(sub.mesh.face_areas * sign, mesh.face_areas[sub.faces])
     assert [p.name for p in sub.mesh.patches[:-1]] == [p.name for p in mesh.patches]
 

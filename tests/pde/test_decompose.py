@@ -45,15 +45,15 @@ def test_parts_make_up_the_mesh(tmp_path, parts):
         part, folder = fvm.read_polymesh(tmp_path / f"processor{rank}"), tmp_path / f"processor{rank}" / "constant" / "polyMesh"
         of_cell, of_face, of_point, of_patch = (FoamFile(folder, f"{what}ProcAddressing").labels()
                                                 for what in ("cell", "face", "point", "boundary"))
-        faces, turned = abs(of_face) - 1, of_face < 0
+        faces, backwards = abs(of_face) - 1, of_face < 0
         assert np.array_equal(of_cell, own) and np.array_equal(part.points, mesh.points[of_point])
         assert np.allclose(part.volumes, mesh.volumes[own]) and np.allclose(part.centres, mesh.centres[own])
-        assert np.allclose(part.face_areas, np.where(turned, -1, 1)[:, None] * mesh.face_areas[faces])
-        assert np.array_equal(own[part.owner[~turned]], mesh.owner[faces[~turned]])
+        assert np.allclose(part.face_areas, np.where(backwards, -1, 1)[:, None] * mesh.face_areas[faces])
+        assert np.array_equal(own[part.owner[~backwards]], mesh.owner[faces[~backwards]])
         assert np.array_equal(own[part.neighbour], mesh.neighbour[faces[:part.n_internal]])
         between = sum(patch.size for patch in part.patches if patch.kind == "processor")
         assert [mesh.patches[k].name for k in of_patch if k >= 0] == [p.name for p in part.patches if p.kind != "processor"]
-        assert part.n_faces - between <= faces.size and turned.sum() <= between
+        assert part.n_faces - between <= faces.size and backwards.sum() <= between
         seen[faces] += 1
     assert (seen[mesh.n_internal:] == 1).all() and (seen >= 1).all() and (seen <= 2).all()
 

@@ -5,7 +5,7 @@ from numba import njit
 
 
 @njit(cache=True)
-def turned(indptr, neighbours, visit, out_indptr, out):
+def transpose_graph(indptr, neighbours, visit, out_indptr, out):
     """Write the lists of the transposed graph to ``out``; the list of vertex u begins at out_indptr[u].
 
     Each vertex v, in the order of ``visit``, is appended to the list of each of its neighbours,

@@ -24,7 +24,7 @@ def symmetrise(indptr, indices, start, length, lists):
     both arrays are written. ``lists`` needs room for 2 nnz numbers."""
     n = length.size
     begin = np.zeros(n + 1, indptr.dtype)                        # Aᵀ by counting, so columns ascend in its rows
-    turned = np.empty(indices.size, indices.dtype)
+    transpose = np.empty(indices.size, indices.dtype)
     for k in range(indices.size):
         begin[indices[k] + 1] += 1
     for i in range(n):
@@ -33,7 +33,7 @@ def symmetrise(indptr, indices, start, length, lists):
     for i in range(n):
         for k in range(indptr[i], indptr[i + 1]):
             j = indices[k]
-            turned[at[j]] = i
+            transpose[at[j]] = i
             at[j] += 1
     end = 0
     for i in range(n):
@@ -41,7 +41,7 @@ def symmetrise(indptr, indices, start, length, lists):
         k, t = indptr[i], begin[i]
         while k < indptr[i + 1] or t < begin[i + 1]:
             own = indices[k] if k < indptr[i + 1] else n
-            theirs = turned[t] if t < begin[i + 1] else n
+            theirs = transpose[t] if t < begin[i + 1] else n
             j = min(own, theirs)
             k += own == j
             t += theirs == j

@@ -61,7 +61,7 @@ class DividedMesh:
         """Gather values on the faces of ``sub`` into one array for all faces of the whole mesh; every rank gets it. The
         rank of a face's owner sends the face's value."""
         sub, whole = self.sub, np.zeros(self.mesh.n_faces)
-        mine = np.isin(sub.mesh.owner, sub.own) & ~sub.turned
+        mine = np.isin(sub.mesh.owner, sub.own) & ~sub.reversed
         for numbers, part in self.ranks.allgather((sub.faces[mine], values[mine])):
             whole[numbers] = part
         return whole

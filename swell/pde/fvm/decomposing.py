@@ -15,7 +15,7 @@ from swell.core.errors import InputError
 from swell.distributed.partition import divided
 from swell.io.files import as_path
 from swell.pde.fvm.foam_writer import write_polymesh
-from swell.pde.fvm.mesh import Mesh, Patch, turned_round
+from swell.pde.fvm.mesh import Mesh, Patch, reverse_faces
 from swell.pde.fvm.part_mesh import count_parts, whole_instead
 from swell.pde.fvm.submesh import points_of
 
@@ -107,14 +107,14 @@ def _write(mesh, part, rank, folder):
     faces, own = np.concatenate(groups), np.flatnonzero(part == rank)
     number = np.full(mesh.n_cells, -1)
     number[own] = np.arange(own.size)
-    turned = part[mesh.owner[faces]] != rank
+    backwards = part[mesh.owner[faces]] != rank
     ptr, points = points_of(mesh, faces)
-    used, points = np.unique(turned_round(ptr, points, np.flatnonzero(turned)), return_inverse=True)
+    used, points = np.unique(reverse_faces(ptr, points, np.flatnonzero(backwards)), return_inverse=True)
     owner = mesh.owner[faces]
-    owner[turned] = mesh.neighbour[faces[turned]]
+    owner[backwards] = mesh.neighbour[faces[backwards]]
     there = Mesh(mesh.points[used], ptr, points, number[owner], number[mesh.neighbour[groups[0]]], patches)
     patch_before = np.concatenate([np.arange(len(mesh.patches)), np.full(adjacent.size, -1)])
     write_polymesh(there, folder, names, {"cellProcAddressing": own, "pointProcAddressing": used,
-                                          "faceProcAddressing": np.where(turned, -1, 1) * (faces + 1),
+                                          "faceProcAddressing": np.where(backwards, -1, 1) * (faces + 1),
                                           "boundaryProcAddressing": patch_before})
     return own

@@ -120,9 +120,9 @@ class Mesh:
         face_ptr, face_points = check.faces(face_ptr, face_points, len(points))
         owner, neighbour = check.cells(owner, neighbour, len(face_ptr) - 1)
         patches = check.patches(patches, neighbour.size, owner.size, Patch)
-        turned = owner[:neighbour.size] > neighbour
-        if turned.any():
-            face_points = turned_round(face_ptr, face_points, np.flatnonzero(turned))
+        backwards = owner[:neighbour.size] > neighbour
+        if backwards.any():
+            face_points = reverse_faces(face_ptr, face_points, np.flatnonzero(backwards))
             first = owner[:neighbour.size]
             owner = np.concatenate([np.minimum(first, neighbour), owner[neighbour.size:]])
             neighbour = np.maximum(first, neighbour)
@@ -237,12 +237,12 @@ class Mesh:
                 f"{', '.join(patch.name for patch in self.patches)})")
 
 
-def turned_round(face_ptr, face_points, faces):
+def reverse_faces(face_ptr, face_points, faces):
     """Return a copy of face_points (see ``Mesh``) in which the points of the given faces run the other way; each face
     keeps its first point."""
-    turned = face_points.copy()
+    points = face_points.copy()
     lengths = np.diff(face_ptr)[faces]
     starts = np.repeat(face_ptr[faces], lengths)
     place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    turned[starts + place] = face_points[starts + (-place) % np.repeat(lengths, lengths)]
-    return turned
+    points[starts + place] = face_points[starts + (-place) % np.repeat(lengths, lengths)]
+    return points

@@ -14,7 +14,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.io.files import as_path
-from swell.pde.fvm.mesh import CUT, Mesh, turned_round
+from swell.pde.fvm.mesh import CUT, Mesh, reverse_faces
 from swell.pde.fvm.periodic import CYCLIC
 from swell.pde.fvm.polymesh import neighbour_of, read_polymesh
 from swell.pde.fvm.submesh import Faces, SubMesh
@@ -216,7 +216,7 @@ def _joined(mesh, part_beyond, ranks):
     physical = np.cumsum([p.kind != CUT for p in patches]) - 1
     patch = np.where((own.patch >= 0) & (neighbour < 0), physical[own.patch], -1)
     known = Faces(number, np.where(lower, neighbour, owner), np.where(lower, owner, neighbour), patch, mesh.points,
-                  mesh.face_ptr, turned_round(mesh.face_ptr, mesh.face_points, np.flatnonzero(lower)))
+                  mesh.face_ptr, reverse_faces(mesh.face_ptr, mesh.face_points, np.flatnonzero(lower)))
     label, labels = _connected(mesh, neighbour, ranks, starts)
     return PartMesh(**{name: getattr(mesh, name) for name in Mesh.__dataclass_fields__}, ranks=ranks,
                     starts=np.array(starts, np.int64), known=known, reversed=lower, label=label, labels=labels)

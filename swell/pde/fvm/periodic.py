@@ -149,10 +149,10 @@ def _require_match(mesh, patch, other):
     if not patch.size:
         return
     size = np.linalg.norm(mesh.face_areas[patch.faces], axis=1)
-    turned = np.linalg.norm(mesh.face_areas[patch.faces] + mesh.face_areas[other.faces], axis=1) > MATCH * size
+    rotated = np.linalg.norm(mesh.face_areas[patch.faces] + mesh.face_areas[other.faces], axis=1) > MATCH * size
     apart = mesh.face_centres[other.faces] - mesh.face_centres[patch.faces]
     moved = np.linalg.norm(apart - np.median(apart, axis=0), axis=1) > MATCH * np.sqrt(size)
-    for wrong, what in ((turned, "has another area or is not parallel to it: rotational periodicity"),
+    for wrong, what in ((rotated, "has another area or is not parallel to it: rotational periodicity"),
                         (moved, "is not where a translation of the patch puts it: another order of faces")):
         if wrong.any():
             face = int(np.argmax(wrong))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 
-from swell.pde.fvm.mesh import CUT, Mesh, Patch, turned_round
+from swell.pde.fvm.mesh import CUT, Mesh, Patch, reverse_faces
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class SubMesh:
         more for the cut faces. Nothing flows through a cut; the layers keep its effect away from the wanted cells.
     cells, faces : int arrays
         The numbers of this mesh's cells and faces in the whole mesh.
-    turned : array of bool, shape (faces,)
+    reversed : array of bool, shape (faces,)
         True for faces whose owner in the whole mesh is not here. Here their neighbour owns them, and they are reversed.
     own : int array
         The positions in ``cells`` of the wanted cells, without the layers.
@@ -84,7 +84,7 @@ class SubMesh:
     mesh: Mesh
     cells: np.ndarray
     faces: np.ndarray
-    turned: np.ndarray
+    reversed: np.ndarray
     own: np.ndarray
 
     @classmethod
@@ -114,19 +114,19 @@ class SubMesh:
         outer = outer[np.argsort(faces.patch[outer], kind="stable")]
         cut = np.flatnonzero((faces.patch < 0) & ((first < 0) != (second < 0)))
         chosen = np.concatenate([internal, outer, cut])
-        turned = np.zeros(chosen.size, bool)
-        turned[internal.size + outer.size:] = first[cut] < 0
-        owner = np.where(turned, second[chosen], first[chosen])
+        backwards = np.zeros(chosen.size, bool)
+        backwards[internal.size + outer.size:] = first[cut] < 0
+        owner = np.where(backwards, second[chosen], first[chosen])
         sizes = np.bincount(faces.patch[outer], minlength=len(patches))
         starts = internal.size + np.concatenate([[0], np.cumsum(sizes)])
         here = [replace(patch, start=int(start), size=int(size)) for patch, start, size in zip(patches, starts, sizes)]
         here.append(Patch("cut by the partition", int(starts[-1]), cut.size, CUT))
         ptr, points = points_of(faces, chosen)
-        if turned.any():
-            points = turned_round(ptr, points, np.flatnonzero(turned))
+        if backwards.any():
+            points = reverse_faces(ptr, points, np.flatnonzero(backwards))
         part = Mesh(faces.points, ptr, points.astype(np.int32), owner.astype(np.int32),
                     second[internal].astype(np.int32), tuple(here))
-        return cls(part, cells, faces.number[chosen], turned, places(cells, wanted))
+        return cls(part, cells, faces.number[chosen], backwards, places(cells, wanted))
 
     def conditions(self, whole, mesh) -> dict:
         """Return the conditions (patch name → condition) with per-face arrays restricted to this part's faces.

@@ -72,11 +72,11 @@ def fill(indptr, indices, level):
             count += 1
             m = after[m]
         ptr[i + 1] = count
-    return turned(ptr, columns[:ptr[n]])
+    return transposed(ptr, columns[:ptr[n]])
 
 
 @njit(cache=True)
-def turned(ptr, columns):
+def transposed(ptr, columns):
     """Return (indptr, indices) of the transposed pattern, columns ascending. ``ptr`` and ``columns`` are the given
     pattern in CSR form; the results are new arrays."""
     n = ptr.size - 1

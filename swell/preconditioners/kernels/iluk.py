@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from swell.preconditioners.kernels.ick import grown, merge, turned
+from swell.preconditioners.kernels.ick import grown, merge
 
 
 @njit(cache=True)
@@ -45,12 +45,6 @@ def fill(indptr, indices, level):
         if beyond[i] < 0:
             beyond[i] = count
     return ptr, columns[:ptr[n]]
-
-
-@njit(cache=True)
-def transposed(indptr, indices):
-    """Return (indptr, indices) of the transposed pattern. The results are new arrays; the columns of a row ascend."""
-    return turned(indptr, indices)
 
 
 @njit(cache=True)
