@@ -4,8 +4,8 @@ A CPU counts the entries of each column, then distributes the rows in their orde
 
 A GPU takes four launches and no host read: a histogram of the columns, `Space.prefix_sums`, a place for each entry in
 its column by an atomic operation, and a sort of each column's entries by row. The atomics leave an order that differs
-from run to run; the sort makes the result reproducible. With N entries of a double-precision matrix and 32-bit indices a
-GPU moves about 44 N bytes.
+from run to run; the sort makes the result reproducible. With N entries of a double-precision matrix and 32-bit indices
+a GPU moves about 44 N bytes.
 """
 from __future__ import annotations
 
