@@ -191,7 +191,7 @@ def _describe(facts):
           f"{aspects['max']:.3g}, mean {aspects['mean']:.3g}")
     for patch in facts["patches"]:
         beside = f" with {patch['neighbour']}" if "neighbour" in patch else ""
-        print(f"  patch {patch['name']}: {patch['faces']} faces, area {patch['area']:.6g}, {patch['kind']}{beside}")
+        print(f"  patch {patch['name']}: {patch['faces']} faces, area {patch['area']:.6g}, kind {patch['kind']}{beside}")
 
 
 def _write(arguments, problem, solution, facts):

@@ -91,7 +91,7 @@ def test_cyclic_patches(cli, tmp_path):
     write_polymesh(box((8, 6, 1), periodic="xz"), tmp_path / "case")
     status, out, err = cli("fvm", tmp_path / "case", "--patch-bc", "*=0", "--source", "1", "--report", tmp_path / "r.html",
                            "--out", tmp_path / "p.vtu")
-    assert status == 0 and not err and "patch xmin: 6 faces, area 1, cyclic with xmax" in out
+    assert status == 0 and not err and "patch xmin: 6 faces, area 1, kind cyclic with xmax" in out
     assert "ymin: +0.5 out" in out and "xmin: " not in out.split("converged")[1]
     status, out, err = cli("fvm", tmp_path / "case", "--patch-bc", "ymin=1", "--json")
     assert status == 2 and not out and err.startswith("swell: no condition for patch ymax: ")
