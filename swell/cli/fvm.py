@@ -190,8 +190,8 @@ def _describe(facts):
     print(f"  non-orthogonality: at most {angles['max']:.1f}°, mean {angles['mean']:.1f}°; aspect ratio: at most "
           f"{aspects['max']:.3g}, mean {aspects['mean']:.3g}")
     for patch in facts["patches"]:
-        beside = f" with {patch['neighbour']}" if "neighbour" in patch else ""
-        print(f"  patch {patch['name']}: {patch['faces']} faces, area {patch['area']:.6g}, kind {patch['kind']}{beside}")
+        kind = patch["kind"] + (f" with {patch['neighbour']}" if "neighbour" in patch else "")
+        print(f"  patch {patch['name']}: {patch['faces']} faces, area {patch['area']:.6g}, kind {kind}")
 
 
 def _write(arguments, problem, solution, facts):
