@@ -69,7 +69,8 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
 
     if facts.zero_diagonal:
         what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
-        why = f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and incomplete factors cannot start"
+        why = (f"{facts.zero_diagonal} of {facts.n} {what} (the first in row {facts.first_zero}), where Jacobi and "
+               "incomplete factors cannot start")
         found = [choice("minres" if facts.hermitian else "gmres", "none")]
     elif facts.hermitian and facts.positive_diagonal:
         why += " with a positive diagonal" + (

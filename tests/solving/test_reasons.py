@@ -133,6 +133,14 @@ def test_a_first_choice_that_failed_is_kept(nothing_outright):
     assert "also tried: cg" in str(r) and r.as_dict()["attempts"][0]["reason"] == "INDEFINITE"
 
 
+def test_an_empty_row_is_named():
+    others = sp.diags_array(np.where(np.arange(400) == 7, 0.0, 1.0))
+    A = sp.csr_array(others @ gallery.poisson2d(20) @ others)
+    A.eliminate_zeros()
+    r = swell.solve(A, np.ones(400))
+    assert r.reason is Reason.SINGULAR and "1 of 400 rows are empty (the first in row 7)" in str(r)
+
+
 def test_each_reason_is_explained_once():
     r = swell.solve(gallery.poisson2d(20), np.ones(400), maxiter=0)
     assert len(r.attempts) > 1 and {a.reason for a in r.attempts} == {r.reason} == {Reason.MAXITER}
