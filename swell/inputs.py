@@ -4,6 +4,7 @@ The guest of an object's library reads the object (`swell.core.guests`); all obj
 """
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -95,7 +96,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         A = guest.read_matrix(A)
     shape = getattr(A, "shape", None)
     if shape is None or len(shape) != 2:
-        hint = "; swell.read_matrix reads one from a file" if isinstance(A, str) else ""
+        hint = "; from a file: A, notes = swell.read_matrix(path)" if isinstance(A, str | os.PathLike | tuple) else ""
         raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, or a "
                          f"LinearOperator{hint}")
     if shape[0] != shape[1]:
