@@ -12,26 +12,28 @@ from swell.core import cuda_kernels
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc: pip install '.[test]'")
 ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
 FILES = sorted(ROOT.rglob("*.cu"))
-TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("int", "long long"), "P": ("int", "long long"), "C": ("int", "long long", "unsigned char"),
+TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("long long", "int"), "P": ("int", "long long"), "C": ("int", "long long", "unsigned char"),
          "K": ("int", "long long", "unsigned char", "unsigned short", "unsigned"), "HIGH": ("false", "true"), "J": ("int", "long long"),
          "DEPTH": ("false", "true"), "SCALE": ("false", "true"),
          "INDPTR": ("false", "true"), "BOARD": ("false", "true"), "INDICES": ("false", "true"),
          "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32"), "SLOTS": ("8",), "CHUNK": ("4",),
-         "L": ("1", "8"), "S": ("1", "8"), "WIDTH": ("1", "4"),
+         "L": ("8", "1"), "S": ("8", "1"), "WIDTH": ("1", "4"),
          "X": ("8", "16", "32"), "ROWS": ("8", "128"), "KIND": ("0", "1", "2")}
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
           "complex<double>": ("complex<double>", "complex<float>")}          # V or B, what a factor or a basis may be stored as
-IN_DOUBLE = {("I", "long long"), ("L", "8"), ("S", "8")}           # values that are compiled for this type alone
 SHAPES = ({"W": "unsigned char", "HEIGHT": "32"}, {"W": "unsigned short", "HEIGHT": "8"})
 
 
-def compile_log(source: str, name: str, expressions: list[str], arch: str) -> str:
+READ_ONLY = "--gpu-architecture=compute_80", "-dlto"               # types are checked, and no code is generated
+
+
+def compile_log(source: str, name: str, expressions: list[str], *options: str) -> str:
     """The compiler's complaints; empty if there are none."""
     status, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS
     for e in expressions:
         nvrtc.nvrtcAddNameExpression(program, e.encode())
-    options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in cuda_kernels.OPTIONS)]
+    options = [o.encode() for o in (*options, *cuda_kernels.OPTIONS)]
     status, = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * (size + 1)             # never one byte: NVRTC would write into the interpreter's shared b" "
@@ -41,15 +43,12 @@ def compile_log(source: str, name: str, expressions: list[str], arch: str) -> st
 
 
 def instantiations(path):
-    """Every kernel of a file, with every combination of its template arguments; in double alone for 64-bit indices and
-    long unrolled loops, or it would take as long again."""
+    """For each kernel of a file, a list of it with every combination of its template arguments."""
     for signature in cuda_kernels.signatures(path).values():
         found, names = [], [name for _, name in signature.template]
         for shape in SHAPES if "W" in names else SHAPES[:1]:
             for choice in itertools.product(*(TYPES.get(name, (shape.get(name),)) for name in names)):
                 types = dict(zip(names, choice))
-                if types.get("T", "double") != "double" and IN_DOUBLE & {*types.items()}:
-                    continue
                 for stored in STORED[types.get("T", "double")] if {"V", "B"} & {*names} else (None,):
                     found.append(cuda_kernels.name_expression(signature, {**types, "V": stored, "B": stored}))
         yield found
@@ -64,12 +63,14 @@ def asks_for_the_device(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_compiles(path):
-    """All for the oldest device, and one of each kernel for a newer one where that has other code."""
-    kernels = list(instantiations(path))
+    """All combinations are read. Code is generated for the last of each kernel, whose types are the largest, on the
+    oldest device, and for the first on a newer one where that has other code: it takes hundreds of times as long."""
+    kernels, source = list(instantiations(path)), cuda_kernels.source(path)
     assert kernels and all(kernels), f"{path.name} has no kernel that the loader can read"
-    assert compile_log(cuda_kernels.source(path), path.name, sum(kernels, []), "sm_80") == ""
+    assert compile_log(source, path.name, sum(kernels, []), *READ_ONLY) == ""
+    assert compile_log(source, path.name, [found[-1] for found in kernels], "--gpu-architecture=sm_80") == ""
     if asks_for_the_device(path):
-        assert compile_log(cuda_kernels.source(path), path.name, [found[0] for found in kernels], "sm_90") == ""
+        assert compile_log(source, path.name, [found[0] for found in kernels], "--gpu-architecture=sm_90") == ""
 
 
 def test_loader_reads_every_kernel():
@@ -78,7 +79,13 @@ def test_loader_reads_every_kernel():
 
 
 def test_a_mistake_is_found():
-    assert "error" in compile_log("template <typename T> __global__ void f(T* x) { x[0] = y; }", "x.cu", ["f<float>"], "sm_80")
+    """In what one type alone makes of a template, and in what the assembler alone sees."""
+    name = "template <typename T> __global__ void f(T* x) { x[0] = y; }"
+    size = "template <typename T> __global__ void f(T* x) { static_assert(sizeof(T) == 8); }"
+    shared = "__global__ void f(double* x) { __shared__ double s[10000]; s[threadIdx.x] = x[0]; x[0] = s[3]; }"
+    assert "error" in compile_log(name, "x.cu", ["f<float>"], *READ_ONLY)
+    assert "error" in compile_log(size, "x.cu", ["f<double>", "f<float>"], *READ_ONLY)
+    assert "too much shared data" in compile_log(shared, "x.cu", ["f"], "--gpu-architecture=sm_80")
 
 
 def test_kernels_match_their_numba_twins():
