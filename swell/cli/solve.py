@@ -140,7 +140,7 @@ def _write(arguments, result, A, M):
         from swell.io import write_vector
         write_vector(arguments.out, result.x)
     if arguments.report:
-        from swell.preconditioners.amg.settings import AMGOperator
+        from swell.preconditioners.amg.operator import AMGOperator
         from swell.report import html
         whole = arguments.device != "cuda:all"   # otherwise M is for rank 0's rows only
         html(result, arguments.report, title=f"swell solve {readable(Path(arguments.A).name)}", matrix=A,

@@ -30,8 +30,8 @@ def describe(setting) -> str:
     """One line of text for a settings object: its class and the fields that differ from their defaults."""
     if setting is None:
         return "none"
-    changed = [f"{f.name}={getattr(setting, f.name)!r}" for f in dataclasses.fields(setting)
-               if getattr(setting, f.name) != f.default]
+    changed = [f"{f.name}={shown(getattr(setting, f.name))}" for f in dataclasses.fields(setting)
+               if differs(setting, f.name)]
     return f"{type(setting).__name__}({', '.join(changed)})"
 
 
@@ -98,7 +98,7 @@ def differs(owner, name: str) -> bool:
     """True unless the field ``name`` of ``owner`` has its default value."""
     default = next(f.default for f in dataclasses.fields(owner) if f.name == name)
     value = getattr(owner, name)
-    return value is not default and (default is None or value != default)
+    return value is not default and (default is None or hasattr(value, "shape") or value != default)
 
 
 def without_effect(owner, where: str, remedy: str, *names: str):
@@ -158,6 +158,21 @@ def idle_notes(settings, where) -> tuple[str, ...]:
                  f"{row.where}: {row.why}" for row in settings.idle
                  if row.where in where and differs(settings, row.field)
                  and row.value in (None, getattr(settings, row.field)))
+
+
+def share(owner, name: str, most=math.inf):
+    """Raise InputError unless the field ``name`` of ``owner`` is a real number of at least 0 and at most ``most``."""
+    value = getattr(owner, name)
+    if not real(value) or not 0 <= value <= most:
+        raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected a number of at least 0"
+                         + (f" and at most {most}" if most < math.inf else ""))
+
+
+def one_of(owner, name: str, choices: tuple[str, ...]):
+    """Raise InputError unless the field ``name`` of ``owner`` is one of the ``choices``."""
+    value = getattr(owner, name)
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected {' or '.join(map(repr, choices))}")
 
 
 def switch(owner, name: str):

@@ -114,7 +114,12 @@ class CSRMatrix(Matrix, SystemMatrix):
         self._kernels.product(self.indptr, self.indices, self.data, x, out, self.lanes, alpha, beta)
 
     def apply_plus(self, x, z, out):
-        self._kernels.product_plus(self.indptr, self.indices, self.data, x, z, out, self.lanes)
+        self.apply_sum(x, 1, z, 1, z, 0, out)
+
+    def apply_sum(self, x, alpha, z, beta, w, gamma, out):
+        """``out = alpha A x + beta z + gamma w``. ``out`` may be the same array as z or w, but not as x."""
+        factors = (out.dtype.type(factor) for factor in (alpha, beta, gamma))
+        self._kernels.product_sum(self.indptr, self.indices, self.data, x, z, w, out, self.lanes, *factors)
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots, self.lanes)

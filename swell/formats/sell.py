@@ -148,7 +148,12 @@ class SELLMatrix(Matrix):
                               alpha, beta)
 
     def apply_plus(self, x, z, out):
-        self._kernels.product_plus(*self._arrays(), x, z, out, self.height, self.settings.window, self.task)
+        self.apply_sum(x, 1, z, 1, z, 0, out)
+
+    def apply_sum(self, x, alpha, z, beta, w, gamma, out):
+        """``out = alpha A x + beta z + gamma w``. ``out`` may be the same array as z or w, but not as x."""
+        factors = (out.dtype.type(factor) for factor in (alpha, beta, gamma))
+        self._kernels.product_sum(*self._arrays(), x, z, w, out, self.height, self.settings.window, self.task, *factors)
 
     def apply_dots(self, x, out, w, dots):
         self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.height, self.settings.window, self.task)

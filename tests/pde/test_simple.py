@@ -93,7 +93,7 @@ def test_the_solution_does_not_depend_on_relaxation():
 
 def test_multigrid_for_the_pressure(monkeypatch):
     """The same flow in a fraction of the pressure iterations, from few setups; renewed in every iteration if asked."""
-    from swell.preconditioners.amg.settings import AMGOperator
+    from swell.preconditioners.amg.operator import AMGOperator
     updates, update = [], AMGOperator.update
     monkeypatch.setattr(AMGOperator, "update", lambda self, A: (updates.append(1), update(self, A))[1])
     plain = cavity(24, 100, rtol=1e-8)

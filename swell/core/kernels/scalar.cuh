@@ -36,6 +36,13 @@ DEVICE double fused(double a, double b, double c) { return fma(a, b, c); }
 template <class R> DEVICE complex<R> fused(complex<R> a, complex<R> b, complex<R> c) {
   return {fused(-a.im, b.im, fused(a.re, b.re, c.re)), fused(a.im, b.re, fused(a.re, b.im, c.im))};
 }
+
+// value + beta z[row] + gamma w[row]; gamma = 0 never reads w.
+template <class T> DEVICE T with_vectors(T value, const T* z, T beta, const T* w, T gamma, long long row) {
+  value = fused(beta, z[row], value);
+  return gamma == T(0) ? value : fused(gamma, w[row], value);
+}
+
 // a b + c, rounded after each operation: the same bits as on a CPU without fused operations.
 DEVICE float unfused(float a, float b, float c) { return __fadd_rn(__fmul_rn(a, b), c); }
 DEVICE double unfused(double a, double b, double c) { return __dadd_rn(__dmul_rn(a, b), c); }

@@ -34,15 +34,15 @@ __global__ void product(Context* ctx, const I* indptr, const I* indices, const T
   if (row < n) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = z + A x.
+// y = alpha A x + beta z + gamma w.
 // launch: elements of y, 256 threads
 template <typename T, typename I>
-__global__ void product_plus(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, const T* z, T* y, int lanes,
-                             long long n, long long data_size) {
+__global__ void product_sum(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, const T* z, const T* w, T* y,
+                            int lanes, T alpha, T beta, T gamma, long long n, long long data_size) {
   if (stopped(ctx)) return;
   T sum = row_product(indptr, indices, data, x, lanes, n, data_size);
   long long row = thread_id();
-  if (row < n) y[row] = z[row] + sum;
+  if (row < n) y[row] = with_vectors(alpha * sum, z, beta, w, gamma, row);
 }
 
 // y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).

@@ -42,10 +42,11 @@ def product(indptr, indices, data, x, y, lanes, alpha, beta):
 
 
 @parallel
-def product_plus(indptr, indices, data, x, z, y, lanes):
-    """y = z + A x for A in CSR. Only GPU kernels use ``lanes``."""
+def product_sum(indptr, indices, data, x, z, w, y, lanes, alpha, beta, gamma):
+    """y = alpha A x + beta z + gamma w for A in CSR. gamma = 0 never reads w. Only GPU kernels use ``lanes``."""
     for i in prange(y.size):
-        y[i] = z[i] + row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1])
+        total = alpha * row_product(indices, data, x, y.dtype.type(0), indptr[i], indptr[i + 1]) + beta * z[i]
+        y[i] = total + gamma * w[i] if gamma != 0 else total
 
 
 @parallel

@@ -84,12 +84,12 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product(Co
   if (row < I(n)) y[row] = beta == T(0) ? alpha * sum : fused(beta, y[row], alpha * sum);
 }
 
-// y = z + A x.
+// y = alpha A x + beta z + gamma w.
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
-__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_plus(Context* ctx, const I* ptr, const I* base,
+__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_sum(Context* ctx, const I* ptr, const I* base,
     const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
-    const T* z, T* y, int height, int window, int task, long long n, long long ptr_size) {
+    const T* z, const T* w, T* y, int height, int window, int task, T alpha, T beta, T gamma, long long n, long long ptr_size) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(thread_id()), slices = I(ptr_size - 1);
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_pl
   const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
   if (stopped(ctx)) return;
   const T sum = row_product<HEIGHT, HIGH>(A, x, place, batch);
-  if (row < I(n)) y[row] = z[row] + sum;
+  if (row < I(n)) y[row] = with_vectors(alpha * sum, z, beta, w, gamma, row);
 }
 
 // y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).

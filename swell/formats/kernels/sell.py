@@ -184,13 +184,13 @@ def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, wind
                         alpha, beta)
 
 
-def product_plus(ptr, base, offsets, values, rows, high_ptr, high, x, z, y, height, window, task):
-    """y = z + A x. The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL (formats/sell.py).
+def product_sum(ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, height, window, task, alpha, beta, gamma):
+    """y = alpha A x + beta z + gamma w. The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL
+    (formats/sell.py). gamma = 0 never reads w.
 
     ``window``: rows sorted together. ``task``: rows of a thread's piece of work."""
-    y[:] = z
-    one = y.dtype.type(1)
-    product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, one, one)
+    y[:] = beta * z + gamma * w if gamma else beta * z
+    product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha, y.dtype.type(1))
 
 
 @helper

@@ -22,8 +22,8 @@ def balancing(hierarchy, omega):
     shrunk to one row, which must get no coarse correction."""
     found = [scales(A, omega) for A in hierarchy.matrices]
     for level, scale in zip(hierarchy.levels, found[1:]):
-        A, C = level.A, level.RAP.C
-        _kernels(A).drop_rounding(level.state, level.numbers, A.indptr, A.indices, A.data, C.indptr, C.indices, C.data,
+        R, C = level.R, level.RAP.C
+        _kernels(R).drop_rounding(R.indptr, R.indices, R.data, level.A.diagonal(), C.indptr, C.indices, C.data,
                                  SINGULAR, scale)
     return found
 

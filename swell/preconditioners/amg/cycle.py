@@ -1,8 +1,9 @@
-"""The V-cycle, an operator for balanced vectors: x = M b with M ≈ (D A D)⁻¹ and D = diag(√(ω / dᵢ)) (balancing.py).
+"""The cycle, an operator for balanced vectors: x = M b with M ≈ (D A D)⁻¹ and D = diag(√(ω / dᵢ)) (balancing.py).
 
 Down: each level computes b_c for the next one. A dense inverse solves the coarsest level; if that is too large, only
 the smoother is applied. Up: each level computes its x from the next level's. A level takes four products
 (four_products.py), two on small levels of a GPU (two_products.py), or more with a polynomial smoother (polynomial.py).
+In a W-cycle the levels below the finest go down and up twice.
 
 M is symmetric. It is positive definite if A is, since the eigenvalues of D A D lie in (0, ω] with ω < 2.
 """
@@ -22,11 +23,13 @@ from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
 from swell.preconditioners.amg.smoother import relaxation, steps
 from swell.preconditioners.amg.two_products import TwoProducts
 
+CYCLES = "V", "W"
+TWICE = 3               # levels below the finest that a W-cycle visits twice; all would double the launches a level
 SMALL = {"cpu": 0, "cuda": 1 << 20}     # entries of A P, at most, for which launches cost more than memory traffic
 
 
-class VCycle(LinearOperator):
-    """A V-cycle over the levels of a hierarchy.
+class Cycle(LinearOperator):
+    """A cycle over the levels of a hierarchy.
 
     Attributes
     ----------
@@ -55,7 +58,7 @@ class VCycle(LinearOperator):
         the next."""
         if len(self._steps) > 1:
             return Polynomial(level, fine, coarse, self.dtype, self._steps)
-        few = level.AP.C.nnz <= SMALL[self.space.name]
+        few = level.AP.C.nnz <= SMALL[self.space.name] and self.hierarchy.settings.cycle == "V"
         return (TwoProducts if few else FourProducts)(level, fine, coarse, self.dtype)
 
     @property
@@ -82,13 +85,21 @@ class VCycle(LinearOperator):
         self.apply(x, out, alpha, beta)
 
     def _cycle(self, b, x):
-        """Write x = M b: one V-cycle from a zero start."""
-        bs, xs = [b, *self._b], [x, *self._x]
-        for k, level in enumerate(self.levels):
-            level.descend(bs[k], bs[k + 1])
-        self._end.solve(bs[-1], xs[-1])
-        for k, level in reversed([*enumerate(self.levels)]):
-            level.ascend(bs[k], xs[k + 1], xs[k])
+        """Write x = M b: one cycle from a zero start."""
+        self._solve(0, b, x)
+
+    def _solve(self, k, b, x):
+        """Write x: the result of level k and the levels below it for the right-hand side b."""
+        if k == len(self.levels):
+            return self._end.solve(b, x)
+        level, b_coarse, x_coarse = self.levels[k], self._b[k], self._x[k]
+        level.descend(b, b_coarse)
+        self._solve(k + 1, b_coarse, x_coarse)
+        level.ascend(b, x_coarse, x)
+        if self.hierarchy.settings.cycle == "W" and 1 <= k <= TWICE:
+            level.descend_again(b, x, b_coarse)
+            self._solve(k + 1, b_coarse, x_coarse)
+            level.ascend_again(b, x_coarse, x)
 
     @property
     def nbytes(self):

@@ -56,6 +56,18 @@ class FourProducts:
         self.P.apply_plus(coarse, b, self._r)                                  # y = b + P̃ x_c
         self.S.apply_plus(self._r, b, x)                                       # x = b + S y
 
+    def descend_again(self, b, x, coarse):
+        """Write the next level's right-hand side to ``coarse``, from the residual of this level's x."""
+        self.space.copy(b, self._r)
+        self.space.axpy(-1, x, self._r)
+        self.S.apply(x, self._r, 1, 1)                                         # r = b − x + S x
+        self.R.apply(self._r, coarse)                                          # b_c = P̃ᵀ r
+
+    def ascend_again(self, b, coarse, x):
+        """Change x in place: correct and smooth it; ``coarse`` is the next level's result."""
+        self.P.apply_plus(coarse, x, self._r)                                  # y = x + P̃ x_c
+        self.S.apply_plus(self._r, b, x)                                       # x = b + S y
+
     @property
     def nbytes(self):
         return sum(M.nbytes for M in self.matrices) + self._r.nbytes

@@ -1,10 +1,10 @@
-"""The setup of AMG: strength, coarsening, interpolation and Galerkin products, level after level.
+"""The setup of multigrid: interpolation and Galerkin products, level after level.
 
-Each level finds its strong links (strength.py) and its coarse rows (pmis.py), then P (interpolation.py) and the next
-matrix PᵀAP (formats/product.py), all in double precision. Coarsening ends at ``coarsest`` rows, or at a level without
-strong links, or at one that would keep more than nine rows in ten. ``ended`` stores the reason.
+Each level finds its interpolation P: by strong links and coarse rows (classical.py), or by aggregates (aggregation.py).
+The next matrix is PᵀAP (formats/product.py). All is in double precision. Coarsening ends at ``coarsest`` rows, or at a
+level without strong links, or at one that would keep more than nine rows in ten. ``ended`` stores the reason.
 
-`update` keeps strong links, coarse rows and all patterns, and computes weights and products anew.
+`update` keeps coarse rows, aggregates and all patterns, and computes weights and products anew.
 """
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ from typing import Any
 
 from swell.formats.product import Product
 from swell.formats.transpose import transposed
-from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
-from swell.preconditioners.amg.pmis import carried, coarse_numbers, pmis
-from swell.preconditioners.amg.slots import State
-from swell.preconditioners.amg.strength import positive_rows, strong_links, with_neighbours
 
 STALLED = 0.9           # largest share of rows that may stay on the next level
 COARSEST = {"cpu": 300, "cuda": 1000}   # rows, at most, of a level that is not coarsened further
@@ -30,10 +26,10 @@ class Level:
     Attributes
     ----------
     A : CSRMatrix
-    strong, state, numbers : integer arrays
-        The strong links of A, the `State` of its rows, and their numbers on the next level.
-    P, R : CSRMatrix
-        Interpolation from the next level, and its transpose.
+    interpolation : Interpolation or SmoothedInterpolation
+        Interpolation from the next level; it keeps what it needs for new values of A.
+    R : CSRMatrix
+        The transpose of P.
     order : int array
         The place in P.data of each value of R.
     AP, RAP : Product
@@ -41,27 +37,28 @@ class Level:
     """
 
     A: Any
-    strong: Any
-    state: Any
-    numbers: Any
-    P: Any
+    interpolation: Any
     R: Any
     order: Any
     AP: Product
     RAP: Product
 
     @classmethod
-    def of(cls, A, strong, state, numbers, P):
-        """Return a new Level of these arrays, with R and the two products computed; `Level` explains the arguments."""
-        R, order = transposed(P)
-        AP = Product(A, P)
-        return cls(A, strong, state, numbers, P, R, order, AP, Product(R, AP.C))
+    def of(cls, A, interpolation):
+        """Return a new Level of a CSRMatrix and its interpolation, with R and the two products computed."""
+        R, order = transposed(interpolation.P)
+        AP = Product(A, interpolation.P)
+        return cls(A, interpolation, R, order, AP, Product(R, AP.C))
 
-    def update(self, A, settings):
-        """Recompute P, R and the products, in place, for new values of A; ``settings`` is an `AMG`. Returns the next
-        level's matrix."""
+    @property
+    def P(self):
+        """The interpolation's matrix, a CSRMatrix."""
+        return self.interpolation.P
+
+    def update(self, A):
+        """Recompute P, R and the products, in place, for new values of A. Returns the next level's matrix."""
         self.A = A
-        reinterpolate(A, self.strong, self.state, self.numbers, settings, self.P)
+        self.interpolation.update(A)
         self.R.data[...] = self.P.data[self.order]
         self.R.discard_adjoint()
         self.AP.update(A, self.P)
@@ -70,8 +67,7 @@ class Level:
 
     @property
     def nbytes(self):
-        arrays = sum(a.nbytes for a in (self.strong, self.state, self.numbers, self.order))
-        return arrays + sum(M.nbytes for M in (self.P, self.R, self.AP.C, self.RAP.C))
+        return self.interpolation.nbytes + self.order.nbytes + sum(M.nbytes for M in (self.R, self.AP.C, self.RAP.C))
 
 
 class Hierarchy:
@@ -81,7 +77,9 @@ class Hierarchy:
     ----------
     A : CSRMatrix
         In double precision.
-    settings : AMG
+    settings : AMG or SmoothedAggregation
+    coarsening : Classical or Aggregation
+        Makes the interpolation of each level.
 
     Attributes
     ----------
@@ -95,42 +93,35 @@ class Hierarchy:
         Why the coarsest level was not coarsened further; empty if it is small.
     """
 
-    def __init__(self, A, settings):
+    def __init__(self, A, settings, coarsening):
         self.settings, self.levels, self.ended = settings, [], ""
         limit = settings.coarsest or COARSEST[A.space.name]
-        marked = positive_rows(A, settings)
         while A.shape[0] > limit and not self.ended:
-            A, marked = self._coarsened(A, marked)
+            A = self._coarsened(A, coarsening)
         self.last = A
         self.dense = A.shape[0] <= max(limit, DENSE[A.space.name])
 
-    def _coarsened(self, A, marked):
-        """Append a level to ``levels``. Returns (the next level's matrix, its ``marked``). If A cannot be coarsened,
-        set ``ended`` and return (A, marked).
-
-        marked[i] = 1 for a row that must stay on every level; see `positive_rows` in strength.py."""
-        s = self.settings
-        if len(self.levels) == s.levels - 1:
-            self.ended = f"there are levels={s.levels} of them"
-            return A, marked
-        strong = strong_links(A, s)
-        state = pmis(A, strong, with_neighbours(A, marked))
-        numbers = coarse_numbers(A, state)
-        P = interpolation(A, strong, state, numbers, s)
-        coarse = P.shape[1]
+    def _coarsened(self, A, coarsening):
+        """Append a level to ``levels`` and return the next level's matrix. If A cannot be coarsened, set ``ended`` and
+        return A."""
+        if len(self.levels) == self.settings.levels - 1:
+            self.ended = f"there are levels={self.settings.levels} of them"
+            return A
+        found = coarsening.interpolation(A)
+        rows, coarse = found.P.shape
         if not coarse:
             self.ended = "no row has a strong link"
-        elif coarse > STALLED * A.shape[0]:
-            self.ended = f"{coarse} of {A.shape[0]} rows would stay"
+        elif coarse > STALLED * rows:
+            self.ended = f"{coarse} of {rows} rows would stay"
         else:
-            self.levels.append(Level.of(A, strong, state, numbers, P))
-            return self.levels[-1].RAP.C, carried(A, state, numbers, marked, coarse)
-        return A, marked
+            self.levels.append(Level.of(A, found))
+            return self.levels[-1].RAP.C
+        return A
 
     def update(self, A):
         """Recompute all levels and ``last``, in place, for new values of A, with the same pattern."""
         for level in self.levels:
-            A = level.update(A, self.settings)
+            A = level.update(A)
         self.last = A
 
     @property

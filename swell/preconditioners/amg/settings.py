@@ -14,27 +14,19 @@ a smoothing step is a plain product (cycle.py). Rows with large positive entries
 """
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from swell.core.errors import FactorisationError, InputError
-from swell.core.in_precision import InPrecision
 from swell.core.preconditioner import Preconditioner
-from swell.core.settings import positive, real
-from swell.formats.symmetry import require_hermitian
-from swell.preconditioners.amg import report
-from swell.preconditioners.amg.cycle import VCycle
-from swell.preconditioners.amg.hierarchy import Hierarchy
+from swell.core.settings import one_of, positive, share
+from swell.preconditioners.amg.classical import Classical
+from swell.preconditioners.amg.cycle import CYCLES
+from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.amg.smoother import NAMES
-
-BYTES = 120             # estimated memory of setup and cycle an entry of A, checked before anything is allocated
 
 
 @dataclass(frozen=True)
 class AMG(Preconditioner):
-    """Classical algebraic multigrid: a V-cycle.
+    """Classical algebraic multigrid.
 
     Attributes
     ----------
@@ -50,6 +42,8 @@ class AMG(Preconditioner):
         Chebyshev polynomials of the fourth kind, or plain steps; both with the ℓ1 diagonal.
     degree : int
         Products with A in a smoothing step, 1 to 4.
+    cycle : {"V", "W"}
+        "W": the three levels below the finest are visited twice, with fewer and dearer iterations.
     positive : float
         Rows with an aᵢⱼ above this share of aᵢᵢ stay on every level, if at most one row in a hundred has one; 0: off.
     coarsest : int
@@ -66,6 +60,7 @@ class AMG(Preconditioner):
     pmax: int = 4
     smoother: str = "chebyshev"
     degree: int = 1
+    cycle: str = "V"
     positive: float = 0.05
     coarsest: int = 0
     levels: int = 25
@@ -78,105 +73,30 @@ class AMG(Preconditioner):
     against_scaling = "AMG takes its interpolation from row sums, which a scaling changes: compare without it"
 
     def __post_init__(self):
-        for name, most in (("pmax", 16), ("degree", 4), ("levels", 100)):
-            positive(self, name, most=most)
-        positive(self, "coarsest", minimum=0, most=4096)
-        for name in ("strength", "max_row_sum", "positive"):
-            if not real(getattr(self, name)) or not getattr(self, name) >= 0:
-                raise InputError(f"AMG({name}={getattr(self, name)!r}): expected a number of at least 0")
-        if self.strength > 1:
-            raise InputError(f"AMG(strength={self.strength!r}): expected at most 1, as 0.25 is")
-        for name, choices in (("interpolation", ("extended", "direct")), ("smoother", NAMES),
-                              ("dtype", ("float32", "float64"))):
-            if getattr(self, name) not in choices:
-                raise InputError(f"AMG({name}={getattr(self, name)!r}): expected {' or '.join(map(repr, choices))}")
+        positive(self, "pmax", most=16)
+        share(self, "strength", most=1)
+        share(self, "max_row_sum")
+        share(self, "positive")
+        one_of(self, "interpolation", ("extended", "direct"))
+        check_cycle(self)
+
+    def coarsening(self, A):
+        """Return the object that makes the interpolation of each level, for the finest matrix A."""
+        return Classical(A, self)
+
+    def links(self):
+        """The settings that decide which links are strong, for a message."""
+        return f"strength={self.strength:g} and max_row_sum={self.max_row_sum:g}"
 
     def build(self, A):
-        """Return the V-cycle for a symmetric CSRMatrix, a new `AMGOperator`.
-
-        Raises
-        ------
-        InputError
-            If A is complex, or not symmetric.
-        FactorisationError
-            If a diagonal entry is not positive, or the coarsest level is indefinite.
-        OutOfMemory
-            If the hierarchy would not fit; raised before it is built.
-        """
+        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, which also says what is raised."""
         return AMGOperator(A, self)
 
 
-class AMGOperator(InPrecision):
-    """The V-cycle as a preconditioner of A.
-
-    Attributes
-    ----------
-    hierarchy : Hierarchy
-    """
-
-    def __init__(self, A, settings):
-        check(A)
-        A.space.check_fits(BYTES * A.nnz, f"algebraic multigrid for {A.nnz} entries", "use precond='ic0' or "
-                           "scaling='jacobi', or several GPUs")
-        self.hierarchy, self._root = Hierarchy(_double(A), settings), root(A)
-        cycle = VCycle(self.hierarchy, settings.dtype)
-        super().__init__(cycle, cycle.scale, A.dtype)
-        self.settings = settings
-
-    @property
-    def notes(self):
-        h, s = self.hierarchy, self.settings
-        if h.dense or not h.ended:
-            return ()
-        rows = h.last.shape[0]
-        return (f"AMG: coarsening ended at {rows} rows on level {len(h.levels) + 1}, since {h.ended} with "
-                f"strength={s.strength:g} and max_row_sum={s.max_row_sum:g}; the smoother alone works there: try a "
-                "smaller strength, or precond='ic0'",)
-
-    def update(self, A):
-        check(A)
-        self._root = root(A)
-        self.inner.update(_double(A))
-
-    def expect(self, norm):
-        """Set the factor that brings vectors of about this norm into the range of the cycle's precision. The vectors in
-        the cycle are shorter by √‖A‖∞; this is taken into account."""
-        super().expect(norm / self._root)
-
-    def __str__(self):
-        return report.text(self)                 # print(solver.M)
-
-    def describe(self):
-        h = self.hierarchy
-        rows = " ".join(str(M.shape[0]) for M in h.matrices)
-        end = "dense inverse" if h.dense else "smoother alone"
-        s = self.settings
-        return (f"AMG(), {len(h.matrices)} levels of {rows} rows, the last by {end}; operator complexity "
-                f"{h.operator_complexity:.2f}; {s.smoother} of degree {s.degree}, {s.dtype}")
-
-
-def root(A) -> float:
-    """Return √‖A‖∞, or 1 for a matrix without entries."""
-    return math.sqrt(A.norm_inf()) or 1.0
-
-
-def _double(A):
-    """Return A if it is in double precision, else a copy in double precision."""
-    return A if A.dtype == np.float64 else A.astype(np.float64)
-
-
-def check(A):
-    """Raise InputError unless A is real and symmetric, FactorisationError unless its diagonal is positive."""
-    if A.dtype.kind == "c":
-        raise InputError(f"AMG got a matrix of {A.dtype.name}: expected a real one; use precond='ilu0', or "
-                         "'shifted_laplacian' for waves")
-    require_hermitian(A, "AMG")
-    facts = A.facts(search=False)
-    if facts.zero_diagonal:
-        raise FactorisationError(f"AMG needs a positive diagonal, and {facts.zero_diagonal} diagonal entries are zero "
-                                 f"(the first in row {facts.first_zero}): use method='direct', or "
-                                 "precond='ilu0' with method='gmres'")
-    if A.shape[0] and facts.gershgorin[0] <= 0:
-        raise FactorisationError(
-            f"AMG needs a positive diagonal, and the least diagonal entry is {facts.gershgorin[0]:.2e}: negate A and b "
-            "if the whole diagonal is negative; else use precond='ilu0' with method='gmres', or method='direct'")
+def check_cycle(settings):
+    """Raise InputError unless the fields of an AMG or a SmoothedAggregation that describe the cycle are valid."""
+    positive(settings, "degree", most=4)
+    positive(settings, "levels", most=100)
+    positive(settings, "coarsest", minimum=0, most=4096)
+    for name, choices in (("smoother", NAMES), ("cycle", CYCLES), ("dtype", ("float32", "float64"))):
+        one_of(settings, name, choices)

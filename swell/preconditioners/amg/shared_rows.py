@@ -23,16 +23,16 @@ class SharedRows(LinearOperator):
         self.csr, self.nnz = csr, csr.nnz
         self._kernels = csr.space.kernels("swell.preconditioners.amg", "cycle", csr.dtype)
 
-    def _product(self, x, alpha, beta, z, out):
-        """Write out = alpha A x + beta z; out may be z."""
-        A, scalar = self.csr, self.dtype.type
-        self._kernels.shared_rows(A.indptr, A.indices, A.data, x, scalar(alpha), scalar(beta), z, out)
-
     def apply(self, x, out, alpha=1, beta=0):
-        self._product(x, alpha, beta, out, out)
+        self.apply_sum(x, alpha, out, beta, out, 0, out)
 
     def apply_plus(self, x, z, out):
-        self._product(x, 1, 1, z, out)
+        self.apply_sum(x, 1, z, 1, z, 0, out)
+
+    def apply_sum(self, x, alpha, z, beta, w, gamma, out):
+        """``out = alpha A x + beta z + gamma w``. ``out`` may be the same array as z or w, but not as x."""
+        A, scalar = self.csr, self.dtype.type
+        self._kernels.shared_rows(A.indptr, A.indices, A.data, x, scalar(alpha), scalar(beta), scalar(gamma), z, w, out)
 
     def update(self, new):
         self.csr.data[...] = new.data

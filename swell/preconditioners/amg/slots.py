@@ -15,4 +15,4 @@ class State(Slots):
     ISOLATED = enum.auto()          # without strong links: the smoother alone corrects it
 
 
-STEMS = {"pmis": (State,), "interpolation": (State,), "cycle": (State,)}
+STEMS = {"pmis": (State,), "interpolation": (State,), "aggregates": (State,)}

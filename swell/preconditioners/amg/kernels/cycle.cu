@@ -72,18 +72,19 @@ template <class I> DEVICE double diagonal_entry(long long i, const I* indptr, co
   return 0;
 }
 
-// scales = 0 for a coarse row whose diagonal entry on the next level is at most `singular` times the entry here.
-// launch: elements of state, 256 threads
+// scales[r] = 0 for a row r of the next level whose diagonal entry there is at most `singular` times Σ p_ir² a_ii; R = Pᵀ.
+// launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
-__global__ void drop_rounding(Context* ctx, const unsigned char* state, const I* numbers, const I* indptr, const I* indices,
-                              const double* data, const P* c_indptr, const P* c_indices, const double* c_data, double singular,
-                              double* scales, long long n) {
+__global__ void drop_rounding(Context* ctx, const I* indptr, const I* indices, const double* data, const double* diagonal,
+                              const P* c_indptr, const P* c_indices, const double* c_data, double singular, double* scales,
+                              long long n, long long data_size) {
   if (stopped(ctx)) return;
-  const long long i = thread_id();
-  if (i >= n || state[i] != COARSE) return;
-  const long long row = numbers[i];
-  const double own = diagonal_entry(i, indptr, indices, data);
-  if (fabs(diagonal_entry(row, c_indptr, c_indices, c_data)) <= singular * own) scales[row] = 0;
+  visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
+    double bound = 0;
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) bound += data[k] * data[k] * diagonal[indices[k]];
+    bound = lanes_sum(bound, p.lanes);
+    if (p.there && p.part == 0 && fabs(diagonal_entry(p.row, c_indptr, c_indices, c_data)) <= singular * bound) scales[p.row] = 0;
+  });
 }
 
 // Add to sum: entry k of a row and each 32nd entry after it, times rows of x. Entry k is given as `column` and `value`.
@@ -121,7 +122,8 @@ template <class T, class I> DEVICE Batch<T, I> entries_from(const I* indices, co
 // launch: elements of data, 256 threads
 template <typename T, typename I>
 __global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x,
-                                                   T alpha, T beta, const T* z, T* y, long long n, long long y_size) {
+                                                   T alpha, T beta, T gamma, const T* z, const T* w, T* y,
+                                                   long long n, long long y_size) {
   let_next_start();
   int lanes = 1;
   while (lanes < 32 && 3 * lanes * y_size <= n) lanes *= 2;
@@ -143,7 +145,7 @@ __global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr
     }
     __syncwarp();
     for (int o = lanes / 2; o; o >>= 1) sum = sum + shuffle_xor(sum, o);
-    if (part == 0 && row < y_size) y[row] = beta == T(0) ? alpha * sum : fused(beta, z[row], alpha * sum);
+    if (part == 0 && row < y_size) y[row] = beta == T(0) ? alpha * sum : with_vectors(alpha * sum, z, beta, w, gamma, row);
     row += threads() / lanes;
     batch = find();
   }

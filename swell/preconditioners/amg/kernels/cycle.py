@@ -5,9 +5,6 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.compiled import parallel
-from swell.preconditioners.amg.slots import State
-
-COARSE = int(State.COARSE)
 
 
 @parallel
@@ -56,18 +53,17 @@ def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, f
 
 
 @parallel
-def drop_rounding(state, numbers, indptr, indices, data, c_indptr, c_indices, c_data, singular, scales):
-    """Set scales[r] = 0 for each coarse row r whose diagonal entry on the next level is at most ``singular`` times its
-    entry on this level.
+def drop_rounding(indptr, indices, data, diagonal, c_indptr, c_indices, c_data, singular, scales):
+    """Set scales[r] = 0 for each row r of the next level whose diagonal entry there is at most ``singular`` times
+    Σ pᵢᵣ² aᵢᵢ.
 
-    This level's matrix is in ``indptr``, ``indices``, ``data``, the next level's in ``c_...``. state[i] is the `State`
-    of row i, numbers[i] its number r on the next level; ``scales`` has an entry for each row there."""
-    for i in prange(state.size):
-        if state[i] == COARSE:
-            row = numbers[i]
-            own = diagonal_entry(i, indptr, indices, data)
-            if abs(diagonal_entry(row, c_indptr, c_indices, c_data)) <= singular * own:
-                scales[row] = 0.0
+    ``indptr``, ``indices``, ``data``: Pᵀ in CSR. ``diagonal``: the entries aᵢᵢ. ``c_...``: the next level's matrix."""
+    for r in prange(scales.size):
+        bound = 0.0
+        for k in range(indptr[r], indptr[r + 1]):
+            bound += data[k] * data[k] * diagonal[indices[k]]
+        if abs(diagonal_entry(r, c_indptr, c_indices, c_data)) <= singular * bound:
+            scales[r] = 0.0
 
 
 @njit(cache=True)
@@ -80,13 +76,17 @@ def diagonal_entry(i, indptr, indices, data):
 
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})
-def shared_rows(indptr, indices, data, x, alpha, beta, z, y):
-    """Write y = alpha A x + beta z, A in CSR. beta = 0 never reads z. y may be z."""
+def shared_rows(indptr, indices, data, x, alpha, beta, gamma, z, w, y):
+    """Write y = alpha A x + beta z + gamma w, A in CSR. beta = 0 reads neither z nor w, gamma = 0 never w. y may be z
+    or w."""
     for i in prange(indptr.size - 1):
         total = y.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):
             total += data[k] * x[np.int64(indices[k])]
-        y[i] = alpha * total + (beta * z[i] if beta != 0 else y.dtype.type(0))
+        total *= alpha
+        if beta != 0:
+            total += beta * z[i] + (gamma * w[i] if gamma != 0 else y.dtype.type(0))
+        y[i] = total
 
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})

@@ -1,6 +1,7 @@
 // PMIS on a GPU; pmis.py one folder up describes it. All numbers are integers, so the result is equal in any order, and to a CPU's.
 //
 // Several lanes share a row; their number depends on the mean row length.
+#include "hashing.cuh"
 #include "rows.cuh"
 #include "waiting.cuh"
 
@@ -11,16 +12,6 @@ __global__ void influences(Context* ctx, const I* indices, const unsigned char* 
   if (stopped(ctx)) return;
   const long long k = thread_id();
   if (k < n && strong[k]) atomicAdd(counts + indices[k], 1);
-}
-
-// A 32-bit hash of a row's number, different for different rows: MurmurHash3's last step.
-DEVICE unsigned scattered(long long row) {
-  unsigned h = (unsigned)row;
-  h ^= h >> 16;
-  h *= 0x85EBCA6Bu;
-  h ^= h >> 13;
-  h *= 0xC2B2AE35u;
-  return h ^ (h >> 16);
 }
 
 // Write each row's key and first state. Key: its count, then the hash of its number; the greatest of all for a row that must be

@@ -1,0 +1,106 @@
+"""What the preconditioners of this folder build: a hierarchy and its cycle, in the cycle's precision."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.core.in_precision import InPrecision
+from swell.formats.symmetry import require_hermitian
+from swell.preconditioners.amg import report
+from swell.preconditioners.amg.cycle import Cycle
+from swell.preconditioners.amg.hierarchy import Hierarchy
+
+BYTES = 120             # estimated memory of setup and cycle an entry of A, checked before anything is allocated
+
+
+class AMGOperator(InPrecision):
+    """A multigrid cycle as a preconditioner of A.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    settings : AMG or SmoothedAggregation
+
+    Attributes
+    ----------
+    hierarchy : Hierarchy
+
+    Raises
+    ------
+    InputError
+        If A is complex, or not symmetric.
+    FactorisationError
+        If a diagonal entry is not positive, or the coarsest level is indefinite.
+    OutOfMemory
+        If the hierarchy would not fit; raised before it is built.
+    """
+
+    def __init__(self, A, settings):
+        self.settings, name = settings, type(settings).__name__
+        check(A, name)
+        A.space.check_fits(BYTES * A.nnz, f"algebraic multigrid for {A.nnz} entries", "use precond='ic0' or "
+                           "scaling='jacobi', or several GPUs")
+        double = _double(A)
+        self.hierarchy, self._root = Hierarchy(double, settings, settings.coarsening(double)), root(A)
+        cycle = Cycle(self.hierarchy, settings.dtype)
+        super().__init__(cycle, cycle.scale, A.dtype)
+
+    @property
+    def notes(self):
+        h, s = self.hierarchy, self.settings
+        if h.dense or not h.ended:
+            return ()
+        rows = h.last.shape[0]
+        return (f"{type(s).__name__}: coarsening ended at {rows} rows on level {len(h.levels) + 1}, since {h.ended} "
+                f"with {s.links()}; the smoother alone works there: try a smaller strength, or precond='ic0'",)
+
+    def update(self, A):
+        check(A, type(self.settings).__name__)
+        self._root = root(A)
+        self.inner.update(_double(A))
+
+    def expect(self, norm):
+        """Set the factor that brings vectors of about this norm into the range of the cycle's precision. The vectors in
+        the cycle are shorter by √‖A‖∞; this is taken into account."""
+        super().expect(norm / self._root)
+
+    def __str__(self):
+        return report.text(self)                 # print(solver.M)
+
+    def describe(self):
+        h = self.hierarchy
+        rows = " ".join(str(M.shape[0]) for M in h.matrices)
+        end = "dense inverse" if h.dense else "smoother alone"
+        s = self.settings
+        return (f"{type(s).__name__}(), {len(h.matrices)} levels of {rows} rows, the last by {end}; operator "
+                f"complexity {h.operator_complexity:.2f}; {s.cycle}-cycle, {s.smoother} of degree {s.degree}, "
+                f"{s.dtype}")
+
+
+def root(A) -> float:
+    """Return √‖A‖∞, or 1 for a matrix without entries."""
+    return math.sqrt(A.norm_inf()) or 1.0
+
+
+def _double(A):
+    """Return A if it is in double precision, else a copy in double precision."""
+    return A if A.dtype == np.float64 else A.astype(np.float64)
+
+
+def check(A, name):
+    """Raise InputError unless A is real and symmetric, FactorisationError unless its diagonal is positive."""
+    if A.dtype.kind == "c":
+        raise InputError(f"{name} got a matrix of {A.dtype.name}: expected a real one; use precond='ilu0', or "
+                         "'shifted_laplacian' for waves")
+    require_hermitian(A, name)
+    facts = A.facts(search=False)
+    if facts.zero_diagonal:
+        raise FactorisationError(f"{name} needs a positive diagonal, and {facts.zero_diagonal} diagonal entries are "
+                                 f"zero (the first in row {facts.first_zero}): use method='direct', or "
+                                 "precond='ilu0' with method='gmres'")
+    if A.shape[0] and facts.gershgorin[0] <= 0:
+        raise FactorisationError(
+            f"{name} needs a positive diagonal, and the least diagonal entry is {facts.gershgorin[0]:.2e}: negate A "
+            "and b if the whole diagonal is negative; else use precond='ilu0' with method='gmres', or method='direct'")

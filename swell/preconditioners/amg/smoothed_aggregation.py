@@ -1,0 +1,185 @@
+"""SmoothedAggregation: algebraic multigrid for systems of PDEs. Vaněk, Mandel and Brezina 1996.
+
+For symmetric positive (semi)definite matrices whose near null vectors are known: elasticity with its rigid motions, or
+diffusion with constants. Unknowns of a mesh point stay together. hierarchy.py builds the levels from aggregates
+(aggregates.py, aggregation.py); cycle.py applies them.
+
+Setup: MIS(2) aggregates, prolongators smoothed by one step with the ℓ1 diagonal, Galerkin products in double precision.
+An application is a W-cycle in single precision with polynomial smoothers of degree 2: some 9 products with A.
+
+Differs from the textbook: no eigenvalue is estimated, since those of D⁻¹A are at most 1 with the ℓ1 diagonal; the
+prolongator is smoothed with all of A, not only with its strong links.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from swell.core.arrays import host_array
+from swell.core.errors import InputError
+from swell.core.preconditioner import Preconditioner
+from swell.core.settings import positive, share
+from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_motions
+from swell.preconditioners.amg.operator import AMGOperator
+from swell.preconditioners.amg.settings import check_cycle
+
+MODES = 32              # most near null vectors
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedAggregation(Preconditioner):
+    """Smoothed aggregation multigrid.
+
+    Attributes
+    ----------
+    near_nullspace : "constants" or array, shape (n,) or (n, k)
+        Vectors that the smoother hardly changes, linearly independent. "constants": one vector for each unknown of a
+        node, 1 there and 0 elsewhere.
+    coordinates : array, shape (m, 2) or (m, 3), optional
+        Positions of the m nodes: the near null vectors are the rigid motions of an elastic body, with 2 or 3
+        displacements a node.
+    nodes : int array, shape (n,), optional
+        The node of each unknown, numbers 0 to m − 1 without holes: for nodes that have lost unknowns.
+    block : int
+        Unknowns of a node, which are consecutive; 0: as many as a point has coordinates, or the block size of A.
+    strength : float
+        ε: nodes i and j are linked strongly if ‖Aᵢⱼ‖² > ε² ‖Aᵢᵢ‖ ‖Aⱼⱼ‖, with Frobenius norms. Halved from level to
+        level.
+    smoother : {"chebyshev", "l1_jacobi"}
+        Chebyshev polynomials of the fourth kind, or plain steps; both with the ℓ1 diagonal.
+    degree : int
+        Products with A in a smoothing step, 1 to 4.
+    cycle : {"W", "V"}
+        "W": the three levels below the finest are visited twice.
+    coarsest : int
+        Most rows of a level that is not coarsened further; a dense inverse solves it. 0: 300 on a CPU, 1000 on a GPU.
+    levels : int
+        Most levels.
+    dtype : {"float32", "float64"}
+        Precision of the cycle. The setup always works in double precision.
+    """
+
+    near_nullspace: Any = "constants"
+    coordinates: Any = None
+    nodes: Any = None
+    block: int = 0
+    strength: float = 0.08
+    smoother: str = "chebyshev"
+    degree: int = 2
+    cycle: str = "W"
+    coarsest: int = 0
+    levels: int = 25
+    dtype: str = "float32"
+
+    problem = "symmetric positive definite systems with known near null vectors, such as elasticity"
+    cost = "a W-cycle: some 9 products with A in single precision"
+    hermitian_only = True
+    kinds = "f"
+    against_scaling = "smoothed aggregation takes its near null vectors from the unscaled system: compare without it"
+
+    def __post_init__(self):
+        positive(self, "block", minimum=0)
+        share(self, "strength", most=1)
+        check_cycle(self)
+        if isinstance(self.near_nullspace, str):
+            if self.near_nullspace != "constants":
+                raise InputError(f"SmoothedAggregation(near_nullspace={self.near_nullspace!r}): expected 'constants' "
+                                 "or an array of shape (n,) or (n, k), as swell.rigid_body_modes(points) gives")
+        elif self.coordinates is not None:
+            raise InputError("SmoothedAggregation got near_nullspace and coordinates: give one of them")
+        if self.nodes is not None and self.block:
+            raise InputError(f"SmoothedAggregation got nodes and block={self.block}: give one of them")
+
+    @property
+    def as_given(self):
+        """True if arrays were given, which an ordering or a scaling would not change."""
+        return not isinstance(self.near_nullspace, str) or self.coordinates is not None or self.nodes is not None
+
+    def coarsening(self, A):
+        """Return the object that makes the interpolation of each level, for the finest matrix A.
+
+        Raises
+        ------
+        InputError
+            If an array has another length than A, is not finite, or has dependent columns; if ``nodes`` has holes.
+        """
+        size, n = self._size(A), A.shape[0]
+        nodes, constants = blocks(A, size)
+        count = n // size
+        if self.nodes is not None:
+            numbers, constants, count = self._given_nodes(n)
+            nodes = A.space.from_host(numbers.astype(A.indices.dtype))
+        if self.coordinates is not None:
+            modes = rigid_motions(A, *self._points(A))
+        elif isinstance(self.near_nullspace, str):
+            modes = constants if self.nodes is None else A.space.from_host(constants)
+        else:
+            modes = A.space.from_host(self._given_modes(n))
+        return Aggregation(A, self, modes, nodes if count < n else None, count)
+
+    def _size(self, A) -> int:
+        """Return the number of unknowns of a node; 1 if ``nodes`` was given."""
+        if self.nodes is not None:
+            return 1
+        dimensions = 0 if self.coordinates is None else np.shape(self.coordinates)[-1]
+        size = self.block or dimensions or A.block_size or 1
+        if A.shape[0] % size:
+            raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
+                             "give nodes, the node of each row")
+        return size
+
+    def _given_nodes(self, n):
+        """Return (``nodes`` as an int array of shape (n,); the constants of their unknowns; the number of nodes)."""
+        nodes = host_array(self.nodes, "SmoothedAggregation(nodes)")
+        if nodes.shape != (n,) or nodes.dtype.kind not in "iu":
+            raise InputError(f"SmoothedAggregation(nodes) has shape {nodes.shape} and type {nodes.dtype}: expected "
+                             f"integers of shape ({n},), the node of each row of A")
+        count = int(nodes.max(initial=-1)) + 1
+        missing = np.flatnonzero(np.bincount(nodes[nodes >= 0], minlength=count) == 0)
+        if (nodes < 0).any() or missing.size:
+            row = int(np.argmax(nodes < 0))
+            what = f"node {missing[0]} has no row" if missing.size else f"row {row} has node {nodes[row]}"
+            raise InputError(f"SmoothedAggregation(nodes): {what}: expected the numbers 0 to {count - 1} without holes")
+        order = np.argsort(nodes, kind="stable")
+        place = np.empty(n, np.int64)            # of each unknown in its node
+        place[order] = np.arange(n) - np.searchsorted(nodes[order], nodes[order])
+        return nodes, np.eye(int(place.max(initial=0)) + 1)[place], count
+
+    def _points(self, A):
+        """Return (``coordinates`` as a float64 array of A's space, stored point after point; their dimensions)."""
+        points = host_array(self.coordinates, "SmoothedAggregation(coordinates)")
+        if points.ndim != 2 or points.shape[1] not in (2, 3) or points.size != A.shape[0]:
+            raise InputError(f"SmoothedAggregation(coordinates) has shape {points.shape}: expected (m, 2) or (m, 3) "
+                             f"with as many numbers as A has rows, {A.shape[0]}; if nodes have lost unknowns, give "
+                             "nodes and near_nullspace")
+        if points.dtype.kind not in "iuf" or not np.isfinite(points).all():
+            raise InputError("SmoothedAggregation(coordinates) has complex or non-finite entries: expected real ones")
+        centred = np.ascontiguousarray(points - points.mean(axis=0), np.float64)
+        return A.space.from_host(centred.ravel()), points.shape[1]
+
+    def _given_modes(self, n):
+        """Return ``near_nullspace`` as a float64 array of shape (n, k)."""
+        modes = host_array(self.near_nullspace, "SmoothedAggregation(near_nullspace)")
+        modes = modes[:, None] if modes.ndim == 1 else modes
+        if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MODES:
+            raise InputError(f"SmoothedAggregation(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k "
+                             f"from 1 to {MODES}")
+        if modes.dtype.kind not in "iuf" or not np.isfinite(modes).all():
+            raise InputError("SmoothedAggregation(near_nullspace) has complex or non-finite entries: expected "
+                             "real ones")
+        modes = np.ascontiguousarray(modes, np.float64)
+        rank = int(np.linalg.matrix_rank(modes / np.maximum(np.abs(modes).max(axis=0, initial=0), 1e-300)))
+        if rank < modes.shape[1]:
+            raise InputError(f"SmoothedAggregation(near_nullspace) has {modes.shape[1]} columns of rank {rank}: "
+                             "expected linearly independent vectors")
+        return modes
+
+    def links(self):
+        """The settings that decide which links are strong, for a message."""
+        return f"strength={self.strength:g}"
+
+    def build(self, A):
+        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, which also says what is raised."""
+        return AMGOperator(A, self)
