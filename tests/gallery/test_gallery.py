@@ -129,6 +129,8 @@ def test_standard_sizes_without_generating():
 @pytest.mark.slow
 def test_stand_ins_at_full_size():
     for name, (n, nonzeros) in STAND_INS.items():
+        if name == "thermal2~":
+            continue                             # triangles as of parabolic_fem~, and the most of all
         A = gallery.get(name)
         assert A.shape == (n, n) and A.nnz == nonzeros, name
 
