@@ -1,4 +1,4 @@
-"""Every .cu file compiles, for every type, and becomes code for sm_80 and sm_90, without a GPU: NVRTC needs no driver."""
+"""Every .cu file compiles, for every type, and becomes code for sm_80 and sm_90, without a GPU: NVRTC needs none."""
 from __future__ import annotations
 
 import itertools
