@@ -22,12 +22,12 @@ import swell
 from swell.cli import source
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.amg import balancing, coarsest, cycle, hierarchy
+from swell.preconditioners.amg import balancing, classical, coarsest, cycle, hierarchy
 
 # part: (where it is looked up, its name there)
 PARTS = {
-    "strong links": (hierarchy, "strong_links"), "PMIS": (hierarchy, "pmis"), "numbers": (hierarchy, "coarse_numbers"),
-    "interpolation": (hierarchy, "interpolation"), "transpose": (hierarchy, "transposed"), "A P, R (A P)": (hierarchy, "Product"),
+    "strong links": (classical, "strong_links"), "PMIS": (classical, "pmis"), "numbers": (classical, "coarse_numbers"),
+    "interpolation": (classical, "interpolation"), "transpose": (hierarchy, "transposed"), "A P, R (A P)": (hierarchy, "Product"),
     "scales": (cycle, "balancing"), "levels of four products": (cycle, "FourProducts"),
     "levels of two products": (cycle, "TwoProducts"), "dense inverse": (cycle, "DenseInverse"),
 }

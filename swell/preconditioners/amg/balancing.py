@@ -9,6 +9,8 @@ no extra product: A P was computed for the next level's matrix.
 """
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from swell.preconditioners.amg.coarsest import SINGULAR
@@ -18,13 +20,13 @@ from swell.preconditioners.amg.smoother import scales
 def balancing(hierarchy, omega):
     """Return the diagonal of D of each level of a `Hierarchy`, a list of new float64 arrays; ``omega`` is ω of D.
 
-    An entry is 0 if the coarse diagonal entry is only rounding: there a part of the problem without boundary values has
-    shrunk to one row, which must get no coarse correction."""
+    An entry is 0 if the coarse diagonal entry is only rounding beside Σ pᵢᵣ² dᵢ: there a part of the problem without
+    boundary values has shrunk to one row, which must get no coarse correction."""
     found = [scales(A, omega) for A in hierarchy.matrices]
-    for level, scale in zip(hierarchy.levels, found[1:]):
+    for level, (fine, coarse) in zip(hierarchy.levels, pairwise(found)):
         R, C = level.R, level.RAP.C
-        _kernels(R).drop_rounding(R.indptr, R.indices, R.data, level.A.diagonal(), C.indptr, C.indices, C.data,
-                                 SINGULAR, scale)
+        _kernels(R).drop_rounding(R.indptr, R.indices, R.data, fine, C.indptr, C.indices, C.data, SINGULAR / omega,
+                                 coarse)
     return found
 
 

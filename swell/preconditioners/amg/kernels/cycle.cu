@@ -72,16 +72,19 @@ template <class I> DEVICE double diagonal_entry(long long i, const I* indptr, co
   return 0;
 }
 
-// scales[r] = 0 for a row r of the next level whose diagonal entry there is at most `singular` times Σ p_ir² a_ii; R = Pᵀ.
+// scales[r] = 0 for a row r of the next level whose diagonal entry there is at most `singular` times Σ (p_ir / fine_i)².
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
-__global__ void drop_rounding(Context* ctx, const I* indptr, const I* indices, const double* data, const double* diagonal,
+__global__ void drop_rounding(Context* ctx, const I* indptr, const I* indices, const double* data, const double* fine,
                               const P* c_indptr, const P* c_indices, const double* c_data, double singular, double* scales,
                               long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     double bound = 0;
-    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) bound += data[k] * data[k] * diagonal[indices[k]];
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
+      const double own = fine[indices[k]], part = own > 0 ? data[k] / own : 0.0;
+      bound += part * part;
+    }
     bound = lanes_sum(bound, p.lanes);
     if (p.there && p.part == 0 && fabs(diagonal_entry(p.row, c_indptr, c_indices, c_data)) <= singular * bound) scales[p.row] = 0;
   });

@@ -53,15 +53,17 @@ def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, f
 
 
 @parallel
-def drop_rounding(indptr, indices, data, diagonal, c_indptr, c_indices, c_data, singular, scales):
+def drop_rounding(indptr, indices, data, fine, c_indptr, c_indices, c_data, singular, scales):
     """Set scales[r] = 0 for each row r of the next level whose diagonal entry there is at most ``singular`` times
-    Σ pᵢᵣ² aᵢᵢ.
+    Σ (pᵢᵣ / fine[i])².
 
-    ``indptr``, ``indices``, ``data``: Pᵀ in CSR. ``diagonal``: the entries aᵢᵢ. ``c_...``: the next level's matrix."""
+    ``indptr``, ``indices``, ``data``: Pᵀ in CSR. ``fine``: this level's scales, 0 for rows left out. ``c_...``: the next
+    level's matrix."""
     for r in prange(scales.size):
         bound = 0.0
         for k in range(indptr[r], indptr[r + 1]):
-            bound += data[k] * data[k] * diagonal[indices[k]]
+            own = fine[indices[k]]
+            bound += (data[k] / own) ** 2 if own > 0 else 0.0
         if abs(diagonal_entry(r, c_indptr, c_indices, c_data)) <= singular * bound:
             scales[r] = 0.0
 
