@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
+import re
 
 from swell.core.errors import InputError
 from swell.core.preconditioner import Preconditioner
@@ -160,12 +161,12 @@ def _imported(row: str):
 
 
 def name_of(kind: str, cls: type) -> str:
-    """The name under which the class ``cls`` is registered for this kind, else the class's own name in lower case."""
+    """The name under which the class ``cls`` is registered for this kind, else its own name, as "own_name"."""
     target = f"{cls.__module__}:{cls.__name__}"
     for name, row in TABLE[kind].items():
         if row == target:
             return name
-    return cls.__name__.lower()
+    return re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
 
 
 def counterpart(settings, kind: str, name: str):

@@ -282,7 +282,7 @@ def test_the_advisor(gpu, monkeypatch):
         return {c.name("method"): c for c in swell.prepare(uneven()[0], device="cuda", **named).chain}
 
     resident = methods()["resident_cg"]
-    assert resident.name("scaling") == "jacobi" and resident.name("format") == "parts"
+    assert resident.name("scaling") == "jacobi" and resident.name("format") == "resident_parts"
     assert "resident_cg keeps them" in resident.why[0]
     assert "resident_cg" not in methods(format="sell")
     monkeypatch.setattr("swell.advisor.contenders.most_rows", lambda multiprocessors, dtype: 10)

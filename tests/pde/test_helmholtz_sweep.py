@@ -45,6 +45,10 @@ def test_A_on_the_device(device, dtype, waves):
             found = system.A.to_scipy()
             assert found.dtype == dtype and found.has_sorted_indices
             assert abs(found - wanted).max() <= 4 * np.finfo(dtype).eps * abs(wanted).max()
+            x = np.exp(1j * np.arange(K.shape[0])).astype(dtype)
+            out = space.empty(x.size, dtype)
+            system.A.apply_adjoint(space.from_host(x), out)      # a transpose is kept, and must not be the last one's
+            assert np.allclose(space.to_host(out), wanted.conj().T @ x, rtol=0, atol=1e-3 if dtype == "complex64" else 1e-11)
 
 
 def test_one_pattern():

@@ -200,6 +200,21 @@ def test_an_update_is_a_fresh_build_to_the_bit(device):
     assert np.array_equal(first.solve(b).x, second.solve(b).x)
 
 
+@pytest.mark.parametrize("settings", [swell.AMG(coarsest=20), SmoothedAggregation(coarsest=20)], ids=["classical", "smoothed"])
+def test_an_update_forgets_adjoints(space, settings):
+    A = sp.csr_array(gallery.poisson2d(12))
+    shift = sp.diags_array(np.linspace(0, 3, 144))
+    with space.active():
+        first, second = (CSRMatrix.from_scipy((A + s * shift).tocsr(), space) for s in (0, 1))
+        M = settings.build(first)
+        level, x = M.hierarchy.levels[0], rng().standard_normal(144)
+        out = space.empty(level.P.shape[1], float)
+        for _ in range(2):
+            level.P.apply_adjoint(space.from_host(x), out)
+            assert np.allclose(space.to_host(out), level.P.to_scipy().T @ x, rtol=1e-12, atol=1e-13)
+            M.update(second)
+
+
 @pytest.mark.gpu
 def test_devices_agree():
     from tests.conftest import space_or_skip
