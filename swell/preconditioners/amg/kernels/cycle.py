@@ -57,8 +57,8 @@ def drop_rounding(indptr, indices, data, fine, c_indptr, c_indices, c_data, sing
     """Set scales[r] = 0 for each row r of the next level whose diagonal entry there is at most ``singular`` times
     Σ (pᵢᵣ / fine[i])².
 
-    ``indptr``, ``indices``, ``data``: Pᵀ in CSR. ``fine``: this level's scales, 0 for rows left out. ``c_...``: the next
-    level's matrix."""
+    ``indptr``, ``indices``, ``data``: Pᵀ in CSR. ``fine``: this level's scales, 0 for rows left out. ``c_...``: the
+    next level's matrix."""
     for r in prange(scales.size):
         bound = 0.0
         for k in range(indptr[r], indptr[r + 1]):
