@@ -111,7 +111,7 @@ def test_workspace_does_not_grow(method, precond, system, device):
     assert {name: id(buffer) for name, buffer in solver._prepared[0].workspace._buffers.items()} == held
 
 
-@pytest.mark.parametrize("method, precond, dtype", CROSSED)
+@pytest.mark.parametrize("method, precond, dtype", STRAIGHT + CROSSED)
 def test_poisoned_workspace(method, precond, system, device):
     A, b = system
     solver = swell.prepare(A, method=method, precond=precond, device=device, b_like=b)
