@@ -23,6 +23,8 @@ class Preconditioner(ABC):
         Kinds of data types that it accepts: "f" for real, "c" for complex.
     as_given : bool
         True if it must be built for the original system, without ordering and scaling.
+    beside_nullspace : bool
+        True if, though built for the original system, it works for a singular one whose null space is named.
     across_ranks : bool
         True if it is built from the whole distributed matrix; others are built from each rank's diagonal block.
     from_entries : bool
@@ -42,6 +44,7 @@ class Preconditioner(ABC):
     hermitian_only = False
     kinds = "fc"
     as_given = False
+    beside_nullspace = False
     across_ranks = False
     from_entries = True
     method: str | None = None

@@ -140,9 +140,10 @@ class Setup:
             owner = c.method if c.precond is None else settings
             raise InputError(f"{describe(owner)} needs a matrix with entries, and A is matrix-free: give M= as a "
                              "function or LinearOperator")
-        if settings.as_given and any(t is not self.nullspace for t in self.transforms):    # which keeps the matrix
+        kinds = ("ordering", "scaling") if settings.beside_nullspace else ("ordering", "scaling", "nullspace")
+        out = " and ".join(k for k in kinds if getattr(c, k) is not None)
+        if settings.as_given and out and self.transforms:
             name = c.name("precond") if settings.from_entries else "M"
-            out = " and ".join(k for k in ("ordering", "scaling") if getattr(c, k) is not None)
             raise InputError(f"{name} acts on the system as it was given, without ordering and scaling: leave out "
                              f"{out}")
         if self.scaled and settings.against_scaling:

@@ -61,6 +61,7 @@ def test_krylov(tmp_path, capsys):
     assert all(r["iterations"] == 20 for r in iterations)
     for r in solves:
         assert (r["reason"] == "CONVERGED") == (r["residual"] <= 1e-8)
+        assert r["ratio"] == pytest.approx(r["peer_seconds"] / r["seconds"])
     assert main([*arguments, "--matrices", "ecology2~", "--no-solves"]) == 0      # appended to the same file
     assert len(records(out)) == len(found) + 1
 

@@ -76,6 +76,7 @@ class SmoothedAggregation(Preconditioner):
     problem = "symmetric positive definite systems with known near null vectors, such as elasticity"
     cost = "a W-cycle: some 9 products with A in single precision"
     hermitian_only = True
+    beside_nullspace = True
     kinds = "f"
     against_scaling = "smoothed aggregation takes its near null vectors from the unscaled system: compare without it"
 
