@@ -15,7 +15,8 @@ CACHE = FOLDER.parents[1] / ".pytest_cache" / "emulated_gpu"
 # Threads in turn and in a random order, with a b + c contracted and not: each once.
 ORDERS = {"random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_EMULATED_FMA": "1"}}
 # Files of tests, and which of their cases for a GPU.
-CASES = {"preconditioners/amg/test_levels.py": "agree or costs or by_rows", "formats/test_transpose.py": "float64",
+CASES = {"preconditioners/amg/test_levels.py": "(agree and (neumann or triangles)) or costs or by_rows",
+         "preconditioners/amg/test_aggregation.py": "agree or loop or hold", "formats/test_transpose.py": "float64",
          "krylov/test_krylov.py": "test_true_residual and cuda-float64 and not idrs",
          "core/test_sharing.py": "amg or block_jacobi", "formats/test_parts.py": "kernels_product or smaller_chunks"}
 START = """
@@ -103,7 +104,8 @@ def test_it_shows(what):
 
 @pytest.mark.parametrize("file, order", [
     *((file, "random") for file in CASES),                       # and contracted where there is arithmetic of its own
-    *((file, "contracted") for file in CASES if file not in ("formats/test_transpose.py", "core/test_sharing.py"))])
+    *((file, "contracted") for file in CASES if file not in (
+        "formats/test_transpose.py", "core/test_sharing.py", "preconditioners/amg/test_aggregation.py"))])
 def test_gpu_tests(file, order):
     printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", CASES[file]],
                        ORDERS[order])
