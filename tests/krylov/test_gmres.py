@@ -26,6 +26,17 @@ def ill_conditioned(n, condition):
     return sp.csr_array(left @ np.diag(np.logspace(0, -np.log10(condition), n)) @ right)
 
 
+def test_no_basis_vector_is_read_that_nobody_wrote():
+    """At a limit inside a cycle the next vector is missing. Ranks would add up what its memory held."""
+    A = gallery.poisson2d(12)
+    solver = swell.prepare(A, method="gmres", maxiter=5, rtol=1e-14, device="cpu")
+    solver.solve(np.ones(144))
+    bound = solver._prepared[0].iteration
+    bound.V[5:] = np.inf
+    bound.V[5:, ::2] = -np.inf
+    assert solver.solve(np.ones(144)).iterations == 5 and np.isfinite(bound.sums).all()
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("condition", [10, 1e8, 1e14])
 def test_the_basis_is_orthonormal_to_working_precision(method, condition, dtype):
