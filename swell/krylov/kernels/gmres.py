@@ -77,8 +77,8 @@ def first(state, u, norm2, g, columns):
 def dots(state, V, u, w, sums, begin, end):
     """Write to ``sums``: s = Vᴴ u and t = Vᴴ w for the basis vectors from ``begin`` to ``end``.
 
-    If ``begin`` is 0, also (u, u), (u, w) and (w, w). Arguments: top of file. Does nothing after the last iteration, whose
-    basis vector was not written.
+    If ``begin`` is 0, also (u, u), (u, w) and (w, w). Arguments: top of file. Does nothing after the last iteration:
+    the next basis vector was not written.
     """
     if stopped(state):
         return
