@@ -23,7 +23,8 @@ CHOICES = {"W, degree 2": {}, "W, degree 3": {"degree": 3}, "V, degree 2": {"cyc
 def plate(m, poisson):
     """A plate clamped at its left side, and the positions of its free nodes."""
     x, y = np.meshgrid(np.linspace(0, 1, m + 1), np.linspace(0, 1, m + 1), indexing="ij")
-    return swell.gallery.elasticity2d(m, poisson=poisson).tocsr(), {"coordinates": np.column_stack([x.ravel(), y.ravel()])[m + 1:]}
+    points = np.column_stack([x.ravel(), y.ravel()])[m + 1:]
+    return swell.gallery.elasticity2d(m, poisson=poisson).tocsr(), {"coordinates": points}
 
 
 def cube(m, poisson):
