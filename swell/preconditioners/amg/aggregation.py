@@ -106,7 +106,7 @@ def tentative(A, members, count, modes):
 
 
 class SmoothedInterpolation:
-    """P = (I − ω D⁻¹ A) T, and what is kept to recompute it.
+    """P = (I − ω D⁻¹ A) T, with the matrices that `update` needs.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ class Classical:
 
 @dataclass
 class Interpolation:
-    """P, and what is kept to recompute its weights.
+    """P, with the arrays that `update` needs.
 
     Attributes
     ----------

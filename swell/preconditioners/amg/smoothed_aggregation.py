@@ -106,12 +106,13 @@ class SmoothedAggregation(Preconditioner):
         InputError
             If an array has another length than A, is not finite, or has dependent columns; if ``nodes`` has holes.
         """
-        size, n = self._size(A), A.shape[0]
-        nodes, constants = blocks(A, size)
-        count = n // size
-        if self.nodes is not None:
-            numbers, constants, count = self._given_nodes(n)
-            nodes = A.space.from_host(numbers.astype(A.indices.dtype))
+        n = A.shape[0]
+        if self.nodes is None:
+            size = self._size(A)
+            (nodes, constants), count = blocks(A, size), n // size
+        else:
+            given, constants, count = self._given_nodes(n)
+            nodes = A.space.from_host(given.astype(A.indices.dtype))
         if self.coordinates is not None:
             modes = rigid_motions(A, *self._points(A))
         elif isinstance(self.near_nullspace, str):
@@ -121,11 +122,9 @@ class SmoothedAggregation(Preconditioner):
         return Aggregation(A, self, modes, nodes if count < n else None, count)
 
     def _size(self, A) -> int:
-        """Return the number of unknowns of a node; 1 if ``nodes`` was given."""
-        if self.nodes is not None:
-            return 1
-        dimensions = 0 if self.coordinates is None else np.shape(self.coordinates)[-1]
-        size = self.block or dimensions or A.block_size or 1
+        """Return the number of unknowns of a node, which are consecutive."""
+        shape = np.shape(self.coordinates)       # () for None, and for what `_points` refuses
+        size = self.block or (shape[1] if len(shape) == 2 else 0) or A.block_size or 1
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
                              "give nodes, the node of each row")

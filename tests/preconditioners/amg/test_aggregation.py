@@ -161,7 +161,7 @@ def test_rigid_motions_pay(device):
 
 
 def test_nodes_that_have_lost_unknowns(device):
-    """One unknown of some nodes is fixed: the map and the modes are those of the others."""
+    """Some nodes have lost an unknown: the map and the modes have a row for each unknown that is left."""
     A, points = plate(20)
     kept = np.flatnonzero(rng().random(A.shape[0]) > 0.1)
     modes, nodes = swell.rigid_body_modes(points)[kept], kept // 2
@@ -231,6 +231,7 @@ def test_devices_agree():
 
 BAD = {
     "coordinates of another size": ({"coordinates": np.zeros((3, 2))}, r"shape \(3, 2\): expected \(m, 2\)"),
+    "a number for coordinates": ({"coordinates": 3.0}, "coordinates"),
     "coordinates of one axis": ({"coordinates": np.zeros((24, 1))}, "expected"),
     "coordinates that are not finite": ({"coordinates": np.full((12, 2), np.nan)}, "non-finite"),
     "modes of another length": ({"near_nullspace": np.ones(5)}, r"expected \(24, k\)"),
