@@ -112,6 +112,7 @@ ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
 RANK_OPERATORS = {
     "schwarz": "swell.distributed.schwarz:RankSchwarz",
     "bddc": "swell.distributed.bddc:RankBDDC",
+    "amg": "swell.distributed.amg.operator:RankAMG",
 }
 
 

@@ -17,12 +17,16 @@ from swell.preconditioners.amg.coarsest import SINGULAR
 from swell.preconditioners.amg.smoother import scales
 
 
-def balancing(hierarchy, omega):
+def balancing(hierarchy, omega, first=None):
     """Return the diagonal of D of each level of a `Hierarchy`, a list of new float64 arrays; ``omega`` is ω of D.
+
+    ``first``: the finest level's diagonal, if a level above has decided it.
 
     An entry is 0 if the coarse diagonal entry is only rounding beside Σ pᵢᵣ² dᵢ: there a part of the problem without
     boundary values has shrunk to one row, which must get no coarse correction."""
     found = [scales(A, omega) for A in hierarchy.matrices]
+    if first is not None:
+        found[0] = first
     for level, (fine, coarse) in zip(hierarchy.levels, pairwise(found)):
         R, C = level.R, level.RAP.C
         _kernels(R).drop_rounding(R.indptr, R.indices, R.data, fine, C.indptr, C.indices, C.data, SINGULAR / omega,

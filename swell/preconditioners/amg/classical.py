@@ -13,10 +13,10 @@ from swell.preconditioners.amg.strength import positive_rows, strong_links, with
 class Classical:
     """Makes the interpolation of one level after the other.
 
-    ``marked``: 1 for a row that must stay on every level; see `positive_rows` in strength.py."""
+    ``marked``: 1 for a row that must stay on every level; None: `positive_rows` of strength.py finds them."""
 
-    def __init__(self, A, settings):
-        self.settings, self.marked = settings, positive_rows(A, settings)
+    def __init__(self, A, settings, marked=None):
+        self.settings, self.marked = settings, positive_rows(A, settings) if marked is None else marked
 
     def interpolation(self, A):
         """Return the `Interpolation` to the level of a CSRMatrix A from the next one. Goes on to the next level."""

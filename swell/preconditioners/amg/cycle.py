@@ -31,6 +31,15 @@ SMALL = {"cpu": 0, "cuda": 1 << 20}     # entries of A P, at most, for which lau
 class Cycle(LinearOperator):
     """A cycle over the levels of a hierarchy.
 
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    dtype : str or numpy.dtype
+    above : int
+        The number of finer levels, which another cycle has.
+    first : float64 array, shape (n,), or None
+        D of the finest level here, if a level above has decided it.
+
     Attributes
     ----------
     scale : float64 array, shape (n,)
@@ -41,23 +50,33 @@ class Cycle(LinearOperator):
     spd = hermitian = symmetric = self_adjoint = True
     scratch = ("_b", "_x")
 
-    def __init__(self, hierarchy, dtype):
-        A = hierarchy.matrices[0]
-        super().__init__(A.shape, np.dtype(dtype), A.space)
-        self.hierarchy, s = hierarchy, hierarchy.settings
+    def __init__(self, hierarchy, dtype, above=0, first=None):
+        self.hierarchy, self._above, s = hierarchy, above, hierarchy.settings
         self._steps, self._omega = steps(s.smoother, s.degree), relaxation(s.smoother, s.degree)
-        self._scales = balancing(hierarchy, self._omega)
+        self._scales = self._balancing(first)
+        n = self.scale.size
+        super().__init__((n, n), np.dtype(dtype), hierarchy.space)
         self.levels = [self._level(level, *around) for level, around in zip(hierarchy.levels, pairwise(self._scales))]
-        self._end = (DenseInverse(hierarchy.last, self._scales[-1], self.dtype) if hierarchy.dense
-                     else Smoothed(hierarchy, self._scales[-1], self.dtype, self._steps))
-        self._b, self._x = ([self.space.empty(M.shape[0], dtype) for M in hierarchy.matrices[1:]] for _ in range(2))
+        self._end = self._coarsest()
+        self._b, self._x = ([self.space.empty(scale.size, dtype) for scale in self._scales[1:]] for _ in range(2))
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
+
+    def _balancing(self, first):
+        """Return the diagonal of D of each level; ``first`` as in the constructor."""
+        return balancing(self.hierarchy, self._omega, first)
+
+    def _coarsest(self):
+        """Return a new solver for the coarsest level."""
+        h, scale = self.hierarchy, self._scales[-1]
+        if h.dense:
+            return DenseInverse(h.last, scale, self.dtype)
+        return Smoothed(h, scale, self.dtype, self._steps)
 
     def _level(self, level, fine, coarse):
         """Return the products of one `Level`, a new object; ``fine`` and ``coarse`` are the diagonals of D on it and on
         the next."""
         if len(self._steps) > 1:
-            return Polynomial(level, fine, coarse, self.dtype, self._steps)
+            return Polynomial(FourProducts(level, fine, coarse, self.dtype), self._steps)
         few = level.AP.C.nnz <= SMALL[self.space.name] and self.hierarchy.settings.cycle == "V"
         return (TwoProducts if few else FourProducts)(level, fine, coarse, self.dtype)
 
@@ -67,7 +86,11 @@ class Cycle(LinearOperator):
 
     def update(self, A):
         self.hierarchy.update(A)
-        for old, new in zip(self._scales, balancing(self.hierarchy, self._omega)):
+        self.balance()
+
+    def balance(self, first=None):
+        """Recompute the matrices of the cycle for new values of the hierarchy's; ``first`` as in the constructor."""
+        for old, new in zip(self._scales, self._balancing(first)):
             old[...] = new
         for level in self.levels:
             level.update()
@@ -96,7 +119,7 @@ class Cycle(LinearOperator):
         level.descend(b, b_coarse)
         self._solve(k + 1, b_coarse, x_coarse)
         level.ascend(b, x_coarse, x)
-        if self.hierarchy.settings.cycle == "W" and 1 <= k <= TWICE:
+        if self.hierarchy.settings.cycle == "W" and 1 <= k + self._above <= TWICE:
             level.descend_again(b, x, b_coarse)
             self._solve(k + 1, b_coarse, x_coarse)
             level.ascend_again(b, x_coarse, x)

@@ -91,10 +91,12 @@ class Hierarchy:
         True if the coarsest level is small enough for a dense inverse.
     ended : str
         Why the coarsest level was not coarsened further; empty if it is small.
+    space : Space
+        Of the vectors of a cycle.
     """
 
     def __init__(self, A, settings, coarsening):
-        self.settings, self.levels, self.ended = settings, [], ""
+        self.settings, self.levels, self.ended, self.space = settings, [], "", A.space
         limit = settings.coarsest or COARSEST[A.space.name]
         while A.shape[0] > limit and not self.ended:
             A = self._coarsened(A, coarsening)

@@ -38,14 +38,18 @@ class AMGOperator(InPrecision):
     """
 
     def __init__(self, A, settings):
-        self.settings, name = settings, type(settings).__name__
-        check(A, name)
+        self.settings = settings
+        check(A, type(settings).__name__)
         A.space.check_fits(BYTES * A.nnz, f"algebraic multigrid for {A.nnz} entries", "use precond='ic0' or "
                            "scaling='jacobi', or several GPUs")
-        double = _double(A)
-        self.hierarchy, self._root = Hierarchy(double, settings, settings.coarsening(double)), root(A)
-        cycle = Cycle(self.hierarchy, settings.dtype)
+        self._root, cycle = root(A), self._cycle(A)
+        self.hierarchy = cycle.hierarchy
         super().__init__(cycle, cycle.scale, A.dtype)
+
+    def _cycle(self, A):
+        """Return the cycle for A, a new object."""
+        double, s = _double(A), self.settings
+        return Cycle(Hierarchy(double, s, s.coarsening(double)), s.dtype)
 
     @property
     def notes(self):
@@ -95,12 +99,13 @@ def check(A, name):
         raise InputError(f"{name} got a matrix of {A.dtype.name}: expected a real one; use precond='ilu0', or "
                          "'shifted_laplacian' for waves")
     require_hermitian(A, name)
-    facts = A.facts(search=False)
-    if facts.zero_diagonal:
+    facts = A.facts(search=False) if A.space.single_rank else None
+    if facts and facts.zero_diagonal:
         raise FactorisationError(f"{name} needs a positive diagonal, and {facts.zero_diagonal} diagonal entries are "
                                  f"zero (the first in row {facts.first_zero}): use method='direct', or "
                                  "precond='ilu0' with method='gmres'")
-    if A.shape[0] and facts.gershgorin[0] <= 0:
+    least = A.gershgorin()[0] if A.shape[0] else 1.0
+    if least <= 0:
         raise FactorisationError(
-            f"{name} needs a positive diagonal, and the least diagonal entry is {facts.gershgorin[0]:.2e}: negate A "
+            f"{name} needs a positive diagonal, and the least diagonal entry is {least:.2e}: negate A "
             "and b if the whole diagonal is negative; else use precond='ilu0' with method='gmres', or method='direct'")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from numpy.polynomial import Polynomial as Poly
 
-from swell.preconditioners.amg.four_products import FourProducts
-
 
 def coefficients(steps) -> list[float]:
     """Return the coefficients of q, from the constant on; ``steps`` is the result of `smoother.steps`.
@@ -67,14 +65,20 @@ class Relaxation:
 
 
 class Polynomial:
-    """One level with a polynomial smoother; see `Relaxation` for ``steps``, `FourProducts` for the other parameters."""
+    """One level with a polynomial smoother.
+
+    Parameters
+    ----------
+    products : FourProducts
+    steps : list of (float, float, float)
+        As in `Relaxation`.
+    """
 
     scratch = ("_x",)
 
-    def __init__(self, level, fine, coarse, dtype, steps):
-        self._products = FourProducts(level, fine, coarse, dtype)
-        self._relaxation = Relaxation(self._products.S, steps)
-        self._x = level.A.space.empty(fine.size, dtype)
+    def __init__(self, products, steps):
+        self._products, self._relaxation = products, Relaxation(products.S, steps)
+        self._x = products.space.empty(products.fine.size, products.dtype)
 
     def update(self):
         """Recompute the stored matrices, in place, for new values of the `Level`."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.preconditioner import Preconditioner
+from swell.core.registry import rank_operator
 from swell.core.settings import one_of, positive, share
 from swell.preconditioners.amg.classical import Classical
 from swell.preconditioners.amg.cycle import CYCLES
@@ -69,6 +70,7 @@ class AMG(Preconditioner):
     problem = "symmetric positive definite, large off-diagonal entries negative"
     cost = "a V-cycle: some 6.5 times the entries of A in single precision"
     hermitian_only = True
+    across_ranks = True
     kinds = "f"
     against_scaling = "AMG takes its interpolation from row sums, which a scaling changes: compare without it"
 
@@ -89,8 +91,8 @@ class AMG(Preconditioner):
         return f"strength={self.strength:g} and max_row_sum={self.max_row_sum:g}"
 
     def build(self, A):
-        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, which also says what is raised."""
-        return AMGOperator(A, self)
+        """Return the cycle for a symmetric matrix, a new `AMGOperator`, which also says what is raised."""
+        return (AMGOperator if A.space.single_rank else rank_operator("amg"))(A, self)
 
 
 def check_cycle(settings):

@@ -116,6 +116,30 @@ __global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, 
   }
 }
 
+// One step of PMIS across ranks: decide the undecided rows whose rivals are decided. Row r of `indptr` and `left` is row first + r of
+// `keys` and `state`. left[r] = 1 for a row that stays undecided. Each row is decided once, by facts that do not change any more: so
+// the result is the same in any order, also if a row reads another one that this launch decides.
+// launch: elements of left, 256 threads
+template <typename I>
+__global__ void advance(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong, const long long* keys,
+                        unsigned char* state, long long first, unsigned char* left, long long n) {
+  const long long r = thread_id();
+  if (stopped(ctx) || r >= n) return;
+  const long long i = first + r;
+  unsigned char own = peek(state + i);
+  if (own == UNDECIDED) {
+    bool covered = false, open = false;
+    for (long long k = indptr[r]; !covered && k < indptr[r + 1]; ++k) {
+      if (!strong[k] || keys[indices[k]] <= keys[i]) continue;
+      const unsigned char its = peek(state + indices[k]);
+      covered = its == COARSE;
+      open |= its == UNDECIDED;
+    }
+    if (covered || !open) post(state + i, own = covered ? (unsigned char)FINE : (unsigned char)COARSE);
+  }
+  left[r] = own == UNDECIDED;
+}
+
 // marked[i] = 1 for a coarse row, else 0.
 // launch: elements of state, 256 threads
 template <typename T> __global__ void mark_coarse(Context* ctx, const unsigned char* state, unsigned char* marked, long long n) {

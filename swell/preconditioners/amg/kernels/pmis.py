@@ -126,6 +126,29 @@ def decide(indptr, indices, strong, keys, state, rivals, lengths, rows):
 
 
 @parallel
+def advance(indptr, indices, strong, keys, state, first, left):
+    """Decide those of some undecided rows whose rivals are decided: one step of PMIS across ranks. Changes ``state``
+    in place, and writes left[r] = 1 for a row that stays undecided, else 0.
+
+    Row r of ``indptr`` and ``left`` is row first + r of ``keys`` and ``state``. A rival of a row is a row with a
+    greater key on which it depends strongly. A row is fine if a rival is coarse, and coarse if all rivals are decided
+    otherwise; so a step may use rows that it has just decided, and the result is the same for any order."""
+    for r in prange(left.size):
+        i, covered, open_ = first + r, False, False
+        if state[i] == UNDECIDED:
+            for k in range(indptr[r], indptr[r + 1]):
+                j = np.uint64(indices[np.uint64(k)])
+                if (strong[np.uint64(k)] != 0) & (keys[j] > keys[i]):
+                    covered |= state[j] == COARSE
+                    open_ |= state[j] == UNDECIDED
+            if covered:
+                state[i] = FINE
+            elif not open_:
+                state[i] = COARSE
+        left[r] = state[i] == UNDECIDED
+
+
+@parallel
 def mark_coarse(state, marked):
     """Write marked[i] = 1 for a coarse row, else 0."""
     for i in prange(state.size):

@@ -1,0 +1,114 @@
+"""The cycle across ranks: levels in parts, and below them the cycle that every rank computes alone."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.distributed.amg.products import RankFourProducts, RankProduct, smoothing
+from swell.distributed.amg.window import Border, Window
+from swell.distributed.halo import Halo
+from swell.preconditioners.amg.coarsest import SINGULAR
+from swell.preconditioners.amg.cycle import Cycle
+from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
+from swell.preconditioners.amg.smoother import scales
+
+
+class RankCycle(Cycle):
+    """A cycle over the levels of a RankHierarchy, for this rank's parts of vectors.
+
+    An application exchanges the ghost values of four products a level, and gathers one vector."""
+
+    def _balancing(self, first):
+        """Return the diagonal of D of this rank's rows of each level in parts, and of the gathered level; balancing.py
+        of one device says which entries are 0."""
+        h = self.hierarchy
+        found = [scales(rows.csr, self._omega) for rows in (*(level.A for level in h.levels), h.last)]
+        for k, level in enumerate(h.levels):
+            window, R, C = level.next.window, level.R, level.next.csr
+            fine = level.fine.around(found[k], level.reaching.values(found[k]))
+            coarse = R.space.xp.ones(window.size)
+            _kernels(R).drop_rounding(window.pointers(R.indptr), R.indices, R.data, fine, window.pointers(C.indptr),
+                                      C.indices, C.data, SINGULAR / self._omega, coarse)
+            found[k + 1][coarse[window.own] == 0] = 0
+        return found
+
+    def _level(self, level, fine, coarse):
+        products = RankFourProducts(level, fine, coarse, self.dtype)
+        return Polynomial(products, self._steps) if len(self._steps) > 1 else products
+
+    def _coarsest(self):
+        h, scale = self.hierarchy, self._scales[-1]
+        if h.below is None:
+            return RankSmoothed(h.stalled, scale, self.dtype, self._steps)
+        return Whole(h, scale, self.dtype)
+
+
+class Whole:
+    """The gathered level: every rank gathers the right-hand side and applies the cycle of all levels below.
+
+    Parameters
+    ----------
+    hierarchy : RankHierarchy
+    scale : float64 array
+        The diagonal of D of this rank's rows.
+    dtype : numpy.dtype
+    """
+
+    scratch = ("_b", "_x", "_kept")
+
+    def __init__(self, hierarchy, scale, dtype):
+        space = hierarchy.last.space
+        others = np.r_[0:space.first, space.stop:space.starts[-1]].astype(np.int64)
+        self._window, self._halo = Window(space, others), Halo(space, others, dtype)
+        self._border = Border(space, others)
+        self.cycle = Cycle(hierarchy.below, dtype, len(hierarchy.levels), self._together(scale))
+        self._b, self._x = (space.empty(self._window.size, dtype) for _ in range(2))
+
+    def _together(self, scale):
+        return self._window.around(scale, self._border.values(scale))
+
+    def update(self, last, scale):
+        """Recompute the cycle for new values of the hierarchy; ``scale`` as in the constructor."""
+        self.cycle.balance(self._together(scale))
+
+    def solve(self, b, x):
+        """Write this rank's part of the result for its part b of the right-hand side."""
+        window, halo, b_whole = self._window, self._halo, self._b
+        halo.start(b)
+        b_whole[window.own] = b
+        halo.finish()
+        b_whole[:window.below] = halo.values[:window.below]
+        b_whole[window.own.stop:] = halo.values[window.below:]
+        self.cycle.apply(b_whole, self._x)
+        x[...] = self._x[window.own]
+
+    @property
+    def nbytes(self):
+        return self.cycle.nbytes + self._b.nbytes + self._x.nbytes + self._halo.nbytes
+
+
+class RankSmoothed:
+    """The coarsest level if coarsening ended on many rows: the smoother alone."""
+
+    def __init__(self, level, scale, dtype, steps):
+        self._level, self._dtype = level, dtype
+        self.S = RankProduct(smoothing(level, scale, dtype), level.window)
+        self._relaxation = Relaxation(self.S, steps) if len(steps) > 1 else None
+
+    def update(self, last, scale):
+        """Recompute S, in place, for new values of the level and its ``scale``, the diagonal of D."""
+        self.S.update(smoothing(self._level, scale, self._dtype))
+
+    def solve(self, b, x):
+        """Write x: the result of the smoother's steps for the right-hand side b, from x = 0."""
+        if self._relaxation:
+            self._relaxation.start(b, x)
+        else:
+            self.S.apply_plus(b, b, x)                                         # x = b + S b
+
+    @property
+    def nbytes(self):
+        return self.S.nbytes + (self._relaxation.nbytes if self._relaxation else 0)
+
+
+def _kernels(A):
+    return A.space.kernels("swell.preconditioners.amg", "cycle", np.float64)

@@ -1,0 +1,126 @@
+"""The levels of multigrid across ranks: large levels in parts, small ones whole on every rank.
+
+While a level has many rows a rank, `RankLevel` makes the next one. Below that, messages would take longer than the
+work: the ranks gather the matrix, and each of them makes and applies all further levels alone. Equal work on equal
+numbers gives equal bits, so nothing is sent back.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from swell.distributed.amg.level import RankLevel
+from swell.distributed.amg.rows import RankRows
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import index_type
+from swell.preconditioners.amg.classical import Classical
+from swell.preconditioners.amg.hierarchy import COARSEST, STALLED, Hierarchy
+
+# Most rows a rank of a level that is gathered.
+GATHERED = {"cpu": 2000, "cuda": 50_000}
+
+
+class RankHierarchy:
+    """The levels of a distributed matrix; it answers as a `Hierarchy` does.
+
+    Parameters
+    ----------
+    A : DistributedMatrix
+    settings : AMG
+
+    Attributes
+    ----------
+    levels : list of RankLevel
+        From the finest.
+    below : Hierarchy or None
+        The other levels, whole on every rank, from the gathered matrix on; None if coarsening ended before.
+    last : RankRows
+        The matrix that is gathered.
+    stalled : RankLevel or None
+        The last level in parts if coarsening ended there.
+    ended : str
+        Why the coarsest level was not coarsened further; empty if it is small.
+    space : Space
+        Of this rank's parts of vectors.
+    """
+
+    def __init__(self, A, settings):
+        self.settings, self.levels, self.space, marked = settings, [], A.space.local, None
+        self._first = rows = RankRows.of(A, np.float64)
+        while not _few(rows) and len(self.levels) < settings.levels - 1:
+            level = RankLevel(rows, settings, marked)
+            if not 0 < level.P.shape[1] <= STALLED * rows.shape[0]:
+                break
+            level.multiply()
+            self.levels.append(level)
+            rows, marked = level.next, level.marked
+        self.last, self.below, self.stalled, self.ended = rows, None, None, ""
+        if _few(rows) or len(self.levels) == settings.levels - 1:
+            whole, left = gathered(rows), replace(settings, levels=settings.levels - len(self.levels))
+            marked = None if marked is None else rows.space.from_host(_together(rows.space, marked))
+            self.below = Hierarchy(whole, left, Classical(whole, left, marked))
+            self.ended = self.below.ended
+        else:
+            self.stalled = level
+            self.ended = f"{level.P.shape[1]} of {rows.shape[0]} rows would stay"
+
+    def update(self, A):
+        """Recompute all levels, in place, for new values of the DistributedMatrix A, with the same pattern."""
+        rows = self._first
+        rows.fill(A)
+        for level in self.levels:
+            rows = level.update(rows)
+        if self.below is None:
+            self.stalled.refill(rows)
+        else:
+            self.below.update(gathered(rows))
+
+    @property
+    def matrices(self):
+        """The matrix of each level, from the finest: RankRows, then CSRMatrix."""
+        below = [self.last] if self.below is None else self.below.matrices
+        return [*(level.A for level in self.levels), *below]
+
+    @property
+    def dense(self) -> bool:
+        """True if the coarsest level is small enough for a dense inverse."""
+        return self.below is not None and self.below.dense
+
+    @property
+    def operator_complexity(self) -> float:
+        """The number of entries of all levels' matrices, divided by the number of entries of the finest."""
+        return sum(A.nnz for A in self.matrices) / max(self.matrices[0].nnz, 1)
+
+    @property
+    def grid_complexity(self) -> float:
+        """The number of rows of all levels, divided by the number of rows of the finest."""
+        return sum(A.shape[0] for A in self.matrices) / max(self.matrices[0].shape[0], 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on this rank."""
+        return sum(level.nbytes for level in self.levels) + (0 if self.below is None else self.below.nbytes)
+
+
+def gathered(rows):
+    """Return the whole matrix of some RankRows as a new CSRMatrix on every rank."""
+    csr, space = rows.csr, rows.csr.space
+    host = [space.to_host(array) for array in (csr.row_lengths(), csr.indices, csr.data)]
+    host[1] = rows.window.numbers(host[1])
+    lengths, columns, data = (np.concatenate(part) for part in zip(*rows.space.communicator.allgather(host)))
+    index = index_type(*rows.shape, data.size)
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index)
+    return CSRMatrix(space, *(space.from_host(array) for array in (indptr, columns.astype(index), data)), rows.shape)
+
+
+def _together(space, values):
+    """Return a host array of all ranks' values; ``values``: this rank's, an array of the space."""
+    return np.concatenate(space.communicator.allgather(space.to_host(values)))
+
+
+def _few(rows) -> bool:
+    """True if a level is gathered: it has few rows a rank, or none on some rank."""
+    space = rows.space
+    most = GATHERED[space.name] * space.communicator.size
+    return rows.shape[0] <= max(most, COARSEST[space.name]) or not np.diff(space.starts).all()

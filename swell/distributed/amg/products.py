@@ -1,0 +1,108 @@
+"""The products of a level of the cycle across ranks: own columns, and ghost values that arrive meanwhile."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.operator import LinearOperator
+from swell.distributed.amg.rows import parted
+from swell.distributed.amg.window import Border, own_rows
+from swell.distributed.halo import Halo
+from swell.formats.csr import CSR, CSRMatrix
+from swell.formats.sell import SELL
+from swell.preconditioners.amg.balancing import smoothing_matrix
+from swell.preconditioners.amg.four_products import FourProducts
+from swell.preconditioners.amg.shared_rows import SharedRows, suits
+
+
+class RankProduct(LinearOperator):
+    """Multiplies this rank's rows of a matrix with a distributed vector.
+
+    Parameters
+    ----------
+    csr : CSRMatrix, shape (own rows, window.size)
+    window : Window
+        Of the columns.
+    """
+
+    def __init__(self, csr, window):
+        super().__init__((csr.shape[0], window.rows), csr.dtype, csr.space)
+        self._window = window
+        own, self.boundary, rest = parted(csr, window)
+        used, places = np.unique(csr.space.to_host(rest.indices), return_inverse=True)
+        self.halo = Halo(window.space, window.ghosts[used], csr.dtype)
+        self.rest = CSRMatrix(csr.space, rest.indptr, csr.space.from_host(places.astype(np.int32)), rest.data,
+                              (rest.shape[0], used.size))
+        stored = (CSR() if csr.space.name == "cpu" else SELL()).build
+        self.local = SharedRows(own) if suits(own) else stored(own)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self.halo.start(x)
+        self.local.apply(x, out, alpha, beta)
+        self.halo.finish_product(self.boundary, self.rest, out, alpha)
+
+    def apply_plus(self, x, z, out):
+        self.halo.start(x)
+        self.local.apply_plus(x, z, out)
+        self.halo.finish_product(self.boundary, self.rest, out, 1)
+
+    def apply_sum(self, x, alpha, z, beta, w, gamma, out):
+        """``out = alpha A x + beta z + gamma w``. ``out`` may be the same array as z or w, but not as x."""
+        self.halo.start(x)
+        self.local.apply_sum(x, alpha, z, beta, w, gamma, out)
+        self.halo.finish_product(self.boundary, self.rest, out, alpha)
+
+    def update(self, csr):
+        """Take the values of ``csr``, of the same pattern."""
+        own, _, rest = parted(csr, self._window)
+        self.local.update(own)
+        self.rest.data[...] = rest.data
+        self.rest.discard_adjoint()
+
+    @property
+    def nbytes(self):
+        return self.local.nbytes + self.rest.nbytes + self.boundary.nbytes + self.halo.nbytes
+
+
+class RankFourProducts(FourProducts):
+    """One level of the cycle by four products across ranks.
+
+    Parameters
+    ----------
+    level : RankLevel
+    fine, coarse : float64 arrays
+        The diagonals of D of this rank's rows, on this level and on the next one.
+    dtype : numpy.dtype
+    """
+
+    def __init__(self, level, fine, coarse, dtype):
+        self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
+        self.space = level.A.csr.space
+        self._coarse_border = Border(level.coarse, level.P.window.ghosts)
+        windows = level.window, level.P.window, level.fine
+        self.matrices = [RankProduct(M, window) for M, window in zip(self._values(), windows, strict=True)]
+        self.S, self.P, self.R = self.matrices
+        self._r = self.space.empty(fine.size, dtype)
+
+    def _values(self):
+        level, fine = self.level, self.fine
+        S = smoothing(level, fine, self.dtype)
+        coarse = level.P.window.around(self.coarse, self._coarse_border.values(self.coarse))
+        P = _balanced(level.P.csr, fine, coarse, self.dtype)
+        fine = level.fine.around(fine, level.reaching.values(fine))
+        R = _balanced(level.PT.matrix, fine, self.coarse, self.dtype)
+        return S, P, level.R.with_values(R.data[level.order])
+
+
+def smoothing(level, scale, dtype):
+    """Return this rank's rows of S = I − D A D for a RankLevel, columns numbered by its window; ``scale``: this rank's
+    part of D's diagonal."""
+    scale = level.window.around(scale, level.border.values(scale))
+    return own_rows(smoothing_matrix(level.extended.matrix, scale, dtype), level.window, level.extended.own)
+
+
+def _balanced(P, fine, coarse, dtype):
+    """Return diag(fine)⁻¹ P diag(coarse), a new CSRMatrix with the pattern of P."""
+    made = P.with_values(P.space.empty(P.nnz, dtype))
+    P.space.kernels("swell.preconditioners.amg", "cycle", np.float64).balance(
+        P.indptr, P.indices, P.data, fine, coarse, made.data)
+    return made

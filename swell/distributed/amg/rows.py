@@ -1,0 +1,108 @@
+"""This rank's rows of a distributed matrix in one CSRMatrix, its columns numbered in a window."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.distributed.amg.window import Window
+from swell.distributed.space import DistributedSpace
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import index_type
+
+
+class RankRows:
+    """This rank's rows of a matrix.
+
+    Attributes
+    ----------
+    csr : CSRMatrix, shape (own rows, window.size)
+    space : DistributedSpace
+        Of the rows.
+    window : Window
+        Of the columns.
+    shape, nnz : of the whole matrix.
+    """
+
+    def __init__(self, csr, space, window):
+        self.csr, self.space, self.window = csr, space, window
+        self.shape = int(space.starts[-1]), int(window.space.starts[-1])
+        self.nnz = sum(space.communicator.allgather(csr.nnz))
+
+    @classmethod
+    def of(cls, A, dtype):
+        """Return the rows of a DistributedMatrix, with values of type ``dtype``."""
+        window = Window(A.space, A.halo.ghosts)
+        local, count = A.space.local, A.own.nnz + A.rest.nnz
+        index = index_type(window.rows, window.size, count)
+        indptr = local.empty(window.rows + 1, index)
+        local.prefix_sums(A.row_lengths(), indptr)
+        made = CSRMatrix(local, indptr, local.empty(count, index), local.empty(count, dtype), (window.rows, window.size))
+        found = cls(made, A.space, window)
+        found.fill(A)
+        return found
+
+    def fill(self, A):
+        """Write the values of a DistributedMatrix of this pattern."""
+        csr, window = self.csr, self.window
+        local, own, rest = csr.space, A.own.astype(csr.dtype), A.rest.astype(csr.dtype)
+        at = local.xp.full(window.rows, -1, np.int32)
+        at[A.boundary] = local.xp.arange(A.boundary.size, dtype=np.int32)
+        local.kernels("swell.distributed", "window", csr.dtype).join(
+            own.indptr, own.indices, own.data, at, rest.indptr, rest.indices, rest.data, window.below, csr.indptr,
+            csr.indices, csr.data)
+        csr.discard_adjoint()
+
+    @property
+    def nbytes(self):
+        return self.csr.nbytes
+
+
+def parted(csr, window):
+    """Split this rank's rows into own and ghost columns.
+
+    Returns
+    -------
+    own : CSRMatrix, shape (rows, own columns)
+    boundary : int32 array of the space
+        The rows with entries in ghost columns.
+    rest : CSRMatrix, shape (boundary rows, ghosts)
+    """
+    space, rows, index = csr.space, window.own, csr.indices.dtype
+    kernels, n = space.kernels("swell.distributed", "window", csr.dtype), csr.shape[0]
+    counts, touched = space.empty(n, index), space.empty(n, np.uint8)
+    kernels.outside(csr.indptr, csr.indices, rows.start, rows.stop, counts, touched)
+    outs, places = space.empty(n + 1, index), space.empty(n + 1, index)
+    space.prefix_sums(counts, outs)
+    space.prefix_sums(touched, places)
+    outer, edge = space.last_entries(outs, places)  # sync
+    own = csr.indptr - outs, space.empty(csr.nnz - outer, index), space.empty(csr.nnz - outer, csr.dtype)
+    boundary, indptr = space.empty(edge, np.int32), space.xp.zeros(edge + 1, np.int32)
+    rest = indptr, space.empty(outer, np.int32), space.empty(outer, csr.dtype)
+    kernels.split(csr.indptr, csr.indices, csr.data, rows.start, rows.stop, outs, places, *own, boundary, *rest)
+    return (CSRMatrix(space, *own, (n, window.rows)), boundary,
+            CSRMatrix(space, *rest, (edge, window.ghosts.size)))
+
+
+def trimmed(csr, window):
+    """Return (csr, window) without the ghost columns that have no entry. The new CSRMatrix shares the values."""
+    if not window.ghosts.size:
+        return csr, window
+    space, xp = csr.space, csr.space.xp
+    used = xp.zeros(window.size, np.uint8)
+    used[csr.indices] = 1
+    used = space.to_host(used).astype(bool)
+    kept = np.concatenate([used[:window.below], used[window.own.stop:]])
+    if kept.all():
+        return csr, window
+    fewer = Window(window.space, window.ghosts[kept])
+    moved = space.from_host((np.cumsum(kept) - kept + fewer.rows * (np.arange(kept.size) >= window.below))
+                            .astype(csr.indices.dtype))
+    indices = space.empty(csr.nnz, csr.indices.dtype)
+    space.kernels("swell.distributed", "window", csr.dtype).renumber(
+        csr.indices, window.below, window.own.stop, fewer.below - window.below, moved, indices)
+    return CSRMatrix(space, csr.indptr, indices, csr.data, (csr.shape[0], fewer.size)), fewer
+
+
+def coarse_space(space, count):
+    """Return the DistributedSpace of the next level's rows; ``count``: this rank's number of them."""
+    counts = space.communicator.allgather(count)
+    return DistributedSpace(space.local, space.communicator, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
