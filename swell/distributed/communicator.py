@@ -102,6 +102,13 @@ class Communicator(ABC):
         self.allgather(None)                     # raises an error of another rank
         return self._exchange_objects(parts)
 
+    def alltoall_arrays(self, space, parts) -> list:
+        """Send ``parts[k]`` to rank k; return the arrays received, in the order of ranks. All ranks call it together, in
+        setups.
+
+        ``parts``: one-dimensional arrays of this rank's local space, of one type on all ranks and any length."""
+        return [space.from_host(part) for part in self.alltoall([space.to_host(part) for part in parts])]
+
     @contextmanager
     def agreed(self):
         """Context manager for a block in which ranks may fail alone: if any rank raises an error in the block, every

@@ -29,6 +29,8 @@ MOST = 1 << 16          # numbers that one launch sums at most
 CHUNK = 2 << 20         # bytes: CUDA cuts smaller allocations out of one such piece, which can be opened only once
 ENABLED = 704           # cudaErrorPeerAccessAlreadyEnabled
 LAZILY = 1              # cudaIpcMemLazyEnablePeerAccess
+SLOTS = 256 << 20       # bytes of a rank's memory for arrays from all others, in setups; allocated at the first use
+WIDTH = 16              # bytes; slots begin at multiples
 
 
 def reachable(host, space) -> bool:
@@ -61,6 +63,7 @@ class PeerCommunicator(DeviceCommunicator):
             self.failed, self._word = self._told.ptr, np.frombuffer(self._told, np.int32, 1)
             self._word[0] = 0
             self.memory = shared_memory(space)
+            self._slots = None
             self._sums = {dtype: self._inbox(np.dtype(dtype)) for dtype in ("float32", "float64")}
 
     def _inbox(self, dtype):
@@ -82,6 +85,40 @@ class PeerCommunicator(DeviceCommunicator):
         for first in range(0, flat.size, MOST):
             sum_over_ranks(flat[first:first + MOST], inboxes, messages, self.failed, self.rank, self.size, MOST)
         self.wait_among_threads()
+
+    def alltoall_arrays(self, space, parts):
+        """Exchange arrays as `Communicator.alltoall_arrays` does: each sender copies to its slot in the receiver's GPU
+        memory, long arrays in several rounds."""
+        if self.size == 1:
+            return list(parts)
+        self.require_open()
+        if self._slots is None:
+            own = self.memory.empty(SLOTS)
+            self._slots = own, self.memory.addresses(self.host, own)
+        own, theirs = self._slots
+        nbytes = np.array(self.host.allgather([part.nbytes for part in parts]))      # [sender, receiver]
+        received = [part if k == self.rank else space.empty(int(nbytes[k, self.rank]) // part.itemsize, part.dtype)
+                    for k, part in enumerate(parts)]
+        slot = SLOTS // self.size // WIDTH * WIDTH
+        np.fill_diagonal(nbytes, 0)
+        for begin in range(0, int(nbytes.max()), slot):
+            if begin:
+                self.host.allgather(None)        # all ranks have emptied their slots
+            for k, part in enumerate(parts):
+                self._copy(theirs[k] + self.rank * slot, part.data.ptr + begin, nbytes[self.rank, k] - begin, slot)
+            space.stream.synchronize()
+            self.host.allgather(None)            # all slots are full
+            for k, part in enumerate(received):
+                self._copy(part.data.ptr + begin, own.data.ptr + k * slot, nbytes[k, self.rank] - begin, slot)
+            space.stream.synchronize()
+        return received
+
+    def _copy(self, target, source, left, slot):
+        """Queue a copy of the next bytes of a message, of which ``left`` remain: at most ``slot`` of them."""
+        if left > 0:
+            runtime = self.space.xp.cuda.runtime
+            runtime.memcpyAsync(int(target), int(source), int(min(left, slot)), runtime.memcpyDefault,
+                                self.space.stream.ptr)
 
     def exchange(self, outgoing, sent, incoming, received):
         return PeerExchange(self, outgoing, sent, incoming, received)

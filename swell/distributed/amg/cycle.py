@@ -58,8 +58,8 @@ class Whole:
     def __init__(self, hierarchy, scale, dtype):
         space = hierarchy.last.space
         others = np.r_[0:space.first, space.stop:space.starts[-1]].astype(np.int64)
-        self._window, self._halo = Window(space, others), Halo(space, others, dtype)
-        self._border = Border(space, others)
+        self._window, self._halo = Window(space, space.from_host(others)), Halo(space, others, dtype)
+        self._border = Border(self._window)
         self.cycle = Cycle(hierarchy.below, dtype, len(hierarchy.levels), self._together(scale))
         self._b, self._x = (space.empty(self._window.size, dtype) for _ in range(2))
 

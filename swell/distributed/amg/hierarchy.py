@@ -58,7 +58,7 @@ class RankHierarchy:
         self.last, self.below, self.stalled, self.ended = rows, None, None, ""
         if _few(rows) or len(self.levels) == settings.levels - 1:
             whole, left = gathered(rows), replace(settings, levels=settings.levels - len(self.levels))
-            marked = None if marked is None else rows.space.from_host(_together(rows.space, marked))
+            marked = None if marked is None else _together(rows.space, marked)
             self.below = Hierarchy(whole, left, Classical(whole, left, marked))
             self.ended = self.below.ended
         else:
@@ -106,17 +106,17 @@ class RankHierarchy:
 def gathered(rows):
     """Return the whole matrix of some RankRows as a new CSRMatrix on every rank."""
     csr, space = rows.csr, rows.csr.space
-    host = [space.to_host(array) for array in (csr.row_lengths(), csr.indices, csr.data)]
-    host[1] = rows.window.numbers(host[1])
-    lengths, columns, data = (np.concatenate(part) for part in zip(*rows.space.communicator.allgather(host)))
+    lengths, columns, data = (_together(rows.space, part) for part in (
+        csr.row_lengths().astype(np.int32), rows.window.numbers(csr.indices), csr.data))
     index = index_type(*rows.shape, data.size)
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(index)
-    return CSRMatrix(space, *(space.from_host(array) for array in (indptr, columns.astype(index), data)), rows.shape)
+    indptr = space.empty(lengths.size + 1, index)
+    space.prefix_sums(lengths, indptr)
+    return CSRMatrix(space, indptr, columns.astype(index), data, rows.shape)
 
 
 def _together(space, values):
-    """Return a host array of all ranks' values; ``values``: this rank's, an array of the space."""
-    return np.concatenate(space.communicator.allgather(space.to_host(values)))
+    """Return an array of all ranks' values; ``values``: this rank's."""
+    return space.xp.concatenate(space.communicator.alltoall_arrays(space.local, [values] * space.communicator.size))
 
 
 def _few(rows) -> bool:

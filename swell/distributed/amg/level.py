@@ -11,12 +11,13 @@ Rows and columns are numbered in windows (window.py): the bits of P, A P and R A
 """
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from swell.distributed.amg.pmis import states
 from swell.distributed.amg.rows import RankRows, coarse_space, parted, trimmed
-from swell.distributed.amg.window import Border, Stacked, Window, own_rows
-from swell.distributed.partition import owners
+from swell.distributed.amg.window import Border, Stacked, Window, own_rows, selected
 from swell.formats.product import Product
 from swell.formats.transpose import transposed
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
@@ -58,11 +59,11 @@ class RankLevel:
     def _surround(self):
         """Fetch the rows of A's ghosts, and make ``extended``, a square matrix of the wider window."""
         A = self.A
-        self._near = Border(A.space, A.window.ghosts)
+        self._near = Border(A.window)
         found = self._near.rows(A.csr, A.window)
         self.window = A.window.with_ghosts(found.columns)
-        self.border = Border(A.space, self.window.ghosts)
-        self.extended = Stacked(A.csr, A.window, found, A.window.ghosts, self.window, self.window)
+        self.border = Border(self.window)
+        self.extended = Stacked(A.csr, A.window, found, A.window, self.window, self.window)
         self._own = own_rows(self.extended.matrix, self.window, self.extended.own)
 
     def _split(self, marked):
@@ -95,27 +96,28 @@ class RankLevel:
         window, space = self.window, self.A.space
         self._P = interpolation(self.extended.matrix, self._strong, self._state, self._numbers, self.settings)
         numbers = self._numbers[window.own].astype(np.int64) - self._first + self.coarse.first
-        ghosts, state = self.border.values(numbers), space.to_host(self._state)
-        of_ghosts = np.concatenate([state[:window.below], state[window.own.stop:]])
+        coarse = (window.of_ghosts(self._state) == State.COARSE).astype(np.uint8)
+        ghosts, = selected(space, coarse, self.border.values(numbers))
         begin, end = (int(k) for k in space.to_host(self._P.indptr[[window.own.start, window.own.stop]]))  # sync
         rows = own_rows(self._P, window, slice(begin, end))
-        return RankRows(rows, space, Window(self.coarse, ghosts[of_ghosts == State.COARSE]))
+        return RankRows(rows, space, Window(self.coarse, ghosts))
 
     def multiply(self):
         """Compute A P, R and R A P; ``next`` is the next level's matrix."""
         A, P = self.A, self.P
         found = self._near.rows(P.csr, P.window)
         wider = P.window.with_ghosts(found.columns)
-        self._P_near = Stacked(P.csr, P.window, found, A.window.ghosts, self.window, wider)
+        self._P_near = Stacked(P.csr, P.window, found, A.window, self.window, wider)
         self._AP = Product(self._own, self._P_near.matrix)
         inside, self.reaching = self._interpolated_elsewhere()
-        self.fine, own = Window(A.space, self.reaching.ghosts), Window(self.coarse, np.empty(0, np.int64))
-        self.PT = Stacked(inside, own, self._reaching_rows(), self.fine.ghosts, self.fine, own)
+        self.fine, own = self.reaching.window, Window(self.coarse, A.space.empty(0, np.int64))
+        self.PT = Stacked(inside, own, self._reaching_rows(), self.fine, self.fine, own)
         self.R, self.order = transposed(self.PT.matrix)
         found = self.reaching.rows(self._AP.C, wider)
-        self._AP_rows = Stacked(self._AP.C, wider, found, self.fine.ghosts, self.fine, wider.with_ghosts(found.columns))
+        reached = wider.with_ghosts(found.columns)
+        self._AP_rows = Stacked(self._AP.C, wider, found, self.fine, self.fine, reached)
         self._RAP = Product(self.R, self._AP_rows.matrix)
-        csr, window = trimmed(self._RAP.C, wider.with_ghosts(found.columns))
+        csr, window = trimmed(self._RAP.C, reached)
         self.next, self._wider = RankRows(csr, self.coarse, window), wider
 
     def _interpolated_elsewhere(self):
@@ -123,14 +125,16 @@ class RankLevel:
         """
         P, space = self.P, self.A.space
         inside, boundary, rest = parted(P.csr, P.window)
-        lengths, columns = (space.to_host(array) for array in (rest.row_lengths(), rest.indices))
-        rows = space.first + np.repeat(space.to_host(boundary).astype(np.int64), lengths)
-        rank = owners(self.coarse.starts, P.window.ghosts[columns])
-        sent = [np.unique(rows[rank == other]) for other in range(space.communicator.size)]
-        return inside, Border(space, np.concatenate(space.communicator.alltoall(sent)))
+        kernels, sent = space.kernels("swell.distributed", "window", np.float64), []
+        for begin, end in pairwise(P.window.cuts.tolist()):      # the coarse ghosts of each rank
+            marked = space.empty(boundary.size, np.uint8)
+            kernels.mark_rows(rest.indptr, rest.indices, begin, end, marked)
+            sent.append(selected(space, marked, boundary)[0].astype(np.int64) + space.first)
+        received = space.communicator.alltoall_arrays(space.local, sent)
+        return inside, Border(Window(space, space.xp.concatenate(received)))
 
     def _reaching_rows(self):
-        return self.reaching.rows(self.P.csr, self.P.window).within(self.coarse.first, self.coarse.stop)
+        return self.reaching.rows(self.P.csr, self.P.window).within(self.coarse)
 
     def refill(self, A):
         """Take new values of A (RankRows), for this rank's rows and the ghosts'."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.operator import LinearOperator
-from swell.distributed.amg.rows import parted
+from swell.distributed.amg.rows import parted, trimmed
 from swell.distributed.amg.window import Border, own_rows
 from swell.distributed.halo import Halo
-from swell.formats.csr import CSR, CSRMatrix
+from swell.formats.csr import CSR
 from swell.formats.sell import SELL
 from swell.preconditioners.amg.balancing import smoothing_matrix
 from swell.preconditioners.amg.four_products import FourProducts
@@ -27,11 +27,9 @@ class RankProduct(LinearOperator):
     def __init__(self, csr, window):
         super().__init__((csr.shape[0], window.rows), csr.dtype, csr.space)
         self._window = window
-        own, self.boundary, rest = parted(csr, window)
-        used, places = np.unique(csr.space.to_host(rest.indices), return_inverse=True)
-        self.halo = Halo(window.space, window.ghosts[used], csr.dtype)
-        self.rest = CSRMatrix(csr.space, rest.indptr, csr.space.from_host(places.astype(np.int32)), rest.data,
-                              (rest.shape[0], used.size))
+        csr, window = trimmed(csr, window)
+        own, self.boundary, self.rest = parted(csr, window)
+        self.halo = Halo(window.space, csr.space.to_host(window.ghosts), csr.dtype)
         stored = (CSR() if csr.space.name == "cpu" else SELL()).build
         self.local = SharedRows(own) if suits(own) else stored(own)
 
@@ -53,7 +51,7 @@ class RankProduct(LinearOperator):
 
     def update(self, csr):
         """Take the values of ``csr``, of the same pattern."""
-        own, _, rest = parted(csr, self._window)
+        own, _, rest = parted(*trimmed(csr, self._window))
         self.local.update(own)
         self.rest.data[...] = rest.data
         self.rest.discard_adjoint()
@@ -77,7 +75,7 @@ class RankFourProducts(FourProducts):
     def __init__(self, level, fine, coarse, dtype):
         self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
         self.space = level.A.csr.space
-        self._coarse_border = Border(level.coarse, level.P.window.ghosts)
+        self._coarse_border = Border(level.P.window)
         windows = level.window, level.P.window, level.fine
         self.matrices = [RankProduct(M, window) for M, window in zip(self._values(), windows, strict=True)]
         self.S, self.P, self.R = self.matrices

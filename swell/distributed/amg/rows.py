@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.distributed.amg.window import Window
+from swell.distributed.amg.window import Window, selected
 from swell.distributed.space import DistributedSpace
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
@@ -30,7 +30,7 @@ class RankRows:
     @classmethod
     def of(cls, A, dtype):
         """Return the rows of a DistributedMatrix, with values of type ``dtype``."""
-        window = Window(A.space, A.halo.ghosts)
+        window = Window(A.space, A.space.from_host(A.halo.ghosts))
         local, count = A.space.local, A.own.nnz + A.rest.nnz
         index = index_type(window.rows, window.size, count)
         indptr = local.empty(window.rows + 1, index)
@@ -84,22 +84,16 @@ def parted(csr, window):
 
 def trimmed(csr, window):
     """Return (csr, window) without the ghost columns that have no entry. The new CSRMatrix shares the values."""
-    if not window.ghosts.size:
+    space, marked = window.space, window.space.xp.zeros(window.size, np.uint8)
+    marked[csr.indices] = 1
+    kept, = selected(space, window.of_ghosts(marked), window.ghosts)
+    if kept.size == window.ghosts.size:
         return csr, window
-    space, xp = csr.space, csr.space.xp
-    used = xp.zeros(window.size, np.uint8)
-    used[csr.indices] = 1
-    used = space.to_host(used).astype(bool)
-    kept = np.concatenate([used[:window.below], used[window.own.stop:]])
-    if kept.all():
-        return csr, window
-    fewer = Window(window.space, window.ghosts[kept])
-    moved = space.from_host((np.cumsum(kept) - kept + fewer.rows * (np.arange(kept.size) >= window.below))
-                            .astype(csr.indices.dtype))
-    indices = space.empty(csr.nnz, csr.indices.dtype)
+    fewer, index = Window(space, kept), csr.indices.dtype
+    moved, indices = fewer.places(window.ghosts, index), space.empty(csr.nnz, index)     # unused ghosts: any place
     space.kernels("swell.distributed", "window", csr.dtype).renumber(
         csr.indices, window.below, window.own.stop, fewer.below - window.below, moved, indices)
-    return CSRMatrix(space, csr.indptr, indices, csr.data, (csr.shape[0], fewer.size)), fewer
+    return CSRMatrix(csr.space, csr.indptr, indices, csr.data, (csr.shape[0], fewer.size)), fewer
 
 
 def coarse_space(space, count):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.distributed.partition import owners
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 
@@ -20,7 +19,7 @@ class Window:
     ----------
     space : DistributedSpace
         Its ``first`` and ``stop`` are the own range.
-    ghosts : int64 array of the host
+    ghosts : int64 array of the space
         Numbers that other ranks own, ascending.
 
     Attributes
@@ -29,11 +28,15 @@ class Window:
         The number of ghosts below the own range; the place of the first own number.
     rows : int
         The number of own numbers.
+    cuts : int array of the host, shape (ranks + 1,)
+        Where each rank's ghosts begin, and the number of ghosts.
     """
 
     def __init__(self, space, ghosts):
-        self.space, self.ghosts = space, ghosts
-        self.rows, self.below = space.stop - space.first, int(np.searchsorted(ghosts, space.first))
+        self.space, self.ghosts, self.rows = space, ghosts, space.stop - space.first
+        bounds = space.from_host(space.starts)
+        self.cuts = space.to_host(space.xp.searchsorted(ghosts, bounds))  # sync
+        self.below = int(self.cuts[space.communicator.rank])
 
     @property
     def size(self) -> int:
@@ -44,90 +47,107 @@ class Window:
         """The places of the own numbers."""
         return slice(self.below, self.below + self.rows)
 
-    def places(self, numbers):
-        """Return the place of each of the given global numbers, an int64 array of the host."""
-        first, stop = self.space.first, self.space.stop
-        at = np.searchsorted(self.ghosts, numbers)
-        inside = (numbers >= first) & (numbers < stop)
-        return np.where(inside, numbers - first + self.below, np.where(numbers < first, at, at + self.rows))
+    def places(self, numbers, index):
+        """Return the place of each of the given global numbers, an array of type ``index``."""
+        out = self.space.empty(numbers.size, index)
+        _kernels(self.space).places(numbers, self.space.first, self.space.stop, self.below, self.ghosts, out)
+        return out
 
     def numbers(self, places):
-        """Return the global number at each of the given places, an int64 array of the host."""
-        places = np.asarray(places, np.int64)
-        ghost = np.where(places < self.below, places, places - self.rows)
-        inside = (places >= self.below) & (places < self.below + self.rows)
-        ghosts = self.ghosts if self.ghosts.size else np.zeros(1, np.int64)
-        return np.where(inside, self.space.first + places - self.below, ghosts[np.where(inside, 0, ghost)])
+        """Return the global number at each of the given places, an int64 array."""
+        out = self.space.empty(places.size, np.int64)
+        _kernels(self.space).global_numbers(places, self.space.first, self.space.stop, self.below, self.ghosts, out)
+        return out
 
     def around(self, own, ghosts):
-        """Return an array of the window: ``own``, of the space, with ``ghosts``, of the host, around it."""
-        space, made = self.space, self.space.empty(self.size, own.dtype)
-        made[self.own] = own
-        if self.ghosts.size:
-            others = space.from_host(np.ascontiguousarray(ghosts, own.dtype))
-            made[:self.below], made[self.below + self.rows:] = others[:self.below], others[self.below:]
+        """Return an array of the window: the own rows' values with the ghosts' around them."""
+        made = self.space.empty(self.size, own.dtype)
+        made[self.own], made[:self.below], made[self.own.stop:] = own, ghosts[:self.below], ghosts[self.below:]
         return made
 
+    def of_ghosts(self, values):
+        """Return the ghosts' part of an array of the window."""
+        return self.space.xp.concatenate([values[:self.below], values[self.own.stop:]])
+
     def pointers(self, indptr):
-        """Return row pointers for the rows of the window from ``indptr``, those of the own rows: ghost rows are empty.
-        """
-        xp = self.space.xp
-        above = self.ghosts.size - self.below
+        """Return row pointers for the rows of the window; ``indptr``: for the own rows. Ghost rows are empty."""
+        xp, above = self.space.xp, self.ghosts.size - self.below
         return xp.concatenate([xp.full(self.below, 0, indptr.dtype), indptr, xp.repeat(indptr[-1:], above)])
 
     def with_ghosts(self, numbers):
-        """Return a Window with the same own range and, as ghosts, those of ``numbers`` that lie outside it."""
-        numbers = np.unique(numbers)
-        outside = (numbers < self.space.first) | (numbers >= self.space.stop)
-        return Window(self.space, np.union1d(self.ghosts, numbers[outside]))
+        """Return a Window with the same own range and, as ghosts, also those of ``numbers`` that lie outside it."""
+        space, kernels = self.space, _kernels(self.space)
+        marked = space.empty(numbers.size, np.uint8)
+        kernels.mark_range(numbers, space.first, space.stop, False, marked)
+        outside, = selected(space, marked, numbers)
+        if not outside.size:
+            return self
+        every = space.xp.sort(space.xp.concatenate([self.ghosts, outside]))
+        marked = space.empty(every.size, np.uint8)
+        kernels.mark_first(every, marked)
+        return Window(space, *selected(space, marked, every))
+
+
+def selected(space, marked, *arrays):
+    """Return the marked elements of each array, in a list of new arrays; ``marked``: uint8."""
+    starts = space.empty(marked.size + 1, np.int64)
+    space.prefix_sums(marked, starts)
+    count, = space.local.last_entries(starts)  # sync
+    found = [space.empty(count, values.dtype) for values in arrays]
+    for values, out in zip(arrays, found):
+        _kernels(space).select(marked, starts, values, out)
+    return found
 
 
 class Border:
-    """Exchange of values and of matrix rows between a rank and the owners of its ghosts, in setups, through the host.
+    """Exchange of values and of matrix rows between a rank and the owners of its ghosts, in setups.
 
     Parameters
     ----------
-    space : DistributedSpace
-    ghosts : int64 array of the host
-        Rows of other ranks, ascending. All ranks make their Border together.
+    window : Window
+        All ranks make their Border together.
     """
 
-    def __init__(self, space, ghosts):
-        self.space, self.ghosts, communicator = space, ghosts, space.communicator
-        counts = np.bincount(owners(space.starts, ghosts), minlength=communicator.size)
-        asked = communicator.alltoall(np.split(ghosts, np.cumsum(counts)[:-1]))
-        self._ends = np.cumsum([part.size for part in asked])
-        self._index = space.from_host(np.concatenate(asked) - space.first)       # own rows that others need
+    def __init__(self, window):
+        self.window, self.space, communicator = window, window.space, window.space.communicator
+        asked = communicator.alltoall_arrays(self.space.local, _cut(window.ghosts, window.cuts))
+        self._cuts = np.concatenate([[0], np.cumsum([part.size for part in asked])])
+        self._index = self.space.xp.concatenate(asked) - self.space.first        # own rows that others need
+
+    def _exchanged(self, packed, cuts):
+        received = self.space.communicator.alltoall_arrays(self.space.local, _cut(packed, cuts))
+        return self.space.xp.concatenate(received)
 
     def values(self, x):
-        """Return the ghosts' values, an array of the host; x: this rank's values, an array of the space."""
-        packed = self.space.to_host(x[self._index])
-        return np.concatenate(self.space.communicator.alltoall(np.split(packed, self._ends[:-1])))
+        """Return the ghosts' values; x: this rank's values, an array of the space."""
+        return self._exchanged(x[self._index], self._cuts)
 
     def rows(self, M, columns):
         """Return the ghosts' rows of a matrix, a `Rows`. ``M``: CSRMatrix of this rank's rows, its columns numbered by
         the Window ``columns``."""
-        space, kernels = self.space, M.space.kernels("swell.distributed", "window", M.dtype)
-        index = self._index.astype(M.indices.dtype)
-        lengths = M.indptr[1:][index] - M.indptr[:-1][index]
+        space, index = self.space, self._index.astype(M.indices.dtype)
+        lengths = (M.indptr[1:][index] - M.indptr[:-1][index]).astype(np.int32)
         starts = space.empty(index.size + 1, M.indices.dtype)
         space.prefix_sums(lengths, starts)
-        count, = space.local.last_entries(starts)  # sync
-        places, data = space.empty(count, M.indices.dtype), space.empty(count, M.dtype)
-        kernels.copy_rows(index, M.indptr, M.indices, M.data, starts, places, data)
-        lengths, starts = space.to_host(lengths), space.to_host(starts)
-        numbers, cuts = columns.numbers(space.to_host(places)), starts[self._ends[:-1]]
-        parts = zip(np.split(lengths, self._ends[:-1]), np.split(numbers, cuts), np.split(space.to_host(data), cuts))
-        found = zip(*space.communicator.alltoall([*parts]), strict=True)
-        return Rows(*(np.concatenate(part) for part in found))
+        cuts = space.to_host(starts[space.from_host(self._cuts)])  # sync
+        places, data = space.empty(int(cuts[-1]), M.indices.dtype), space.empty(int(cuts[-1]), M.dtype)
+        space.kernels("swell.distributed", "window", M.dtype).copy_rows(index, M.indptr, M.indices, M.data, starts,
+                                                                        places, data)
+        return Rows(self._exchanged(lengths, self._cuts), self._exchanged(columns.numbers(places), cuts),
+                    self._exchanged(data, cuts))
+
+
+def _cut(array, cuts):
+    """Return the parts of an array between the places ``cuts``, in a list of views."""
+    return [array[begin:end] for begin, end in zip(cuts.tolist(), cuts[1:].tolist())]
 
 
 class Rows:
-    """Matrix rows of other ranks on the host, in CSR.
+    """Matrix rows of other ranks, in CSR.
 
     Attributes
     ----------
-    lengths : int array
+    lengths : int32 array
         The number of entries of each row.
     columns : int64 array
         Global columns.
@@ -137,11 +157,15 @@ class Rows:
     def __init__(self, lengths, columns, data):
         self.lengths, self.columns, self.data = lengths, columns, data
 
-    def within(self, first, stop):
-        """Return these rows with only the entries in columns first … stop − 1."""
-        kept = (self.columns >= first) & (self.columns < stop)
-        rows = np.repeat(np.arange(self.lengths.size), self.lengths)
-        return Rows(np.bincount(rows[kept], minlength=self.lengths.size), self.columns[kept], self.data[kept])
+    def within(self, space):
+        """Return these rows with only the entries in columns that this rank owns; ``space``: of the columns."""
+        marked = space.empty(self.columns.size, np.uint8)
+        _kernels(space).mark_range(self.columns, space.first, space.stop, True, marked)
+        starts, ends = space.empty(marked.size + 1, np.int64), space.empty(self.lengths.size + 1, np.int64)
+        space.prefix_sums(marked, starts)
+        space.prefix_sums(self.lengths, ends)
+        kept = starts[ends]
+        return Rows((kept[1:] - kept[:-1]).astype(np.int32), *selected(space, marked, self.columns, self.data))
 
 
 class Stacked:
@@ -153,44 +177,41 @@ class Stacked:
         This rank's rows; columns numbered by the Window ``columns``.
     columns : Window
     others : Rows
-        The rows of some ghosts of ``rows``: those with the numbers ``present``.
-    present : int64 array of the host
-    rows, target : Window
-        The new matrix's rows, and its columns.
+        The rows of the ghosts of the Window ``present``.
+    present, rows : Window
+        ``rows`` are the new matrix's rows; ghosts that are not in ``present`` have empty rows.
+    target : Window
+        The new matrix's columns.
 
     Attributes
     ----------
     matrix : CSRMatrix
-        Ghost rows that are not present are empty.
     own : slice
         The entries of this rank's rows in the matrix.
     """
 
     def __init__(self, own, columns, others, present, rows, target):
         space, local = rows.space, own.space
-        lengths = np.zeros(rows.ghosts.size, np.int64)
-        lengths[np.searchsorted(rows.ghosts, present)] = others.lengths
-        self._below = int(lengths[:rows.below].sum())
+        lengths = space.xp.zeros(rows.size, np.int32)
+        lengths[rows.own] = own.row_lengths()
+        lengths[rows.places(present.ghosts, np.int64)] = others.lengths
         count = own.nnz + others.data.size
-        index, self.own = index_type(rows.size, target.size, count), slice(self._below, self._below + own.nnz)
-        ends = np.cumsum(lengths)
+        index = index_type(rows.size, target.size, count)
         indptr, indices = space.empty(rows.size + 1, index), space.empty(count, index)
-        place = space.from_host(target.places(others.columns).astype(index))
-        indptr[:rows.below + 1] = space.from_host(np.r_[0, ends[:rows.below]].astype(index))
-        indptr[rows.below:rows.below + rows.rows + 1] = own.indptr + self._below
-        indptr[rows.below + rows.rows + 1:] = space.from_host((ends[rows.below:] + own.nnz).astype(index))
-        indices[:self._below], indices[self.own.stop:] = place[:self._below], place[self._below:]
-        moved = space.from_host(target.places(columns.ghosts).astype(index))
-        local.kernels("swell.distributed", "window", own.dtype).renumber(
-            own.indices.astype(index, copy=False), columns.below, columns.below + columns.rows, target.below - columns.below, moved,
-            indices[self.own])
+        space.prefix_sums(lengths, indptr)
+        begin = int(space.to_host(indptr[rows.below:rows.below + 1])[0])  # sync
+        self.own, place = slice(begin, begin + own.nnz), target.places(others.columns, index)
+        indices[:begin], indices[self.own.stop:] = place[:begin], place[begin:]
+        space.kernels("swell.distributed", "window", own.dtype).renumber(
+            own.indices.astype(index, copy=False), columns.below, columns.own.stop, target.below - columns.below,
+            target.places(columns.ghosts, index), indices[self.own])
         self.matrix = CSRMatrix(local, indptr, indices, space.empty(count, own.dtype), (rows.size, target.size))
         self.fill(own.data, others.data)
 
     def fill(self, own, others):
-        """Write the matrix's values: ``own``, of this rank's rows, and ``others``, of the host."""
-        data, ghosts = self.matrix.data, self.matrix.space.from_host(others)
-        data[:self._below], data[self.own], data[self.own.stop:] = ghosts[:self._below], own, ghosts[self._below:]
+        """Write the values: ``own``, of this rank's rows, and ``others``, of the other rows in their order."""
+        data, begin = self.matrix.data, self.own.start
+        data[:begin], data[self.own], data[self.own.stop:] = others[:begin], own, others[begin:]
         self.matrix.discard_adjoint()
 
     @property
@@ -204,3 +225,7 @@ def own_rows(matrix, rows, extent):
     ``extent``: a slice, the entries of these rows in the matrix."""
     indptr = matrix.indptr[rows.below:rows.below + rows.rows + 1] - extent.start
     return CSRMatrix(matrix.space, indptr, matrix.indices[extent], matrix.data[extent], (rows.rows, matrix.shape[1]))
+
+
+def _kernels(space):
+    return space.kernels("swell.distributed", "window", np.float64)

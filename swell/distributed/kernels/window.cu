@@ -67,3 +67,73 @@ __global__ void renumber(Context* ctx, const I* indices, long long low, long lon
   const long long j = indices[k];
   out[k] = low <= j && j < high ? I(j + shift) : moved[j < low ? j : j - (high - low)];
 }
+
+// How many of the ascending numbers are less than value.
+DEVICE long long lower_bound(const long long* numbers, long long count, long long value) {
+  long long low = 0, high = count;
+  while (low < high) {
+    const long long middle = (low + high) / 2;
+    if (numbers[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The place in a window of each global number: own ones from place `below` on, ghosts around them.
+// launch: elements of numbers, 256 threads
+template <typename I>
+__global__ void places(Context* ctx, const long long* numbers, long long first, long long stop, long long below, const long long* ghosts,
+                       I* out, long long n, long long ghosts_size) {
+  const long long k = thread_id();
+  if (stopped(ctx) || k >= n) return;
+  const long long g = numbers[k];
+  out[k] = I(first <= g && g < stop ? g - first + below : lower_bound(ghosts, ghosts_size, g) + (g < first ? 0 : stop - first));
+}
+
+// The global number at each place of a window.
+// launch: elements of places, 256 threads
+template <typename I>
+__global__ void global_numbers(Context* ctx, const I* places, long long first, long long stop, long long below, const long long* ghosts,
+                               long long* out, long long n) {
+  const long long k = thread_id();
+  if (stopped(ctx) || k >= n) return;
+  const long long at = places[k], own = stop - first;
+  out[k] = below <= at && at < below + own ? at - below + first : ghosts[at < below ? at : at - own];
+}
+
+// marked[k] = 1 if numbers[k] lies in first … stop - 1; the reverse if not inside.
+// launch: elements of numbers, 256 threads
+template <typename T> __global__ void mark_range(Context* ctx, const long long* numbers, long long first, long long stop, bool inside,
+                                                 unsigned char* marked, long long n) {
+  const long long k = thread_id();
+  if (stopped(ctx) || k >= n) return;
+  marked[k] = (first <= numbers[k] && numbers[k] < stop) == inside;
+}
+
+// marked[k] = 1 if numbers[k] is the first of its value.
+// launch: elements of numbers, 256 threads
+template <typename T> __global__ void mark_first(Context* ctx, const long long* numbers, unsigned char* marked, long long n) {
+  const long long k = thread_id();
+  if (stopped(ctx) || k >= n) return;
+  marked[k] = k == 0 || numbers[k] != numbers[k - 1];
+}
+
+// marked[i] = 1 if row i has an entry in columns first … stop - 1.
+// launch: elements of marked, 256 threads
+template <typename I>
+__global__ void mark_rows(Context* ctx, const I* indptr, const I* indices, long long first, long long stop, unsigned char* marked,
+                          long long n) {
+  const long long i = thread_id();
+  if (stopped(ctx) || i >= n) return;
+  bool found = false;
+  for (long long k = indptr[i]; k < indptr[i + 1]; ++k) found |= first <= indices[k] && indices[k] < stop;
+  marked[i] = found;
+}
+
+// The marked elements of values, to out; starts: the prefix sums of marked.
+// launch: elements of marked, 256 threads
+template <typename V>
+__global__ void select(Context* ctx, const unsigned char* marked, const long long* starts, const V* values, V* out, long long n) {
+  const long long k = thread_id();
+  if (!stopped(ctx) && k < n && marked[k]) out[starts[k]] = values[k];
+}

@@ -1,7 +1,8 @@
 """Matrices whose columns are numbered in a window, on the CPU; see amg/window.py one folder up. GPU: ``window.cu``."""
 from __future__ import annotations
 
-from numba import prange
+import numpy as np
+from numba import njit, prange
 
 from swell.core.compiled import parallel
 
@@ -82,3 +83,71 @@ def renumber(indices, low, high, shift, moved, out):
             out[k] = j + shift
         else:
             out[k] = moved[j if j < low else j - (high - low)]
+
+
+@njit(cache=True)
+def lower_bound(numbers, value):
+    """Return how many of the ascending ``numbers`` are less than ``value``."""
+    low, high = 0, numbers.size
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@parallel
+def places(numbers, first, stop, below, ghosts, out):
+    """Write the place in a window of each of the global ``numbers``: own ones are first … stop − 1, from place
+    ``below`` on; ``ghosts`` are the others, ascending."""
+    for k in prange(numbers.size):
+        g = numbers[k]
+        if first <= g < stop:
+            out[k] = g - first + below
+        else:
+            out[k] = lower_bound(ghosts, g) + (0 if g < first else stop - first)
+
+
+@parallel
+def global_numbers(places, first, stop, below, ghosts, out):
+    """Write the global number at each of the ``places`` of a window; the inverse of `places`."""
+    for k in prange(places.size):
+        at = np.int64(places[k])
+        if below <= at < below + stop - first:
+            out[k] = at - below + first
+        else:
+            out[k] = ghosts[at if at < below else at - (stop - first)]
+
+
+@parallel
+def mark_range(numbers, first, stop, inside, marked):
+    """Write marked[k] = 1 if numbers[k] lies in first … stop − 1, else 0; the reverse if not ``inside``."""
+    for k in prange(numbers.size):
+        marked[k] = (first <= numbers[k] < stop) == inside
+
+
+@parallel
+def mark_first(numbers, marked):
+    """Write marked[k] = 1 if numbers[k] is the first of its value among the ascending ``numbers``, else 0."""
+    for k in prange(numbers.size):
+        marked[k] = k == 0 or numbers[k] != numbers[k - 1]
+
+
+@parallel
+def mark_rows(indptr, indices, first, stop, marked):
+    """Write marked[i] = 1 if row i of a CSR matrix has an entry in columns first … stop − 1, else 0."""
+    for i in prange(marked.size):
+        found = False
+        for k in range(indptr[i], indptr[i + 1]):
+            found |= first <= indices[k] < stop
+        marked[i] = found
+
+
+@parallel
+def select(marked, starts, values, out):
+    """Write the marked elements of ``values`` to ``out``; ``starts``: the prefix sums of ``marked``."""
+    for k in prange(marked.size):
+        if marked[k]:
+            out[starts[k]] = values[k]

@@ -1,0 +1,118 @@
+"""Multigrid across ranks: setup, solve, memory by part. Rank 0 prints.
+
+    mpiexec -n 2 python benchmarks/multigrid_ranks.py --planes 232 --side 464 [--device cuda] [--profile] [--file A.npz]
+
+Poisson's matrix on ``--planes`` planes of ``--side``² points, cut into slabs, in CSR parts that lie on their devices; or
+a SciPy .npz file, of which each rank reads its rows. CG with multigrid to a true relative residual of 1e-8; b is random.
+One rank runs the code of one device. Times are those of the slowest rank, milliseconds.
+"""
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+
+import swell
+from swell import distributed
+from swell.bench.scaling.ranks import slab
+from swell.distributed.amg import hierarchy, level, products, window
+from swell.distributed.devices import on_device
+
+TIMED = ((window.Border, "rows"), (window.Border, "values"), (window.Border, "__init__"), (window.Stacked, "__init__"),
+         (level.RankLevel, "_surround"), (level.RankLevel, "_split"), (level.RankLevel, "_interpolate"),
+         (level.RankLevel, "multiply"), (products.RankFourProducts, "__init__"))
+
+
+def profiled(space):
+    """Time the steps of the setup, each with the device idle before and after; returns the dict of the sums."""
+    sums = defaultdict(float)
+
+    def timed(owner, name):
+        plain = getattr(owner, name)
+
+        def call(*arguments):
+            space.synchronize()
+            start = time.perf_counter()
+            found = plain(*arguments)
+            space.synchronize()
+            sums[f"{owner.__name__}.{name}"] += time.perf_counter() - start
+            return found
+        setattr(owner, name, call)
+
+    for owner, name in TIMED:
+        timed(owner, name)
+    timed_gather = hierarchy.gathered
+
+    def gathered(rows):
+        start = time.perf_counter()
+        found = timed_gather(rows)
+        sums["gathered"] += time.perf_counter() - start
+        return found
+    hierarchy.gathered = gathered
+    return sums
+
+
+def slowest(ranks, call):
+    """(result, the longest wall time of all ranks) of ``call()``, which ends with an idle device."""
+    ranks.allgather(None)
+    start = time.perf_counter()
+    found = call()
+    return found, 1e3 * max(ranks.allgather(time.perf_counter() - start))
+
+
+def parts(operator, A):
+    """Bytes a row of this rank, by part."""
+    rows, h = A.own.shape[0], operator.hierarchy
+    found = {"A": A.own.nbytes + A.rest.nbytes, "levels": h.nbytes, "cycle": operator.inner.nbytes - h.nbytes}
+    return {name: round(size / rows) for name, size in found.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--planes", type=int, default=64)
+    parser.add_argument("--side", type=int, default=64)
+    parser.add_argument("--file")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--repeat", type=int, default=2)
+    arguments = parser.parse_args()
+    ranks = distributed.init()
+    space = on_device(ranks, arguments.device)[0]
+    with space.active():
+        measured(ranks, space, arguments)
+
+
+def measured(ranks, space, arguments):
+    def say(text):
+        if ranks.rank == 0:
+            print(text, flush=True)
+
+    A = (distributed.read(ranks, arguments.file, device=arguments.device) if arguments.file else
+         slab(ranks, arguments.side, arguments.device, arguments.planes))
+    rows = A.own.shape[0]
+    b = A.space.empty(rows, A.dtype)
+    A.space.random(5, b)
+    sums = profiled(space) if arguments.profile else {}
+    say(f"{A.shape[0]} rows on {ranks.size} ranks, {space.describe()}")
+    for attempt in range(arguments.repeat):
+        solver = None
+        sums.clear()
+        solver, setup = slowest(ranks, lambda: swell.prepare(A, method="cg", precond="amg", rtol=1e-8))
+        first, solve = slowest(ranks, lambda: solver.solve(b))
+        again = [slowest(ranks, lambda: solver.solve(b))[1] for _ in range(3)]
+        say(f"setup {setup:.1f} (compiling {1e3 * solver.solve(b).timings['compile']:.0f}) + solve {solve:.1f}, again "
+            f"{min(again):.1f}; {first.iterations} iterations, {first.reason.name}, residual {first.residual:.2e}")
+        for name, seconds in sorted(sums.items(), key=lambda item: -item[1]):
+            say(f"    {name:32s} {1e3 * seconds:9.1f}")
+    operator = solver._prepare(0).setup.M
+    say(operator.describe())
+    say(f"bytes a row: {parts(operator, A)}")
+    if arguments.device == "cuda":
+        pool = space.xp.get_default_memory_pool()
+        say(f"GiB held by the pool: {pool.total_bytes() / 2**30:.1f}, {pool.total_bytes() / rows:.0f} bytes a row")
+    _, update = slowest(ranks, lambda: solver.update(A))
+    say(f"update {update:.1f}")
+
+
+if __name__ == "__main__":
+    main()
