@@ -24,7 +24,7 @@ class RankCycle(Cycle):
         found = [scales(rows.csr, self._omega) for rows in (*(level.A for level in h.levels), h.last)]
         for k, level in enumerate(h.levels):
             window, R, C = level.next.window, level.R, level.next.csr
-            fine = level.fine.around(found[k], level.reaching.values(found[k]))
+            fine = level.window.around(found[k], level.border.values(found[k]))
             coarse = R.space.xp.ones(window.size)
             _kernels(R).drop_rounding(window.pointers(R.indptr), R.indices, R.data, fine, window.pointers(C.indptr),
                                       C.indices, C.data, SINGULAR / self._omega, coarse)

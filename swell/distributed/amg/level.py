@@ -1,24 +1,18 @@
 """A level of multigrid across ranks: interpolation and Galerkin product from this rank's rows and rows around them.
 
-Each step runs a kernel of one device on this rank's rows and the rows of other ranks that it needs:
-
-    A of ghosts within one link     strong links, PMIS, interpolation (which reaches rows at two links)
-    P of the same ghosts            A P
-    P and A P of the rows that      R (A P); R has this rank's coarse rows
-    interpolate from here
-
-Rows and columns are numbered in windows (window.py): the bits of P, A P and R A P are those of one device.
+This rank's rows of A are extended by the rows of ghosts within two links. The kernels of one device run on these rows:
+strong links, PMIS, interpolation. Then the ranks exchange rows of P, as far as three links away; R A P needs no more.
+Rows and columns are numbered in windows (window.py), so the bits of P and R A P are those of one device.
 """
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
+from swell.distributed.amg.galerkin import Galerkin
 from swell.distributed.amg.pmis import states
-from swell.distributed.amg.rows import RankRows, coarse_space, parted, trimmed
+from swell.distributed.amg.rows import RankRows, coarse_space, trimmed
 from swell.distributed.amg.window import Border, Stacked, Window, own_rows, selected
-from swell.formats.product import Product
+from swell.formats.csr import CSRMatrix
 from swell.formats.transpose import transposed
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import carried, coarse_numbers
@@ -39,11 +33,16 @@ class RankLevel:
     Attributes
     ----------
     A, P : RankRows
+    window : Window
+        This rank's rows, and ghosts within three links.
     extended : Stacked
-        A with the rows of ghosts.
-    PT : Stacked
-        The rows of P that reach this rank's coarse rows, with only these columns; R is its transpose.
-    R : CSRMatrix, shape (own coarse rows, fine window)
+        A square matrix of the window: this rank's rows of A, and the rows of ghosts within two links.
+    wide : Stacked
+        P with the rows of all ghosts of the window.
+    R : CSRMatrix, shape (own coarse rows, window.size)
+        This rank's rows of Pᵀ.
+    order : int array
+        The place of each value of R among the values of ``wide`` in own columns.
     next : RankRows
         The next level's matrix, R A P.
     marked : uint8 array
@@ -57,14 +56,14 @@ class RankLevel:
         self.P = self._interpolate()
 
     def _surround(self):
-        """Fetch the rows of A's ghosts, and make ``extended``, a square matrix of the wider window."""
+        """Fetch the rows of ghosts within two links of this rank's rows."""
         A = self.A
-        self._near = Border(A.window)
+        first = A.window.with_ghosts(Border(A.window).rows(A.csr, A.window).columns)
+        self._near = Border(first)
         found = self._near.rows(A.csr, A.window)
-        self.window = A.window.with_ghosts(found.columns)
+        self.window = first.with_ghosts(found.columns)
         self.border = Border(self.window)
-        self.extended = Stacked(A.csr, A.window, found, A.window, self.window, self.window)
-        self._own = own_rows(self.extended.matrix, self.window, self.extended.own)
+        self.extended = Stacked(A.csr, A.window, found, first, self.window, self.window)
 
     def _split(self, marked):
         """Find strong links, and the state and the coarse number of every row of the window."""
@@ -100,64 +99,49 @@ class RankLevel:
         ghosts, = selected(space, coarse, self.border.values(numbers))
         begin, end = (int(k) for k in space.to_host(self._P.indptr[[window.own.start, window.own.stop]]))  # sync
         rows = own_rows(self._P, window, slice(begin, end))
-        return RankRows(rows, space, Window(self.coarse, ghosts))
+        return RankRows(rows, Window(self.coarse, ghosts), space)
 
     def multiply(self):
-        """Compute A P, R and R A P; ``next`` is the next level's matrix."""
-        A, P = self.A, self.P
-        found = self._near.rows(P.csr, P.window)
-        wider = P.window.with_ghosts(found.columns)
-        self._P_near = Stacked(P.csr, P.window, found, A.window, self.window, wider)
-        self._AP = Product(self._own, self._P_near.matrix)
-        inside, self.reaching = self._interpolated_elsewhere()
-        self.fine, own = self.reaching.window, Window(self.coarse, A.space.empty(0, np.int64))
-        self.PT = Stacked(inside, own, self._reaching_rows(), self.fine, self.fine, own)
-        self.R, self.order = transposed(self.PT.matrix)
-        found = self.reaching.rows(self._AP.C, wider)
-        reached = wider.with_ghosts(found.columns)
-        self._AP_rows = Stacked(self._AP.C, wider, found, self.fine, self.fine, reached)
-        self._RAP = Product(self.R, self._AP_rows.matrix)
-        csr, window = trimmed(self._RAP.C, reached)
-        self.next, self._wider = RankRows(csr, self.coarse, window), wider
-
-    def _interpolated_elsewhere(self):
-        """Return (this rank's rows of P with own columns, the Border of other ranks' rows that interpolate from here).
-        """
+        """Compute R and R A P; ``next`` is the next level's matrix."""
         P, space = self.P, self.A.space
-        inside, boundary, rest = parted(P.csr, P.window)
-        kernels, sent = space.kernels("swell.distributed", "window", np.float64), []
-        for begin, end in pairwise(P.window.cuts.tolist()):      # the coarse ghosts of each rank
-            marked = space.empty(boundary.size, np.uint8)
-            kernels.mark_rows(rest.indptr, rest.indices, begin, end, marked)
-            sent.append(selected(space, marked, boundary)[0].astype(np.int64) + space.first)
-        received = space.communicator.alltoall_arrays(space.local, sent)
-        return inside, Border(Window(space, space.xp.concatenate(received)))
-
-    def _reaching_rows(self):
-        return self.reaching.rows(self.P.csr, self.P.window).within(self.coarse)
+        found = self.border.rows(P.csr, P.window)
+        reached = P.window.with_ghosts(found.columns)
+        self.wide = Stacked(P.csr, P.window, found, self.window, self.window, reached)
+        wide, own = self.wide.matrix, reached.own
+        self._inside = space.empty(wide.nnz, np.uint8)           # 1 for an entry in an own column
+        columns = wide.indices.astype(np.int64)
+        space.kernels("swell.distributed", "window", np.float64).mark_range(columns, own.start, own.stop, True,
+                                                                            self._inside)
+        starts = space.empty(wide.nnz + 1, wide.indices.dtype)
+        space.prefix_sums(self._inside, starts)
+        columns, data = selected(space, self._inside, wide.indices, wide.data)
+        PT = CSRMatrix(wide.space, starts[wide.indptr], columns - own.start, data, (wide.shape[0], reached.rows))
+        self.R, self.order = transposed(PT)
+        self._product = Galerkin(self.R, self.extended.matrix, wide)
+        self.next = RankRows(*trimmed(self._product.C, reached), self.coarse)
 
     def refill(self, A):
         """Take new values of A (RankRows), for this rank's rows and the ghosts'."""
         self.A = A
         self.extended.fill(A.csr.data, self._near.rows(A.csr, A.window).data)
-        self._own.discard_adjoint()
 
     def update(self, A):
-        """Recompute P, R and the products, in place, for new values of A (RankRows). Returns the next level's."""
+        """Recompute P, R and R A P, in place, for new values of A (RankRows). Returns the next level's."""
         self.refill(A)
         reinterpolate(self.extended.matrix, self._strong, self._state, self._numbers, self.settings, self._P)
-        P = self.P
-        self._P_near.fill(P.csr.data, self._near.rows(P.csr, P.window).data)
-        self._AP.update(self._own, self._P_near.matrix)
-        self.PT.fill(parted(P.csr, P.window)[0].data, self._reaching_rows().data)
-        self.R.data[...] = self.PT.matrix.data[self.order]
-        self._AP_rows.fill(self._AP.C.data, self.reaching.rows(self._AP.C, self._wider).data)
-        self._RAP.update(self.R, self._AP_rows.matrix)
+        self.wide.fill(self.P.csr.data, self.border.rows(self.P.csr, self.P.window).data)
+        self.R.data[...] = self.values_of_R(self.wide.matrix)
+        self.R.discard_adjoint()
+        self._product.update()
         self.next.csr.discard_adjoint()
         return self.next
 
+    def values_of_R(self, wide):
+        """Return R's values from a CSRMatrix with the pattern of ``wide``."""
+        return selected(self.A.space, self._inside, wide.data)[0][self.order]
+
     @property
     def nbytes(self):
-        parts = (self.A, self.extended, self._strong, self._state, self._numbers, self._P, self._P_near, self._AP.C,
-                 self.PT, self.R, self.order, self._AP_rows, self._RAP.C)
+        parts = (self.extended, self._strong, self._state, self._numbers, self._P, self.wide, self._inside, self.R,
+                 self.order, self._product)
         return sum(part.nbytes for part in parts)

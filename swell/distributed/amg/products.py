@@ -76,19 +76,20 @@ class RankFourProducts(FourProducts):
         self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
         self.space = level.A.csr.space
         self._coarse_border = Border(level.P.window)
-        windows = level.window, level.P.window, level.fine
+        windows = level.window, level.P.window, level.window
         self.matrices = [RankProduct(M, window) for M, window in zip(self._values(), windows, strict=True)]
         self.S, self.P, self.R = self.matrices
         self._r = self.space.empty(fine.size, dtype)
 
     def _values(self):
-        level, fine = self.level, self.fine
-        S = smoothing(level, fine, self.dtype)
+        level, fine, window = self.level, self.fine, self.level.window
         coarse = level.P.window.around(self.coarse, self._coarse_border.values(self.coarse))
         P = _balanced(level.P.csr, fine, coarse, self.dtype)
-        fine = level.fine.around(fine, level.reaching.values(fine))
-        R = _balanced(level.PT.matrix, fine, self.coarse, self.dtype)
-        return S, P, level.R.with_values(R.data[level.order])
+        R = level.R.with_values(self.space.empty(level.R.nnz, self.dtype))
+        fine = window.around(fine, level.border.values(fine))
+        self.space.kernels("swell.preconditioners.amg", "cycle", np.float64).balance_adjoint(
+            R.indptr, R.indices, level.R.data, fine, self.coarse, R.data)
+        return smoothing(level, self.fine, self.dtype), P, R
 
 
 def smoothing(level, scale, dtype):

@@ -22,7 +22,7 @@ class RankRows:
     shape, nnz : of the whole matrix.
     """
 
-    def __init__(self, csr, space, window):
+    def __init__(self, csr, window, space):
         self.csr, self.space, self.window = csr, space, window
         self.shape = int(space.starts[-1]), int(window.space.starts[-1])
         self.nnz = sum(space.communicator.allgather(csr.nnz))
@@ -36,7 +36,7 @@ class RankRows:
         indptr = local.empty(window.rows + 1, index)
         local.prefix_sums(A.row_lengths(), indptr)
         made = CSRMatrix(local, indptr, local.empty(count, index), local.empty(count, dtype), (window.rows, window.size))
-        found = cls(made, A.space, window)
+        found = cls(made, window, A.space)
         found.fill(A)
         return found
 
