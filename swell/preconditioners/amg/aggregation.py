@@ -112,7 +112,11 @@ class SmoothedInterpolation:
     ----------
     P : CSRMatrix
     T : CSRMatrix
+    R : None
+        The restriction is Pᵀ.
     """
+
+    R = None
 
     def __init__(self, A, T):
         self.T, self._AT = T, Product(A, T)

@@ -2,7 +2,7 @@
 
 With D = diag(√(ω / dᵢ)) on each level, d the ℓ1 diagonal, and D_c on the next one,
 
-    S = I − D A D,    P̃ = D⁻¹ P D_c,    Q = S P̃ = (D⁻¹ P − D A P) D_c.
+    S = I − D A D,    P̃ = D⁻¹ P D_c,    R̃ = D_c R D⁻¹,    Q = S P̃ = (D⁻¹ P − D A P) D_c.
 
 A smoothing step is x = S x + b. All entries are near 1, so that single precision suffices for every scale of A. Q needs
 no extra product: A P was computed for the next level's matrix.
@@ -47,6 +47,18 @@ def interpolation(level, fine, coarse, dtype):
     P = level.P.with_values(level.P.space.empty(level.P.nnz, dtype))
     _kernels(level.A).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
     return P
+
+
+def restriction(level, P, fine, coarse):
+    """Return R̃ = D_c R D⁻¹ for a `Level`, a new CSRMatrix with the pattern of R; P̃ᵀ where R = Pᵀ.
+
+    ``P`` is P̃, which also has the type; ``fine`` and ``coarse`` are the diagonals of D and D_c."""
+    R = level.R
+    if level.order is not None:
+        return R.with_values(P.data[level.order])
+    balanced = R.with_values(R.space.empty(R.nnz, P.dtype))
+    _kernels(R).balance_restriction(R.indptr, R.indices, R.data, fine, coarse, balanced.data)
+    return balanced
 
 
 def smoothed_interpolation(level, fine, coarse, dtype):

@@ -38,6 +38,8 @@ class Interpolation:
     strong, state, numbers : integer arrays
         The strong links of A, the `State` of its rows, and their numbers on the next level.
     P : CSRMatrix
+    R : CSRMatrix or None
+        A restriction of its own; None for Pᵀ.
     """
 
     settings: Any
@@ -45,6 +47,7 @@ class Interpolation:
     state: Any
     numbers: Any
     P: CSRMatrix
+    R: CSRMatrix | None = None
 
     def update(self, A):
         """Recompute P, in place, for new values of A."""

@@ -78,6 +78,7 @@ class Cycle(LinearOperator):
         if len(self._steps) > 1:
             return Polynomial(FourProducts(level, fine, coarse, self.dtype), self._steps)
         few = level.AP.C.nnz <= SMALL[self.space.name] and self.hierarchy.settings.cycle == "V"
+        few = few and level.order is not None                                  # its R S is the transpose of S P
         return (TwoProducts if few else FourProducts)(level, fine, coarse, self.dtype)
 
     @property

@@ -1,6 +1,6 @@
 """A level of the V(1, 1) cycle by four products, each of which reads its matrix once:
 
-    r = S b,   b_c = P̃ᵀ r,   (coarse levels: x_c),   y = b + P̃ x_c,   x = b + S y.
+    r = S b,   b_c = R̃ r,   (coarse levels: x_c),   y = b + P̃ x_c,   x = b + S y.
 
 On large levels no other form reads fewer bytes. A GPU stores the three matrices in SELL, or in CSR if rows are few and
 long (shared_rows.py). A CPU stores them in CSR, which is as fast there and needs no conversion.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from swell.formats.csr import CSR
 from swell.formats.sell import SELL
-from swell.preconditioners.amg.balancing import interpolation, smoothing_matrix
+from swell.preconditioners.amg.balancing import interpolation, restriction, smoothing_matrix
 from swell.preconditioners.amg.shared_rows import SharedRows, suits
 
 
@@ -36,10 +36,10 @@ class FourProducts:
         self._r = self.space.empty(fine.size, dtype)
 
     def _values(self):
-        """Return S, P̃ and P̃ᵀ, new matrices in CSR; balancing.py defines them."""
+        """Return S, P̃ and R̃, new matrices in CSR; balancing.py defines them."""
         P = interpolation(self.level, self.fine, self.coarse, self.dtype)
         return (smoothing_matrix(self.level.A, self.fine, self.dtype), P,
-                self.level.R.with_values(P.data[self.level.order]))
+                restriction(self.level, P, self.fine, self.coarse))
 
     def update(self):
         """Recompute the stored matrices, in place, for new values of the `Level`, ``fine`` and ``coarse``."""
@@ -49,7 +49,7 @@ class FourProducts:
     def descend(self, b, coarse):
         """Write the next level's right-hand side to ``coarse``, from this level's right-hand side b."""
         self.S.apply(b, self._r)                                               # r = S b
-        self.R.apply(self._r, coarse)                                          # b_c = P̃ᵀ r
+        self.R.apply(self._r, coarse)                                          # b_c = R̃ r
 
     def ascend(self, b, coarse, x):
         """Write x, this level's result for the right-hand side b; ``coarse`` is the next level's result."""
@@ -61,7 +61,7 @@ class FourProducts:
         self.space.copy(b, self._r)
         self.space.axpy(-1, x, self._r)
         self.S.apply(x, self._r, 1, 1)                                         # r = b − x + S x
-        self.R.apply(self._r, coarse)                                          # b_c = P̃ᵀ r
+        self.R.apply(self._r, coarse)                                          # b_c = R̃ r
 
     def ascend_again(self, b, coarse, x):
         """Change x in place: correct and smooth it; ``coarse`` is the next level's result."""

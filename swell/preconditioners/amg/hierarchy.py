@@ -1,8 +1,9 @@
 """The setup of multigrid: interpolation and Galerkin products, level after level.
 
 Each level finds its interpolation P: by strong links and coarse rows (classical.py), or by aggregates (aggregation.py).
-The next matrix is PᵀAP (formats/product.py). All is in double precision. Coarsening ends at ``coarsest`` rows, or at a
-level without strong links, or at one that would keep more than nine rows in ten. ``ended`` stores the reason.
+The next matrix is R A P (formats/product.py), with R = Pᵀ unless the interpolation has a restriction of its own. All is
+in double precision. Coarsening ends at ``coarsest`` rows, or at a level without strong links, or at one that would keep
+more than nine rows in ten. ``ended`` stores the reason.
 
 `update` keeps coarse rows, aggregates and all patterns, and computes weights and products anew.
 """
@@ -27,11 +28,12 @@ class Level:
     ----------
     A : CSRMatrix
     interpolation : Interpolation or SmoothedInterpolation
-        Interpolation from the next level; it keeps what it needs for new values of A.
+        Interpolation from the next level; it keeps what it needs for new values of A. Its attribute ``R`` is a
+        restriction of its own, a CSRMatrix whose values its ``update`` overwrites, or None for Pᵀ.
     R : CSRMatrix
-        The transpose of P.
-    order : int array
-        The place in P.data of each value of R.
+        The restriction to the next level: the interpolation's, or the transpose of P.
+    order : int array or None
+        The place in P.data of each value of R; None if R is the interpolation's own.
     AP, RAP : Product
         ``RAP.C`` is the next level's matrix.
     """
@@ -46,7 +48,7 @@ class Level:
     @classmethod
     def of(cls, A, interpolation):
         """Return a new Level of a CSRMatrix and its interpolation, with R and the two products computed."""
-        R, order = transposed(interpolation.P)
+        R, order = transposed(interpolation.P) if interpolation.R is None else (interpolation.R, None)
         AP = Product(A, interpolation.P)
         return cls(A, interpolation, R, order, AP, Product(R, AP.C))
 
@@ -59,15 +61,17 @@ class Level:
         """Recompute P, R and the products, in place, for new values of A. Returns the next level's matrix."""
         self.A = A
         self.interpolation.update(A)
-        self.R.data[...] = self.P.data[self.order]
-        self.R.discard_adjoint()
+        if self.order is not None:
+            self.R.data[...] = self.P.data[self.order]
+            self.R.discard_adjoint()
         self.AP.update(A, self.P)
         self.RAP.update(self.R, self.AP.C)
         return self.RAP.C
 
     @property
     def nbytes(self):
-        return self.interpolation.nbytes + self.order.nbytes + sum(M.nbytes for M in (self.R, self.AP.C, self.RAP.C))
+        order = 0 if self.order is None else self.order.nbytes
+        return self.interpolation.nbytes + order + sum(M.nbytes for M in (self.R, self.AP.C, self.RAP.C))
 
 
 class Hierarchy:

@@ -89,7 +89,7 @@ class Polynomial:
         x for `ascend`."""
         self._relaxation.start(b, self._x)
         self._relaxation.residual(b, self._x)
-        self._products.R.apply(self._relaxation.r, coarse)                     # b_c = P̃ᵀ r
+        self._products.R.apply(self._relaxation.r, coarse)                     # b_c = R̃ r
 
     def ascend(self, b, coarse, x):
         """Write x, this level's result for the right-hand side b; ``coarse`` is the next level's result. `descend` ran
@@ -100,7 +100,7 @@ class Polynomial:
     def descend_again(self, b, x, coarse):
         """Write the next level's right-hand side to ``coarse``, from the residual of this level's x."""
         self._relaxation.residual(b, x)
-        self._products.R.apply(self._relaxation.r, coarse)                     # b_c = P̃ᵀ r
+        self._products.R.apply(self._relaxation.r, coarse)                     # b_c = R̃ r
 
     def ascend_again(self, b, coarse, x):
         """Change x in place: correct and smooth it; ``coarse`` is the next level's result."""

@@ -10,9 +10,13 @@ from tests.support.host_reads import host_reads
 import swell
 from swell import gallery
 from swell.formats.csr import CSRMatrix
+from swell.formats.transpose import transposed
 from swell.preconditioners.amg import cycle as module
 from swell.preconditioners.amg import interpolation
-from swell.preconditioners.amg.hierarchy import Hierarchy
+from swell.preconditioners.amg.balancing import balancing, restriction
+from swell.preconditioners.amg.balancing import interpolation as balanced_interpolation
+from swell.preconditioners.amg.classical import Classical
+from swell.preconditioners.amg.hierarchy import Hierarchy, Level
 from swell.preconditioners.amg.pmis import pmis
 from swell.preconditioners.amg.shared_rows import SharedRows
 from swell.preconditioners.amg.two_products import TwoProducts
@@ -85,6 +89,49 @@ def test_an_update_is_a_fresh_build_to_the_bit(name, rows, space, monkeypatch):
         M.update(moved(rescaled(A), space))
         M.update(moved(A, space))
         assert (applied(M, space, b) == before).all()
+
+
+class Heavier:
+    """An interpolation with a restriction of its own: Pᵀ, each row times a number."""
+
+    def __init__(self, interpolation):
+        self._inner, self.P, self.nbytes = interpolation, interpolation.P, interpolation.nbytes
+        R, self._order = transposed(self.P)
+        self._factors = np.repeat(1 + np.arange(R.shape[0]) % 5, np.diff(R.space.to_host(R.indptr)))
+        self.R = R
+        self.update_restriction()
+
+    def update_restriction(self):
+        self.R.data[...] = self.P.data[self._order] * self.R.space.from_host(self._factors.astype(float))
+
+    def update(self, A):
+        self._inner.update(A)
+        self.update_restriction()
+
+
+def test_a_restriction_of_its_own(space):
+    """The next matrix is R A P, also after an update, and the cycle takes D_c R D⁻¹."""
+    A, found = SYSTEMS["jumps"](), []
+    with space.active():
+        for own in (False, True):
+            H = Hierarchy(moved(A, space), swell.AMG(levels=2, coarsest=20), Classical(moved(A, space), SETTINGS))
+            level, = H.levels
+            if own:
+                level = H.levels[0] = Level.of(level.A, Heavier(level.interpolation))
+                H.last = level.RAP.C
+            found.append(H)
+        plain, own = found
+        for values in (A, rescaled(A)):
+            for H in found:
+                H.update(moved(values, space))
+            R, P = (M.to_scipy() for M in (own.levels[0].R, own.levels[0].P))
+            assert abs(R - P.T).max() > 1
+            assert abs(own.last.to_scipy() - R @ values @ P).max() <= 1e-12 * abs(values).max()
+            assert abs(plain.last.to_scipy() - P.T @ values @ P).max() <= 1e-12 * abs(values).max()
+            scales = balancing(own, 1.5)
+            balanced = restriction(own.levels[0], balanced_interpolation(own.levels[0], *scales, "float64"), *scales)
+            D, D_c = (sp.diags_array(space.to_host(d)) for d in scales)
+            assert abs(balanced.to_scipy() - D_c @ R @ sp.linalg.inv(sp.csc_array(D))).max() <= 1e-12
 
 
 @pytest.mark.parametrize("width", [1, 4])

@@ -44,6 +44,21 @@ __global__ void balance(Context* ctx, const I* indptr, const I* indices, const d
   });
 }
 
+// out = the values of diag(coarse) R diag(fine)⁻¹; 0 in columns with fine[j] = 0.
+// launch: elements of coarse, 256 threads, a warp each, at most 16 blocks per multiprocessor
+template <typename I, typename V>
+__global__ void balance_restriction(Context* ctx, const I* indptr, const I* indices, const double* data, const double* fine,
+                                    const double* coarse, V* out, long long n, long long data_size) {
+  if (stopped(ctx)) return;
+  visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
+    const double own = p.there ? coarse[p.row] : 0.0;
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
+      const double its = fine[indices[k]];
+      out[k] = V(its > 0 ? own * data[k] / its : 0.0);
+    }
+  });
+}
+
 // out = the values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
 // launch: elements of fine, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P, typename V>

@@ -37,6 +37,16 @@ def balance(indptr, indices, data, fine, coarse, out):
 
 
 @parallel
+def balance_restriction(indptr, indices, data, fine, coarse, out):
+    """Write ``out``, the values of diag(coarse) R diag(fine)⁻¹ on the pattern of R (CSR); 0 in columns with fine[j] = 0.
+    """
+    for i in prange(coarse.size):
+        for k in range(indptr[i], indptr[i + 1]):
+            own = fine[indices[k]]
+            out[k] = coarse[i] * data[k] / own if own > 0 else 0.0
+
+
+@parallel
 def smoothed_interpolation(indptr, indices, data, p_indptr, p_indices, p_data, fine, coarse, out):
     """Write ``out``, the values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
 
