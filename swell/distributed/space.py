@@ -123,6 +123,9 @@ class DistributedSpace(Space):
     def prefix_sums(self, counts, starts):
         self.local.prefix_sums(counts, starts)
 
+    def last_entries(self, *arrays):
+        return self.local.last_entries(*arrays)
+
     def group_max(self, keys, size):
         return self.local.group_max(keys, size)
 

@@ -87,7 +87,7 @@ class RankFourProducts(FourProducts):
         P = _balanced(level.P.csr, fine, coarse, self.dtype)
         R = level.R.with_values(self.space.empty(level.R.nnz, self.dtype))
         fine = window.around(fine, level.border.values(fine))
-        self.space.kernels("swell.preconditioners.amg", "cycle", np.float64).balance_adjoint(
+        self.space.kernels("swell.preconditioners.amg", "cycle", np.float64).balance_restriction(
             R.indptr, R.indices, level.R.data, fine, self.coarse, R.data)
         return smoothing(level, self.fine, self.dtype), P, R
 

@@ -92,7 +92,7 @@ def selected(space, marked, *arrays):
     """Return the marked elements of each array, in a list of new arrays; ``marked``: uint8."""
     starts = space.empty(marked.size + 1, np.int64)
     space.prefix_sums(marked, starts)
-    count, = space.local.last_entries(starts)  # sync
+    count, = space.last_entries(starts)  # sync
     found = [space.empty(count, values.dtype) for values in arrays]
     for values, out in zip(arrays, found):
         _kernels(space).select(marked, starts, values, out)
