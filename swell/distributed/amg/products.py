@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.operator import LinearOperator
-from swell.distributed.amg.rows import parted, trimmed
+from swell.distributed.amg.rows import parted
 from swell.distributed.amg.window import Border, own_rows
 from swell.distributed.halo import Halo
 from swell.formats.csr import CSR
@@ -27,9 +27,8 @@ class RankProduct(LinearOperator):
     def __init__(self, csr, window):
         super().__init__((csr.shape[0], window.rows), csr.dtype, csr.space)
         self._window = window
-        csr, window = trimmed(csr, window)
-        own, self.boundary, self.rest = parted(csr, window)
-        self.halo = Halo(window.space, csr.space.to_host(window.ghosts), csr.dtype)
+        own, self.boundary, self.rest, ghosts = parted(csr, window)
+        self.halo = Halo(window.space, csr.space.to_host(ghosts), csr.dtype)
         stored = (CSR() if csr.space.name == "cpu" else SELL()).build
         self.local = SharedRows(own) if suits(own) else stored(own)
 
@@ -51,7 +50,7 @@ class RankProduct(LinearOperator):
 
     def update(self, csr):
         """Take the values of ``csr``, of the same pattern."""
-        own, _, rest = parted(*trimmed(csr, self._window))
+        own, _, rest, _ = parted(csr, self._window)
         self.local.update(own)
         self.rest.data[...] = rest.data
         self.rest.discard_adjoint()

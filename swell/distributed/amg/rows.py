@@ -57,14 +57,16 @@ class RankRows:
 
 
 def parted(csr, window):
-    """Split this rank's rows into own and ghost columns.
+    """Split this rank's rows into own columns and used ghost columns.
 
     Returns
     -------
     own : CSRMatrix, shape (rows, own columns)
     boundary : int32 array of the space
         The rows with entries in ghost columns.
-    rest : CSRMatrix, shape (boundary rows, ghosts)
+    rest : CSRMatrix, shape (boundary rows, used ghosts)
+    ghosts : int64 array of the space
+        The used ghosts: those with an entry.
     """
     space, rows, index = csr.space, window.own, csr.indices.dtype
     kernels, n = space.kernels("swell.distributed", "window", csr.dtype), csr.shape[0]
@@ -78,21 +80,26 @@ def parted(csr, window):
     boundary, indptr = space.empty(edge, np.int32), space.xp.zeros(edge + 1, np.int32)
     rest = indptr, space.empty(outer, np.int32), space.empty(outer, csr.dtype)
     kernels.split(csr.indptr, csr.indices, csr.data, rows.start, rows.stop, outs, places, *own, boundary, *rest)
-    return (CSRMatrix(space, *own, (n, window.rows)), boundary,
-            CSRMatrix(space, *rest, (edge, window.ghosts.size)))
+    marked = space.xp.zeros(window.ghosts.size, np.uint8)
+    kernels.mark_ghosts(rest[1], 0, 0, marked)
+    places, (ghosts,) = space.empty(marked.size + 1, np.int32), selected(window.space, marked, window.ghosts)
+    space.prefix_sums(marked, places)
+    rest = CSRMatrix(space, indptr, places[rest[1]], rest[2], (edge, ghosts.size))
+    return CSRMatrix(space, *own, (n, window.rows)), boundary, rest, ghosts
 
 
 def trimmed(csr, window):
     """Return (csr, window) without the ghost columns that have no entry. The new CSRMatrix shares the values."""
-    space, marked = window.space, window.space.xp.zeros(window.size, np.uint8)
-    marked[csr.indices] = 1
-    kept, = selected(space, window.of_ghosts(marked), window.ghosts)
+    space, index = window.space, csr.indices.dtype
+    kernels, own = space.kernels("swell.distributed", "window", csr.dtype), window.own
+    marked = space.xp.zeros(window.ghosts.size, np.uint8)
+    kernels.mark_ghosts(csr.indices, own.start, own.stop, marked)
+    kept, = selected(space, marked, window.ghosts)
     if kept.size == window.ghosts.size:
         return csr, window
-    fewer, index = Window(space, kept), csr.indices.dtype
-    moved, indices = fewer.places(window.ghosts, index), space.empty(csr.nnz, index)     # unused ghosts: any place
-    space.kernels("swell.distributed", "window", csr.dtype).renumber(
-        csr.indices, window.below, window.own.stop, fewer.below - window.below, moved, indices)
+    fewer, indices = Window(space, kept), space.empty(csr.nnz, index)
+    moved = fewer.places(window.ghosts, index)                   # unused ghosts go to any place
+    kernels.renumber(csr.indices, own.start, own.stop, fewer.below - window.below, moved, indices)
     return CSRMatrix(csr.space, csr.indptr, indices, csr.data, (csr.shape[0], fewer.size)), fewer
 
 

@@ -68,6 +68,16 @@ __global__ void renumber(Context* ctx, const I* indices, long long low, long lon
   out[k] = low <= j && j < high ? I(j + shift) : moved[j < low ? j : j - (high - low)];
 }
 
+// marked[g] = 1 for each ghost g that is a column of an entry; columns low … high - 1 are own ones. All writers write 1.
+// launch: elements of indices, 256 threads
+template <typename I>
+__global__ void mark_ghosts(Context* ctx, const I* indices, long long low, long long high, unsigned char* marked, long long n) {
+  const long long k = thread_id();
+  if (stopped(ctx) || k >= n) return;
+  const long long j = indices[k];
+  if (j < low || j >= high) marked[j < low ? j : j - (high - low)] = 1;
+}
+
 // How many of the ascending numbers are less than value.
 DEVICE long long lower_bound(const long long* numbers, long long count, long long value) {
   long long low = 0, high = count;

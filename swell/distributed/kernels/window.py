@@ -85,6 +85,16 @@ def renumber(indices, low, high, shift, moved, out):
             out[k] = moved[j if j < low else j - (high - low)]
 
 
+@parallel
+def mark_ghosts(indices, low, high, marked):
+    """Set marked[g] = 1 for each ghost g that is a column of an entry; columns low … high − 1 are own ones. Several
+    threads may write one byte; all write 1."""
+    for k in prange(indices.size):
+        j = indices[k]
+        if j < low or j >= high:
+            marked[j if j < low else j - (high - low)] = 1
+
+
 @njit(cache=True)
 def lower_bound(numbers, value):
     """Return how many of the ascending ``numbers`` are less than ``value``."""
