@@ -15,12 +15,16 @@ from collections import defaultdict
 import swell
 from swell import distributed
 from swell.bench.scaling.ranks import slab
-from swell.distributed.amg import hierarchy, level, products, window
+from swell.distributed.amg import hierarchy, level, operator, products, window
+from swell.distributed.halo import Halo
+from swell.formats.sell import SELL
 from swell.distributed.devices import on_device
 
 TIMED = ((window.Border, "rows"), (window.Border, "values"), (window.Border, "__init__"), (window.Stacked, "__init__"),
          (level.RankLevel, "_surround"), (level.RankLevel, "_split"), (level.RankLevel, "_interpolate"),
-         (level.RankLevel, "multiply"), (products.RankFourProducts, "__init__"))
+         (level.RankLevel, "multiply"), (products.RankFourProducts, "__init__"), (Halo, "__init__"), (SELL, "build"), (level, "Galerkin"),
+         (level, "transposed"), (level, "Stacked"), (products, "parted"), (products, "smoothing"), (level, "trimmed"),
+         (level, "states"), (hierarchy, "Hierarchy"), (hierarchy, "gathered"))
 
 
 def profiled(space):
@@ -35,20 +39,12 @@ def profiled(space):
             start = time.perf_counter()
             found = plain(*arguments)
             space.synchronize()
-            sums[f"{owner.__name__}.{name}"] += time.perf_counter() - start
+            sums[f"{owner.__name__.removeprefix('swell.')}.{name}"] += time.perf_counter() - start
             return found
         setattr(owner, name, call)
 
     for owner, name in TIMED:
         timed(owner, name)
-    timed_gather = hierarchy.gathered
-
-    def gathered(rows):
-        start = time.perf_counter()
-        found = timed_gather(rows)
-        sums["gathered"] += time.perf_counter() - start
-        return found
-    hierarchy.gathered = gathered
     return sums
 
 
@@ -60,10 +56,10 @@ def slowest(ranks, call):
     return found, 1e3 * max(ranks.allgather(time.perf_counter() - start))
 
 
-def parts(operator, A):
+def parts(M, A):
     """Bytes a row of this rank, by part."""
-    rows, h = A.own.shape[0], operator.hierarchy
-    found = {"A": A.own.nbytes + A.rest.nbytes, "levels": h.nbytes, "cycle": operator.inner.nbytes - h.nbytes}
+    rows, h = A.own.shape[0], M.hierarchy
+    found = {"A": A.own.nbytes + A.rest.nbytes, "levels": h.nbytes, "cycle": M.inner.nbytes - h.nbytes}
     return {name: round(size / rows) for name, size in found.items()}
 
 
@@ -75,8 +71,11 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--lean", action="store_true", help="drop each level's setup, as where memory is short")
     arguments = parser.parse_args()
     ranks = distributed.init()
+    if arguments.lean:
+        operator.KEPT = float("inf")
     space = on_device(ranks, arguments.device)[0]
     with space.active():
         measured(ranks, space, arguments)
@@ -97,21 +96,23 @@ def measured(ranks, space, arguments):
     for attempt in range(arguments.repeat):
         solver = None
         sums.clear()
-        solver, setup = slowest(ranks, lambda: swell.prepare(A, method="cg", precond="amg", rtol=1e-8))
+        solver, setup = slowest(ranks, lambda: swell.prepare(A, method="cg", precond="amg", rtol=1e-8,
+                                                        format="csr" if arguments.lean else None))
         first, solve = slowest(ranks, lambda: solver.solve(b))
         again = [slowest(ranks, lambda: solver.solve(b))[1] for _ in range(3)]
         say(f"setup {setup:.1f} (compiling {1e3 * solver.solve(b).timings['compile']:.0f}) + solve {solve:.1f}, again "
             f"{min(again):.1f}; {first.iterations} iterations, {first.reason.name}, residual {first.residual:.2e}")
         for name, seconds in sorted(sums.items(), key=lambda item: -item[1]):
             say(f"    {name:32s} {1e3 * seconds:9.1f}")
-    operator = solver._prepare(0).setup.M
-    say(operator.describe())
-    say(f"bytes a row: {parts(operator, A)}")
+    M = solver._prepare(0).setup.M
+    say(M.describe())
+    say(f"bytes a row: {parts(M, A)}")
     if arguments.device == "cuda":
         pool = space.xp.get_default_memory_pool()
         say(f"GiB held by the pool: {pool.total_bytes() / 2**30:.1f}, {pool.total_bytes() / rows:.0f} bytes a row")
-    _, update = slowest(ranks, lambda: solver.update(A))
-    say(f"update {update:.1f}")
+    if not arguments.lean:
+        _, update = slowest(ranks, lambda: solver.update(A))
+        say(f"update {update:.1f}")
 
 
 if __name__ == "__main__":

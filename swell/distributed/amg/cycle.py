@@ -3,32 +3,67 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.operator import LinearOperator
+from swell.distributed.amg.hierarchy import RankHierarchy
 from swell.distributed.amg.products import RankFourProducts, RankProduct, smoothing
 from swell.distributed.amg.window import Border, Window
 from swell.distributed.halo import Halo
 from swell.preconditioners.amg.coarsest import SINGULAR
 from swell.preconditioners.amg.cycle import Cycle
 from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
-from swell.preconditioners.amg.smoother import scales
+from swell.preconditioners.amg.smoother import relaxation, scales, steps
 
 
 class RankCycle(Cycle):
     """A cycle over the levels of a RankHierarchy, for this rank's parts of vectors.
 
-    An application exchanges the ghost values of four products a level, and gathers one vector."""
+    An application exchanges the ghost values of four products a level, and gathers one vector. Hierarchy and cycle are
+    built together, level after level: if memory is short, a level's setup is dropped before the next level's begins.
+
+    Parameters
+    ----------
+    A : DistributedMatrix
+    settings : AMG
+    lean : bool
+        As in `RankHierarchy`.
+    """
+
+    def __init__(self, A, settings, lean):
+        LinearOperator.__init__(self, A.own.shape, np.dtype(settings.dtype), A.space.local)
+        s, self._above = settings, 0
+        self._steps, self._omega = steps(s.smoother, s.degree), relaxation(s.smoother, s.degree)
+        self._scales, self.levels = [], []
+        self.hierarchy = RankHierarchy(A, settings, lean, self._finish)
+        if not self.levels:
+            self._scales = self._balancing(None)
+        self._end = self._coarsest()
+        self._b, self._x = ([self.space.empty(scale.size, self.dtype) for scale in self._scales[1:]] for _ in range(2))
+        self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
+
+    def _finish(self, level):
+        """Append the products of a complete level."""
+        if not self._scales:
+            self._scales.append(scales(level.own, self._omega))
+        self._scales.append(self._coarse_scale(level, self._scales[-1]))
+        self.levels.append(self._level(level, *self._scales[-2:]))
 
     def _balancing(self, first):
         """Return the diagonal of D of this rank's rows of each level in parts, and of the gathered level; balancing.py
         of one device says which entries are 0."""
         h = self.hierarchy
-        found = [scales(rows.csr, self._omega) for rows in (*(level.A for level in h.levels), h.last)]
-        for k, level in enumerate(h.levels):
-            window, R, C = level.next.window, level.R, level.next.csr
-            fine = level.window.around(found[k], level.border.values(found[k]))
-            coarse = R.space.xp.ones(window.size)
-            _kernels(R).drop_rounding(window.pointers(R.indptr), R.indices, R.data, fine, window.pointers(C.indptr),
-                                      C.indices, C.data, SINGULAR / self._omega, coarse)
-            found[k + 1][coarse[window.own] == 0] = 0
+        found = [scales(h.levels[0].own if h.levels else h.last.csr, self._omega)]
+        for level in h.levels:
+            found.append(self._coarse_scale(level, found[-1]))
+        return found
+
+    def _coarse_scale(self, level, fine):
+        """Return the diagonal of D of the level below a RankLevel, whose own is ``fine``."""
+        window, R, C = level.next.window, level.R, level.next.csr
+        fine, found = level.window.around(fine, level.border.values(fine)), scales(C, self._omega)
+        marked = R.space.xp.ones(window.size)
+        _kernels(R).drop_rounding(window.pointers(R.indptr), R.indices, R.data, fine, window.pointers(C.indptr),
+                                  C.indices, C.data, SINGULAR / self._omega, marked)
+        found[marked[window.own] == 0] = 0
         return found
 
     def _level(self, level, fine, coarse):

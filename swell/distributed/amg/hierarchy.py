@@ -28,6 +28,10 @@ class RankHierarchy:
     ----------
     A : DistributedMatrix
     settings : AMG
+    lean : bool
+        Drop what `update` would need, level after level, to save memory.
+    finish : function
+        Called with each `RankLevel` as soon as it is complete.
 
     Attributes
     ----------
@@ -45,15 +49,20 @@ class RankHierarchy:
         Of this rank's parts of vectors.
     """
 
-    def __init__(self, A, settings):
-        self.settings, self.levels, self.space, marked = settings, [], A.space.local, None
-        self._first = rows = RankRows.of(A, np.float64)
+    def __init__(self, A, settings, lean, finish):
+        self.settings, self.levels, self.space, self.lean, marked = settings, [], A.space.local, lean, None
+        rows = RankRows.of(A, np.float64)
         while not _few(rows) and len(self.levels) < settings.levels - 1:
             level = RankLevel(rows, settings, marked)
+            if lean or not self.levels:          # the level has a copy; those below the first are updated in place
+                rows.forget()
             if not 0 < level.P.shape[1] <= STALLED * rows.shape[0]:
                 break
             level.multiply()
             self.levels.append(level)
+            finish(level)
+            if lean:
+                level.release()
             rows, marked = level.next, level.marked
         self.last, self.below, self.stalled, self.ended = rows, None, None, ""
         if _few(rows) or len(self.levels) == settings.levels - 1:
@@ -67,8 +76,7 @@ class RankHierarchy:
 
     def update(self, A):
         """Recompute all levels, in place, for new values of the DistributedMatrix A, with the same pattern."""
-        rows = self._first
-        rows.fill(A)
+        rows = RankRows.of(A, np.float64)
         for level in self.levels:
             rows = level.update(rows)
         if self.below is None:

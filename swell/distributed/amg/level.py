@@ -53,7 +53,7 @@ class RankLevel:
         self.A, self.settings = A, settings
         self._surround()
         self._split(marked)
-        self.P = self._interpolate()
+        self._rows_of_P = self.P = self._interpolate()
 
     def _surround(self):
         """Fetch the rows of ghosts within two links of this rank's rows."""
@@ -103,14 +103,14 @@ class RankLevel:
 
     def multiply(self):
         """Compute R and R A P; ``next`` is the next level's matrix."""
-        P, space = self.P, self.A.space
+        P, space = self._rows_of_P, self.A.space
         found = self.border.rows(P.csr, P.window)
         reached = P.window.with_ghosts(found.columns)
         self.wide = Stacked(P.csr, P.window, found, self.window, self.window, reached)
+        self.P = RankRows(own_rows(self.wide.matrix, self.window, self.wide.own), reached, space)
         wide, own = self.wide.matrix, reached.own
         self._inside = space.empty(wide.nnz, np.uint8)           # 1 for an entry in an own column
-        columns = wide.indices.astype(np.int64)
-        space.kernels("swell.distributed", "window", np.float64).mark_range(columns, own.start, own.stop, True,
+        space.kernels("swell.distributed", "window", np.float64).mark_range(wide.indices, own.start, own.stop, True,
                                                                             self._inside)
         starts = space.empty(wide.nnz + 1, wide.indices.dtype)
         space.prefix_sums(self._inside, starts)
@@ -122,26 +122,33 @@ class RankLevel:
 
     def refill(self, A):
         """Take new values of A (RankRows), for this rank's rows and the ghosts'."""
-        self.A = A
         self.extended.fill(A.csr.data, self._near.rows(A.csr, A.window).data)
 
     def update(self, A):
         """Recompute P, R and R A P, in place, for new values of A (RankRows). Returns the next level's."""
         self.refill(A)
         reinterpolate(self.extended.matrix, self._strong, self._state, self._numbers, self.settings, self._P)
-        self.wide.fill(self.P.csr.data, self.border.rows(self.P.csr, self.P.window).data)
-        self.R.data[...] = self.values_of_R(self.wide.matrix)
+        P = self._rows_of_P
+        self.wide.fill(P.csr.data, self.border.rows(P.csr, P.window).data)
+        self.R.data[...] = selected(self.A.space, self._inside, self.wide.matrix.data)[0][self.order]
         self.R.discard_adjoint()
         self._product.update()
         self.next.csr.discard_adjoint()
         return self.next
 
-    def values_of_R(self, wide):
-        """Return R's values from a CSRMatrix with the pattern of ``wide``."""
-        return selected(self.A.space, self._inside, wide.data)[0][self.order]
+    @property
+    def own(self):
+        """This rank's rows of A, a CSRMatrix whose columns the level's window numbers."""
+        return own_rows(self.extended.matrix, self.window, self.extended.own)
+
+    def release(self):
+        """Drop everything that `update` and the cycle's matrices need; the next level's matrix stays."""
+        self.extended = self._strong = self._state = self._numbers = self._P = self._rows_of_P = None
+        self.wide = self._inside = self.R = self.order = self._product = None
+        self.P.forget()
 
     @property
     def nbytes(self):
         parts = (self.extended, self._strong, self._state, self._numbers, self._P, self.wide, self._inside, self.R,
                  self.order, self._product)
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in parts if part is not None)

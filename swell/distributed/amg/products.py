@@ -73,7 +73,7 @@ class RankFourProducts(FourProducts):
 
     def __init__(self, level, fine, coarse, dtype):
         self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
-        self.space = level.A.csr.space
+        self.space = level.A.space.local
         self._coarse_border = Border(level.P.window)
         windows = level.window, level.P.window, level.window
         self.matrices = [RankProduct(M, window) for M, window in zip(self._values(), windows, strict=True)]

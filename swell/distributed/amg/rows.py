@@ -14,7 +14,8 @@ class RankRows:
 
     Attributes
     ----------
-    csr : CSRMatrix, shape (own rows, window.size)
+    csr : CSRMatrix, shape (own rows, window.size), or None
+        None after `forget`.
     space : DistributedSpace
         Of the rows.
     window : Window
@@ -36,24 +37,21 @@ class RankRows:
         indptr = local.empty(window.rows + 1, index)
         local.prefix_sums(A.row_lengths(), indptr)
         made = CSRMatrix(local, indptr, local.empty(count, index), local.empty(count, dtype), (window.rows, window.size))
-        found = cls(made, window, A.space)
-        found.fill(A)
-        return found
-
-    def fill(self, A):
-        """Write the values of a DistributedMatrix of this pattern."""
-        csr, window = self.csr, self.window
-        local, own, rest = csr.space, A.own.astype(csr.dtype), A.rest.astype(csr.dtype)
+        own, rest = (part if part.dtype == dtype else part.astype(dtype) for part in (A.own, A.rest))
         at = local.xp.full(window.rows, -1, np.int32)
         at[A.boundary] = local.xp.arange(A.boundary.size, dtype=np.int32)
-        local.kernels("swell.distributed", "window", csr.dtype).join(
-            own.indptr, own.indices, own.data, at, rest.indptr, rest.indices, rest.data, window.below, csr.indptr,
-            csr.indices, csr.data)
-        csr.discard_adjoint()
+        local.kernels("swell.distributed", "window", dtype).join(
+            own.indptr, own.indices, own.data, at, rest.indptr, rest.indices, rest.data, window.below, made.indptr,
+            made.indices, made.data)
+        return cls(made, window, A.space)
+
+    def forget(self):
+        """Drop the entries: another matrix holds them."""
+        self.csr = None
 
     @property
     def nbytes(self):
-        return self.csr.nbytes
+        return 0 if self.csr is None else self.csr.nbytes
 
 
 def parted(csr, window):

@@ -90,7 +90,7 @@ class Window:
 
 def selected(space, marked, *arrays):
     """Return the marked elements of each array, in a list of new arrays; ``marked``: uint8."""
-    starts = space.empty(marked.size + 1, np.int64)
+    starts = space.empty(marked.size + 1, index_type(0, 0, marked.size))
     space.prefix_sums(marked, starts)
     count, = space.last_entries(starts)  # sync
     found = [space.empty(count, values.dtype) for values in arrays]

@@ -113,7 +113,7 @@ __global__ void global_numbers(Context* ctx, const I* places, long long first, l
 
 // marked[k] = 1 if numbers[k] lies in first … stop - 1; the reverse if not inside.
 // launch: elements of numbers, 256 threads
-template <typename T> __global__ void mark_range(Context* ctx, const long long* numbers, long long first, long long stop, bool inside,
+template <typename I> __global__ void mark_range(Context* ctx, const I* numbers, long long first, long long stop, bool inside,
                                                  unsigned char* marked, long long n) {
   const long long k = thread_id();
   if (stopped(ctx) || k >= n) return;
@@ -142,8 +142,8 @@ __global__ void mark_rows(Context* ctx, const I* indptr, const I* indices, long 
 
 // The marked elements of values, to out; starts: the prefix sums of marked.
 // launch: elements of marked, 256 threads
-template <typename V>
-__global__ void select(Context* ctx, const unsigned char* marked, const long long* starts, const V* values, V* out, long long n) {
+template <typename I, typename V>
+__global__ void select(Context* ctx, const unsigned char* marked, const I* starts, const V* values, V* out, long long n) {
   const long long k = thread_id();
   if (!stopped(ctx) && k < n && marked[k]) out[starts[k]] = values[k];
 }

@@ -40,14 +40,14 @@ class AMGOperator(InPrecision):
     def __init__(self, A, settings):
         self.settings = settings
         check(A, type(settings).__name__)
-        A.space.check_fits(BYTES * A.nnz, f"algebraic multigrid for {A.nnz} entries", "use precond='ic0' or "
-                           "scaling='jacobi', or several GPUs")
         self._root, cycle = root(A), self._cycle(A)
         self.hierarchy = cycle.hierarchy
         super().__init__(cycle, cycle.scale, A.dtype)
 
     def _cycle(self, A):
         """Return the cycle for A, a new object."""
+        A.space.check_fits(BYTES * A.nnz, f"algebraic multigrid for {A.nnz} entries", "use precond='ic0' or "
+                           "scaling='jacobi', or several GPUs")
         double, s = _double(A), self.settings
         return Cycle(Hierarchy(double, s, s.coarsening(double)), s.dtype)
 
