@@ -51,7 +51,8 @@ class RankCycle(Cycle):
         """Return the diagonal of D of this rank's rows of each level in parts, and of the gathered level; balancing.py
         of one device says which entries are 0."""
         h = self.hierarchy
-        found = [scales(h.levels[0].own if h.levels else h.last.csr, self._omega)]
+        finest = next((level.own for level in (*h.levels, h.stalled) if level is not None), h.last.csr)
+        found = [scales(finest, self._omega)]
         for level in h.levels:
             found.append(self._coarse_scale(level, found[-1]))
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 from swell.distributed.amg.cycle import RankCycle
 from swell.preconditioners.amg.operator import AMGOperator, check, root
 
-LEAN, KEPT = 80, 250    # bytes an entry of A at the peak of a setup: levels dropped one by one, or kept for `update`
+LEAN, KEPT = 60, 200    # bytes an entry of A at the peak of a setup: levels dropped one by one, or kept for `update`
 
 
 class RankAMG(AMGOperator):

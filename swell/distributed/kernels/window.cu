@@ -1,5 +1,5 @@
-// Matrices whose columns are numbered in a window, on a GPU; amg/window.py describes windows. A thread has a row.
-#include "context.cuh"
+// Matrices whose columns are numbered in a window, on a GPU; amg/window.py describes windows.
+#include "rows.cuh"
 
 // Rows in window order, from the diagonal block and the ghost columns. at[i]: the row of `rest` for row i, -1 for none.
 // launch: elements of at, 256 threads
@@ -16,34 +16,45 @@ __global__ void join(Context* ctx, const I* own_indptr, const I* own_indices, co
 }
 
 // counts[i] = the number of entries of row i in columns outside low … high - 1; touched[i] = 1 if there are some.
-// launch: elements of counts, 256 threads
+// launch: elements of counts, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void outside(Context* ctx, const I* indptr, const I* indices, long long low, long long high, I* counts,
-                        unsigned char* touched, long long n) {
-  const long long i = thread_id();
-  if (stopped(ctx) || i >= n) return;
-  long long count = 0;
-  for (long long k = indptr[i]; k < indptr[i + 1]; ++k) count += indices[k] < low || indices[k] >= high;
-  counts[i] = I(count);
-  touched[i] = count > 0;
+                        unsigned char* touched, long long n, long long indices_size) {
+  if (stopped(ctx)) return;
+  visit_all(indptr, n, lanes_for(n, indices_size), [&](const Portion& p) {
+    int count = 0;
+    for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes)
+      count += __popc(lane_votes(k < p.end && (indices[k] < low || indices[k] >= high), p.lanes));
+    if (p.there && p.part == 0) counts[p.row] = I(count), touched[p.row] = count > 0;
+  });
 }
 
-// Split a matrix into the columns low … high - 1, renumbered from 0, and the others, numbered without them.
-// launch: elements of own_indptr, 256 threads
+// Split a matrix into the columns low … high - 1, renumbered from 0, and the others, numbered without them. The lanes of a row copy
+// it together if it has own columns alone; else one of them copies it.
+// launch: elements of own_indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename T, typename I>
 __global__ void split(Context* ctx, const I* indptr, const I* indices, const T* data, long long low, long long high, const I* outs,
                       const I* places, const I* own_indptr, I* own_indices, T* own_data, int* rows, int* rest_indptr, int* rest_indices,
-                      T* rest_data, long long n) {
-  const long long i = thread_id();
-  if (stopped(ctx) || i + 1 >= n) return;                      // n: the rows and one
-  long long own = own_indptr[i], rest = outs[i];
-  const long long place = places[i];
-  if (places[i + 1] > place) rows[place] = int(i), rest_indptr[place + 1] = int(outs[i + 1]);
-  for (long long k = indptr[i]; k < indptr[i + 1]; ++k) {
-    const long long j = indices[k];
-    if (low <= j && j < high) own_indices[own] = I(j - low), own_data[own++] = data[k];
-    else rest_indices[rest] = int(j < low ? j : j - (high - low)), rest_data[rest++] = data[k];
-  }
+                      T* rest_data, long long n, long long indices_size) {
+  if (stopped(ctx)) return;
+  visit_all(indptr, n - 1, lanes_for(n, indices_size), [&](const Portion& p) {      // n: the rows and one
+    if (!p.there) return;
+    long long own = own_indptr[p.row], rest = outs[p.row];
+    const long long place = places[p.row];
+    if (places[p.row + 1] == place) {
+      for (long long k = p.begin + p.part; k < p.end; k += p.lanes)
+        own_indices[own + k - p.begin] = I(indices[k] - low), own_data[own + k - p.begin] = data[k];
+      return;
+    }
+    if (p.part) return;
+    rows[place] = int(p.row);
+    rest_indptr[place + 1] = int(outs[p.row + 1]);
+    for (long long k = p.begin; k < p.end; ++k) {
+      const long long j = indices[k];
+      if (low <= j && j < high) own_indices[own] = I(j - low), own_data[own++] = data[k];
+      else rest_indices[rest] = int(j < low ? j : j - (high - low)), rest_data[rest++] = data[k];
+    }
+  });
 }
 
 // Copy the given rows of a matrix, one after the other: row rows[r] to starts[r].
