@@ -71,12 +71,16 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--malloc-async", action="store_true",
+                        help="CUDA's stream-ordered allocator instead of CuPy's pool, which large arrays fragment")
     parser.add_argument("--lean", action="store_true", help="drop each level's setup, as where memory is short")
     arguments = parser.parse_args()
     ranks = distributed.init()
     if arguments.lean:
         operator.KEPT = float("inf")
     space = on_device(ranks, arguments.device)[0]
+    if arguments.malloc_async:
+        space.xp.cuda.set_allocator(space.xp.cuda.malloc_async)
     with space.active():
         measured(ranks, space, arguments)
 
@@ -107,7 +111,7 @@ def measured(ranks, space, arguments):
     M = solver._prepare(0).setup.M
     say(M.describe())
     say(f"bytes a row: {parts(M, A)}")
-    if arguments.device == "cuda":
+    if arguments.device == "cuda" and not arguments.malloc_async:
         pool = space.xp.get_default_memory_pool()
         say(f"GiB held by the pool: {pool.total_bytes() / 2**30:.1f}, {pool.total_bytes() / rows:.0f} bytes a row")
     if not arguments.lean:

@@ -58,14 +58,17 @@ class Galerkin:
         bounds = [n * k // self.chunks for k in range(self.chunks + 1)]
         ends = [int(k) for k in space.to_host(self._R.indptr[bounds])]  # sync
         parts = [self._rows(*rows, *entries) for *rows, entries in zip(bounds, bounds[1:], zip(ends, ends[1:]))]
+        lengths, columns, values = ([*arrays] for arrays in zip(*parts))
+        parts.clear()                            # what is joined is freed, before the next arrays are
         shape = n, self._P.shape[1]
-        indptr = space.empty(n + 1, index_type(*shape, sum(part.nnz for part in parts)))
-        space.prefix_sums(space.xp.concatenate([part.row_lengths() for part in parts]), indptr)
-        indices, data = (space.xp.concatenate([getattr(part, name) for part in parts]) for name in ("indices", "data"))
-        return CSRMatrix(space, indptr, indices, data, shape)
+        indptr = space.empty(n + 1, index_type(*shape, sum(part.size for part in values)))
+        space.prefix_sums(space.xp.concatenate(lengths), indptr)
+        indices = space.xp.concatenate(columns)
+        columns.clear()
+        return CSRMatrix(space, indptr, indices, space.xp.concatenate(values), shape)
 
     def _rows(self, first, stop, begin, end):
-        """Return rows first … stop − 1 of C; R has entries begin … end − 1 there."""
+        """Return (row lengths, columns, values) of rows first … stop − 1 of C; R has entries begin … end − 1 there."""
         R, A, space = self._R, self._A, self._R.space
         marked, index = space.xp.zeros(A.shape[0], np.uint8), A.indices.dtype
         marked[R.indices[begin:end]] = 1
@@ -80,7 +83,8 @@ class Galerkin:
         AP = Product(CSRMatrix(space, starts, indices, data, (rows.size, A.shape[1])), self._P).C
         part = CSRMatrix(space, R.indptr[first:stop + 1] - begin, places[R.indices[begin:end]], R.data[begin:end],
                          (stop - first, rows.size))
-        return Product(part, AP).C
+        C = Product(part, AP).C
+        return C.row_lengths(), C.indices, C.data
 
     @property
     def nbytes(self):

@@ -58,7 +58,7 @@ class RankHierarchy:
                 rows.forget()
             if not 0 < level.P.shape[1] <= STALLED * rows.shape[0]:
                 break
-            level.multiply()
+            level.multiply(lean)
             self.levels.append(level)
             finish(level)
             if lean:

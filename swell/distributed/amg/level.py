@@ -101,24 +101,35 @@ class RankLevel:
         rows = own_rows(self._P, window, slice(begin, end))
         return RankRows(rows, Window(self.coarse, ghosts), space)
 
-    def multiply(self):
-        """Compute R and R A P; ``next`` is the next level's matrix."""
+    def multiply(self, lean):
+        """Compute R and R A P; ``next`` is the next level's matrix. ``lean``: drop what only `update` needs."""
+        self._widen()
+        self._restrict()
+        if lean:
+            self._strong = self._state = self._numbers = self._P = self._rows_of_P = self._inside = self.order = None
+        self._product = Galerkin(self.R, self.extended.matrix, self.wide.matrix)
+        self.next = RankRows(*trimmed(self._product.C, self.P.window), self.coarse)
+
+    def _widen(self):
+        """Fetch the rows of P of all ghosts."""
         P, space = self._rows_of_P, self.A.space
         found = self.border.rows(P.csr, P.window)
         reached = P.window.with_ghosts(found.columns)
         self.wide = Stacked(P.csr, P.window, found, self.window, self.window, reached)
         self.P = RankRows(own_rows(self.wide.matrix, self.window, self.wide.own), reached, space)
-        wide, own = self.wide.matrix, reached.own
+
+    def _restrict(self):
+        """Transpose the own columns of ``wide``."""
+        space, wide, own = self.A.space, self.wide.matrix, self.P.window.own
         self._inside = space.empty(wide.nnz, np.uint8)           # 1 for an entry in an own column
         space.kernels("swell.distributed", "window", np.float64).mark_range(wide.indices, own.start, own.stop, True,
                                                                             self._inside)
         starts = space.empty(wide.nnz + 1, wide.indices.dtype)
         space.prefix_sums(self._inside, starts)
         columns, data = selected(space, self._inside, wide.indices, wide.data)
-        PT = CSRMatrix(wide.space, starts[wide.indptr], columns - own.start, data, (wide.shape[0], reached.rows))
+        PT = CSRMatrix(wide.space, starts[wide.indptr], columns - own.start, data,
+                       (wide.shape[0], self.P.window.rows))
         self.R, self.order = transposed(PT)
-        self._product = Galerkin(self.R, self.extended.matrix, wide)
-        self.next = RankRows(*trimmed(self._product.C, reached), self.coarse)
 
     def refill(self, A):
         """Take new values of A (RankRows), for this rank's rows and the ghosts'."""
@@ -142,9 +153,8 @@ class RankLevel:
         return own_rows(self.extended.matrix, self.window, self.extended.own)
 
     def release(self):
-        """Drop everything that `update` and the cycle's matrices need; the next level's matrix stays."""
-        self.extended = self._strong = self._state = self._numbers = self._P = self._rows_of_P = None
-        self.wide = self._inside = self.R = self.order = self._product = None
+        """Drop what the cycle's matrices were made of, after ``multiply(lean=True)``; the next level's matrix stays."""
+        self.extended = self.wide = self.R = self._product = None
         self.P.forget()
 
     @property
