@@ -33,19 +33,25 @@ class RankCycle(Cycle):
         s, self._above = settings, 0
         self._steps, self._omega = steps(s.smoother, s.degree), relaxation(s.smoother, s.degree)
         self._scales, self.levels = [], []
-        self.hierarchy = RankHierarchy(A, settings, lean, self._finish)
+        self.hierarchy = RankHierarchy(A, settings, lean, self)
         if not self.levels:
             self._scales = self._balancing(None)
         self._end = self._coarsest()
         self._b, self._x = ([self.space.empty(scale.size, self.dtype) for scale in self._scales[1:]] for _ in range(2))
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
 
-    def _finish(self, level):
-        """Append the products of a complete level."""
+    def begin(self, level):
+        """Make the smoother's product of a new RankLevel, whose next level is not known yet."""
         if not self._scales:
             self._scales.append(scales(level.own, self._omega))
+        self._begun = RankFourProducts(level, self._scales[-1], self.dtype)
+
+    def complete(self, level):
+        """Append the products of the RankLevel that `begin` got; its next level is known now."""
+        products = self._begun
         self._scales.append(self._coarse_scale(level, self._scales[-1]))
-        self.levels.append(self._level(level, *self._scales[-2:]))
+        products.complete(self._scales[-1])
+        self.levels.append(Polynomial(products, self._steps) if len(self._steps) > 1 else products)
 
     def _balancing(self, first):
         """Return the diagonal of D of this rank's rows of each level in parts, and of the gathered level; balancing.py
@@ -66,10 +72,6 @@ class RankCycle(Cycle):
                                   C.indices, C.data, SINGULAR / self._omega, marked)
         found[marked[window.own] == 0] = 0
         return found
-
-    def _level(self, level, fine, coarse):
-        products = RankFourProducts(level, fine, coarse, self.dtype)
-        return Polynomial(products, self._steps) if len(self._steps) > 1 else products
 
     def _coarsest(self):
         h, scale = self.hierarchy, self._scales[-1]

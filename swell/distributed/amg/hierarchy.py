@@ -30,8 +30,8 @@ class RankHierarchy:
     settings : AMG
     lean : bool
         Drop what `update` would need, level after level, to save memory.
-    finish : function
-        Called with each `RankLevel` as soon as it is complete.
+    cycle : RankCycle
+        It makes the products of each `RankLevel`, by `begin` and `complete`.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class RankHierarchy:
         Of this rank's parts of vectors.
     """
 
-    def __init__(self, A, settings, lean, finish):
+    def __init__(self, A, settings, lean, cycle):
         self.settings, self.levels, self.space, self.lean, marked = settings, [], A.space.local, lean, None
         rows = RankRows.of(A, np.float64)
         while not _few(rows) and len(self.levels) < settings.levels - 1:
@@ -58,9 +58,10 @@ class RankHierarchy:
                 rows.forget()
             if not 0 < level.P.shape[1] <= STALLED * rows.shape[0]:
                 break
+            cycle.begin(level)
             level.multiply(lean)
             self.levels.append(level)
-            finish(level)
+            cycle.complete(level)
             if lean:
                 level.release()
             rows, marked = level.next, level.marked

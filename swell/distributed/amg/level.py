@@ -109,6 +109,8 @@ class RankLevel:
             self._strong = self._state = self._numbers = self._P = self._rows_of_P = self._inside = self.order = None
         self._product = Galerkin(self.R, self.extended.matrix, self.wide.matrix)
         self.next = RankRows(*trimmed(self._product.C, self.P.window), self.coarse)
+        if lean:
+            self.extended = self._product = None
 
     def _widen(self):
         """Fetch the rows of P of all ghosts."""
@@ -154,7 +156,7 @@ class RankLevel:
 
     def release(self):
         """Drop what the cycle's matrices were made of, after ``multiply(lean=True)``; the next level's matrix stays."""
-        self.extended = self.wide = self.R = self._product = None
+        self.wide = self.R = None
         self.P.forget()
 
     @property

@@ -61,34 +61,54 @@ class RankProduct(LinearOperator):
 
 
 class RankFourProducts(FourProducts):
-    """One level of the cycle by four products across ranks.
+    """One level of the cycle by four products across ranks. `complete` follows when the next level is known.
 
     Parameters
     ----------
     level : RankLevel
-    fine, coarse : float64 arrays
-        The diagonals of D of this rank's rows, on this level and on the next one.
+    fine : float64 array
+        The diagonal of D of this rank's rows.
     dtype : numpy.dtype
     """
 
-    def __init__(self, level, fine, coarse, dtype):
-        self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
-        self.space = level.A.space.local
-        self._coarse_border = Border(level.P.window)
-        windows = level.window, level.P.window, level.window
-        self.matrices = [RankProduct(M, window) for M, window in zip(self._values(), windows, strict=True)]
-        self.S, self.P, self.R = self.matrices
+    def __init__(self, level, fine, dtype):
+        self.level, self.fine, self.dtype, self.space = level, fine, dtype, level.A.space.local
+        self.S = RankProduct(smoothing(level, fine, dtype), level.window)
         self._r = self.space.empty(fine.size, dtype)
 
-    def _values(self):
-        level, fine, window = self.level, self.fine, self.level.window
-        coarse = level.P.window.around(self.coarse, self._coarse_border.values(self.coarse))
-        P = _balanced(level.P.csr, fine, coarse, self.dtype)
-        R = level.R.with_values(self.space.empty(level.R.nnz, self.dtype))
-        fine = window.around(fine, level.border.values(fine))
-        self.space.kernels("swell.preconditioners.amg", "cycle", np.float64).balance_restriction(
-            R.indptr, R.indices, level.R.data, fine, self.coarse, R.data)
-        return smoothing(level, self.fine, self.dtype), P, R
+    def complete(self, coarse):
+        """Make P̃ and R̃; ``coarse``: the diagonal of D of this rank's rows of the next level."""
+        self.coarse, self._coarse_border = coarse, Border(self.level.P.window)
+        self.P = RankProduct(self._interpolation(), self.level.P.window)
+        self.R = RankProduct(self._restriction(), self.level.window)
+
+    @property
+    def matrices(self):
+        """The three products; `FourProducts` adds up their bytes."""
+        return self.S, self.P, self.R
+
+    def update(self):
+        self.S.update(smoothing(self.level, self.fine, self.dtype))
+        self.P.update(self._interpolation())
+        self.R.update(self._restriction())
+
+    def _interpolation(self):
+        P, coarse = self.level.P, self._coarse_border.values(self.coarse)
+        balanced = P.csr.with_values(self.space.empty(P.csr.nnz, self.dtype))
+        self._kernels.balance(P.csr.indptr, P.csr.indices, P.csr.data, self.fine, P.window.around(self.coarse, coarse),
+                              balanced.data)
+        return balanced
+
+    def _restriction(self):
+        level, R = self.level, self.level.R
+        fine = level.window.around(self.fine, level.border.values(self.fine))
+        balanced = R.with_values(self.space.empty(R.nnz, self.dtype))
+        self._kernels.balance_restriction(R.indptr, R.indices, R.data, fine, self.coarse, balanced.data)
+        return balanced
+
+    @property
+    def _kernels(self):
+        return self.space.kernels("swell.preconditioners.amg", "cycle", np.float64)
 
 
 def smoothing(level, scale, dtype):
@@ -97,10 +117,3 @@ def smoothing(level, scale, dtype):
     scale = level.window.around(scale, level.border.values(scale))
     return own_rows(smoothing_matrix(level.extended.matrix, scale, dtype), level.window, level.extended.own)
 
-
-def _balanced(P, fine, coarse, dtype):
-    """Return diag(fine)⁻¹ P diag(coarse), a new CSRMatrix with the pattern of P."""
-    made = P.with_values(P.space.empty(P.nnz, dtype))
-    P.space.kernels("swell.preconditioners.amg", "cycle", np.float64).balance(
-        P.indptr, P.indices, P.data, fine, coarse, made.data)
-    return made
