@@ -19,17 +19,16 @@ import numpy as np
 
 from swell.core.arrays import host_array
 from swell.core.errors import InputError
-from swell.core.preconditioner import Preconditioner
 from swell.core.settings import positive, share
 from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_motions
+from swell.preconditioners.amg.multigrid import Multigrid
 from swell.preconditioners.amg.operator import AMGOperator
-from swell.preconditioners.amg.settings import check_cycle
 
 MODES = 32              # most near null vectors
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothedAggregation(Preconditioner):
+class SmoothedAggregation(Multigrid):
     """Smoothed aggregation multigrid.
 
     Attributes
@@ -66,12 +65,8 @@ class SmoothedAggregation(Preconditioner):
     nodes: Any = None
     block: int = 0
     strength: float = 0.08
-    smoother: str = "chebyshev"
     degree: int = 2
     cycle: str = "W"
-    coarsest: int = 0
-    levels: int = 25
-    dtype: str = "float32"
 
     problem = "symmetric positive definite systems with known near null vectors, such as elasticity"
     cost = "a W-cycle: some 9 products with A in single precision"
@@ -81,9 +76,9 @@ class SmoothedAggregation(Preconditioner):
     against_scaling = "smoothed aggregation takes its near null vectors from the unscaled system: compare without it"
 
     def __post_init__(self):
+        super().__post_init__()
         positive(self, "block", minimum=0)
         share(self, "strength", most=1)
-        check_cycle(self)
         if isinstance(self.near_nullspace, str):
             if self.near_nullspace != "constants":
                 raise InputError(f"SmoothedAggregation(near_nullspace={self.near_nullspace!r}): expected 'constants' "
@@ -177,7 +172,6 @@ class SmoothedAggregation(Preconditioner):
         return modes
 
     def links(self):
-        """The settings that decide which links are strong, for a message."""
         return f"strength={self.strength:g}"
 
     def build(self, A):
