@@ -38,6 +38,8 @@ class Interpolation:
     strong, state, numbers : integer arrays
         The strong links of A, the `State` of its rows, and their numbers on the next level.
     P : CSRMatrix
+    radius : float
+        A bound of the eigenvalues of D⁻¹A, D the ℓ1 diagonal.
     """
 
     settings: Any
@@ -45,6 +47,7 @@ class Interpolation:
     state: Any
     numbers: Any
     P: CSRMatrix
+    radius: float = 1.0
 
     def update(self, A):
         """Recompute P, in place, for new values of A."""
