@@ -23,8 +23,7 @@ from swell.core.settings import positive, share
 from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_motions
 from swell.preconditioners.amg.multigrid import Multigrid
 from swell.preconditioners.amg.operator import AMGOperator
-
-MODES = 32              # most near null vectors
+from swell.preconditioners.near_nullspace import check_word, checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +78,8 @@ class SmoothedAggregation(Multigrid):
         super().__post_init__()
         positive(self, "block", minimum=0)
         share(self, "strength", most=1)
-        if isinstance(self.near_nullspace, str):
-            if self.near_nullspace != "constants":
-                raise InputError(f"SmoothedAggregation(near_nullspace={self.near_nullspace!r}): expected 'constants' "
-                                 "or an array of shape (n,) or (n, k), as swell.rigid_body_modes(points) gives")
-        elif self.coordinates is not None:
+        check_word(self.near_nullspace, "SmoothedAggregation")
+        if not isinstance(self.near_nullspace, str) and self.coordinates is not None:
             raise InputError("SmoothedAggregation got near_nullspace and coordinates: give one of them")
         if self.nodes is not None and self.block:
             raise InputError(f"SmoothedAggregation got nodes and block={self.block}: give one of them")
@@ -113,7 +109,7 @@ class SmoothedAggregation(Multigrid):
         elif isinstance(self.near_nullspace, str):
             modes = constants if self.nodes is None else A.space.from_host(constants)
         else:
-            modes = A.space.from_host(self._given_modes(n))
+            modes = A.space.from_host(checked(self.near_nullspace, n, "SmoothedAggregation"))
         return Aggregation(A, self, modes, nodes if count < n else None, count)
 
     def _size(self, A) -> int:
@@ -153,23 +149,6 @@ class SmoothedAggregation(Multigrid):
             raise InputError("SmoothedAggregation(coordinates) has complex or non-finite entries: expected real ones")
         centred = np.ascontiguousarray(points - points.mean(axis=0), np.float64)
         return A.space.from_host(centred.ravel()), points.shape[1]
-
-    def _given_modes(self, n):
-        """Return ``near_nullspace`` as a float64 array of shape (n, k)."""
-        modes = host_array(self.near_nullspace, "SmoothedAggregation(near_nullspace)")
-        modes = modes[:, None] if modes.ndim == 1 else modes
-        if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MODES:
-            raise InputError(f"SmoothedAggregation(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k "
-                             f"from 1 to {MODES}")
-        if modes.dtype.kind not in "iuf" or not np.isfinite(modes).all():
-            raise InputError("SmoothedAggregation(near_nullspace) has complex or non-finite entries: expected "
-                             "real ones")
-        modes = np.ascontiguousarray(modes, np.float64)
-        rank = int(np.linalg.matrix_rank(modes / np.maximum(np.abs(modes).max(axis=0, initial=0), 1e-300)))
-        if rank < modes.shape[1]:
-            raise InputError(f"SmoothedAggregation(near_nullspace) has {modes.shape[1]} columns of rank {rank}: "
-                             "expected linearly independent vectors")
-        return modes
 
     def links(self):
         return f"strength={self.strength:g}"
