@@ -109,8 +109,7 @@ class Schwarz(Preconditioner):
             without_effect(self, "with transmission='dirichlet'", "name another transmission", "interface")
         check_word(self.near_nullspace, "Schwarz")
         if self.coarse == "none" and not isinstance(self.near_nullspace, str):
-            raise InputError("Schwarz(near_nullspace=...) has no effect without a second level: give "
-                             "coarse='nicolaides'")
+            without_effect(self, "with coarse='none'", "give coarse='nicolaides'", "near_nullspace")
         if resolve("precond", self.inner) is None:
             raise InputError(f"Schwarz(inner={self.inner!r}): expected a preconditioner for the subdomains, such as "
                              "'ic0'")

@@ -10,7 +10,7 @@ from swell.preconditioners.amg.cycle import CYCLES
 from swell.preconditioners.amg.smoother import NAMES
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Multigrid(Preconditioner):
     """Settings of a cycle; a subclass adds the settings of its coarsening.
 

@@ -12,7 +12,7 @@ prolongator is smoothed with all of A, not only with its strong links.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,8 +64,8 @@ class SmoothedAggregation(Multigrid):
     nodes: Any = None
     block: int = 0
     strength: float = 0.08
-    degree: int = 2
-    cycle: str = "W"
+    degree: int = field(default=2, kw_only=True)
+    cycle: str = field(default="W", kw_only=True)
 
     problem = "symmetric positive definite systems with known near null vectors, such as elasticity"
     cost = "a W-cycle: some 9 products with A in single precision"
