@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from swell.core.settings import one_of, positive, share
 from swell.preconditioners.amg.classical import Classical
 from swell.preconditioners.amg.multigrid import Multigrid
+from swell.preconditioners.amg.nodes import like_elasticity, unknowns
 from swell.preconditioners.amg.operator import AMGOperator
 
 
@@ -80,4 +81,9 @@ class AMG(Multigrid):
 
     def build(self, A):
         """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, which also says what is raised."""
-        return AMGOperator(A, self)
+        operator = AMGOperator(A, self)
+        if like_elasticity(A):
+            operator.advice = (
+                f"AMG treats the {unknowns(A)} unknowns of a node as if each were a problem of its own, and A couples "
+                "them as elasticity does: SmoothedAggregation, best with coordinates=, takes far fewer iterations",)
+        return operator

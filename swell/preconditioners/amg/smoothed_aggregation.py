@@ -22,6 +22,7 @@ from swell.core.errors import InputError
 from swell.core.settings import positive, share
 from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_motions
 from swell.preconditioners.amg.multigrid import Multigrid
+from swell.preconditioners.amg.nodes import unknowns
 from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.near_nullspace import check_word, checked
 
@@ -41,7 +42,7 @@ class SmoothedAggregation(Multigrid):
     nodes : int array, shape (n,), optional
         The node of each unknown, numbers 0 to m − 1 without holes: for nodes that have lost unknowns.
     block : int
-        Unknowns of a node, which are consecutive; 0: as many as a point has coordinates, or the block size of A.
+        Unknowns of a node, which are consecutive; 0: as many as a point has coordinates, or as the blocks of A show.
     strength : float
         ε: nodes i and j are linked strongly if ‖Aᵢⱼ‖² > ε² ‖Aᵢᵢ‖ ‖Aⱼⱼ‖, with Frobenius norms. Halved from level to
         level.
@@ -115,7 +116,7 @@ class SmoothedAggregation(Multigrid):
     def _size(self, A) -> int:
         """Return the number of unknowns of a node, which are consecutive."""
         shape = np.shape(self.coordinates)       # () for None, and for what `_points` refuses
-        size = self.block or (shape[1] if len(shape) == 2 else 0) or A.block_size or 1
+        size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(A)
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
                              "give nodes, the node of each row")
