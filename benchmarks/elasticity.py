@@ -11,9 +11,10 @@ BODY, each held at one end, POISSON being 0.3 by default:
     jumps:M:RATIO                   as tets, with 4³ blocks whose moduli are spread over RATIO
     FILE[:POISSON[:REFINED]]        tetrahedra of a mesh file (needs meshio), each cut into eight REFINED times
 
-or gallery:NAME[:UNKNOWNS], a matrix file, or poisson3d:M, without coordinates. The matrix lies on the device, as a CuPy matrix for a
-GPU. Times are medians, from the matrix to the solver and from b to x, at a true relative residual of 1e-8. With ``--repeat`` 5 or more
-the first run, which may compile, does not count. ``--launches`` adds what benchmarks/amg_cycle.py prints of the first choice.
+or gallery:NAME[:UNKNOWNS], a matrix file, or poisson3d:M, without coordinates. The matrix lies on the device, as a CuPy
+matrix for a GPU. Times are medians, from the matrix to the solver and from b to x, at a true relative residual of 1e-8.
+With ``--repeat`` 5 or more the first run, which may compile, does not count. ``--launches`` adds what
+benchmarks/amg_cycle.py prints of the first choice.
 """
 from __future__ import annotations
 

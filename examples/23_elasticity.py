@@ -69,7 +69,7 @@ points, tetrahedra = swell.gallery.box_mesh((30, 3, 3), (10.0, 1.0, 1.0))
 beam, nodes = swell.gallery.elastic_body(points, tetrahedra, points[:, 0] == 0)
 b, modes = rng.standard_normal(beam.shape[0]), swell.rigid_body_modes(nodes)
 one = swell.solve(beam, b, method="cg", precond=swell.Schwarz(domains=30, kind="additive", inner="ic0"))
-two = swell.solve(beam, b, method="cg", precond=swell.Schwarz(domains=30, kind="additive", inner="ic0", coarse="nicolaides",
-                                                              near_nullspace=modes))
+two = swell.solve(beam, b, method="cg", precond=swell.Schwarz(
+    domains=30, kind="additive", inner="ic0", coarse="nicolaides", near_nullspace=modes))
 print("a beam of 30 subdomains, one level and two:", one.iterations, two.iterations)
 assert two.converged and two.iterations < one.iterations / 3

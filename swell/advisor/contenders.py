@@ -84,7 +84,7 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
         if not facts.complex and facts.n >= COSTS[A.space.name].multigrid_from:
             multigrid = is_m_matrix(A, facts)
             elastic = not multigrid and like_elasticity(A)
-            found.append(choice("cg", "smoothed_aggregation", "; points have several unknowns, coupled as in elasticity")
+            found.append(choice("cg", "smoothed_aggregation", "; its unknowns come in groups, coupled as in elasticity")
                          if elastic else
                          choice("cg", "amg", "; its couplings are negative: AMG suits it" if multigrid else ""))
         if not facts.dominant:

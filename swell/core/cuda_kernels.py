@@ -10,7 +10,7 @@ The comment above a kernel declares its launch, next to the code that relies on 
                                                                    a thread takes 16 bytes at a time (``Pack``), in a
                                                                    grid-stride loop
     // launch: elements of rows, 256 threads, a warp each          one warp for each element
-    // launch: elements of rows, 256 threads, lanes threads each   the argument ``lanes`` is the threads for each element
+    // launch: elements of rows, 256 threads, lanes threads each   ``lanes`` threads, an argument, for each element
     // launch: a block of height threads for each slice of ptr
                                                                    one block for each of the len(ptr) - 1 slices; the
                                                                    argument ``height`` is the number of its threads

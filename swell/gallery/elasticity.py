@@ -39,7 +39,7 @@ def box_mesh(shape, size=None):
                          "positive lengths")
     lines = [np.linspace(0, side, m + 1) for side, m in zip(size, shape)]
     points = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(shape))
-    steps = np.cumprod([1, *(m + 1 for m in shape[:0:-1])])[::-1]              # from a point to the next along each axis
+    steps = np.cumprod([1, *(m + 1 for m in shape[:0:-1])])[::-1]              # from a point to the next, by axis
     corners = sum(np.arange(m).reshape([-1 if k == axis else 1 for k in range(len(shape))]) * steps[axis]
                   for axis, m in enumerate(shape)).ravel()
     # A simplex goes from a corner to the opposite one along the axes, one axis after the other, in one of their orders.
