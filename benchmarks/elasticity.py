@@ -1,34 +1,50 @@
-"""Smoothed aggregation on elastic bodies: iterations, setup, first and later solves, update.
+"""Multigrid on elastic bodies: iterations, setup, first and later solves, update; on a GPU also each launch of a cycle.
 
-    python benchmarks/elasticity.py [--device cuda] [--repeat 5] [--out FILE] BODY ...
+    python benchmarks/elasticity.py [--device cuda] [--launches] [--choices NAMES] [--repeat 5] [--out FILE] BODY ...
 
-BODY: plate:M[:POISSON] (2 M² triangles), cube:M[:POISSON] (M³ hexahedra, needs scikit-fem) or poisson3d:M (constants). The matrix
-lies on the device, as a CuPy matrix for a GPU. Times are medians, from the matrix to the solver and from b to x, at a true
-relative residual of 1e-8. With ``--repeat`` 5 or more the first run, which may compile, does not count.
+BODY, each held at one end, POISSON being 0.3 by default:
+
+    plate:M[:POISSON]               2 M² triangles
+    tets:M[:POISSON]                a cube of 6 M³ tetrahedra
+    hexes:M[:POISSON]               a cube of M³ trilinear hexahedra (needs scikit-fem)
+    beam:M[:POISSON]                8 x 1 x 1, of 48 M³ tetrahedra
+    jumps:M:RATIO                   as tets, with 4³ blocks whose moduli are spread over RATIO
+    FILE[:POISSON[:REFINED]]        tetrahedra of a mesh file (needs meshio), each cut into eight REFINED times
+
+or gallery:NAME[:UNKNOWNS], a matrix file, or poisson3d:M, without coordinates. The matrix lies on the device, as a CuPy
+matrix for a GPU. Times are medians, from the matrix to the solver and from b to x, at a true relative residual of 1e-8.
+With ``--repeat`` 5 or more the first run, which may compile, does not count. ``--launches`` adds what
+benchmarks/amg_cycle.py prints of the first choice.
 """
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import pathlib
 import statistics
 import time
 
 import numpy as np
 
 import swell
+from swell import gallery
+from swell.core.devices import make_space
 
-CHOICES = {"W, degree 2": {}, "W, degree 3": {"degree": 3}, "V, degree 2": {"cycle": "V"}}
-
-
-def plate(m, poisson):
-    """A plate clamped at its left side, and the positions of its free nodes."""
-    x, y = np.meshgrid(np.linspace(0, 1, m + 1), np.linspace(0, 1, m + 1), indexing="ij")
-    points = np.column_stack([x.ravel(), y.ravel()])[m + 1:]
-    return swell.gallery.elasticity2d(m, poisson=poisson).tocsr(), {"coordinates": points}
+AGGREGATES = {"W2": {}, "W3": {"degree": 3}, "V2": {"cycle": "V"}, "V3": {"cycle": "V", "degree": 3}}
+CHOICES = [*AGGREGATES, "constants", "classical"]
 
 
-def cube(m, poisson):
-    """A cube of trilinear elements clamped at one side, and the positions of its free nodes."""
+def box(shape, size, poisson, ratio=1.0):
+    """A body of triangles or tetrahedra; with a ``ratio``, 4³ blocks have random moduli between 1 and this."""
+    points, cells = gallery.box_mesh(shape, size)
+    blocks = np.minimum(4 * points[cells].mean(axis=1) / np.array(size), 3.99).astype(int)
+    young = ratio ** np.random.default_rng(0).random((4,) * len(shape))[tuple(blocks.T)]
+    return gallery.elastic_body(points, cells, points[:, 0] == 0, young, poisson)
+
+
+def hexahedra(m, poisson):
+    """A cube of trilinear elements."""
     import skfem as fe
     from skfem.models.elasticity import lame_parameters, linear_elasticity
     mesh = fe.MeshHex.init_tensor(*(np.linspace(0, 1, m + 1),) * 3)
@@ -37,36 +53,83 @@ def cube(m, poisson):
     nodes = np.unique(basis.complement_dofs(basis.get_dofs(lambda x: x[0] < 1e-9)) // 3)
     rows = (3 * nodes[:, None] + np.arange(3)).ravel()
     A = K[rows][:, rows].tocsr()
-    return ((A + A.T) / 2).tocsr(), {"coordinates": mesh.p.T[nodes]}
+    return ((A + A.T) / 2).tocsr(), mesh.p.T[nodes]
+
+
+def from_file(path, poisson=0.3, refined=0):
+    """The tetrahedra of a mesh file, held at the lower end of its longest side."""
+    import meshio
+    mesh = meshio.read(path)
+    used, cells = np.unique(mesh.cells_dict["tetra"], return_inverse=True)
+    points, cells = mesh.points[used], cells.reshape(-1, 4)
+    for _ in range(int(refined)):
+        points, cells = cut(points, cells)
+    along = points[:, np.ptp(points, axis=0).argmax()]
+    return gallery.elastic_body(points, cells, along < along.min() + 1e-6 * np.ptp(along), 1.0, float(poisson))
+
+
+def cut(points, cells):
+    """Each tetrahedron cut into eight, at the midpoints of its edges."""
+    pairs = [*itertools.combinations(range(4), 2)]
+    edges = np.sort(np.concatenate([cells[:, pair] for pair in pairs]), axis=1)
+    edges, places = np.unique(edges, axis=0, return_inverse=True)
+    middle = dict(zip(pairs, len(points) + places.reshape(6, -1)))
+    corners = [[cells[:, a], *(middle[min(a, b), max(a, b)] for b in range(4) if b != a)] for a in range(4)]
+    inner = [[middle[0, 2], middle[1, 3], middle[a], middle[b]]
+             for a, b in (((0, 1), (0, 3)), ((0, 3), (2, 3)), ((2, 3), (1, 2)), ((1, 2), (0, 1)))]
+    return (np.concatenate([points, points[edges].mean(axis=1)]),
+            np.concatenate([np.stack(part, axis=1) for part in corners + inner]))
 
 
 def body(text):
-    """(matrix, options of SmoothedAggregation) of a name."""
-    kind, size, *poisson = text.split(":")
-    if kind == "poisson3d":
-        return swell.gallery.poisson3d(int(size)).tocsr(), {}
-    return {"plate": plate, "cube": cube}[kind](int(size), float(poisson[0]) if poisson else 0.3)
+    """(matrix, coordinates or None) of a name."""
+    kind, *numbers = text.split(":")
+    if pathlib.Path(kind).suffix in (".msh", ".exo", ".vtk", ".vtu", ".mesh"):
+        return from_file(kind, *numbers)
+    if kind not in ("plate", "tets", "hexes", "beam", "jumps", "poisson3d"):
+        from swell.cli import source
+        return source.read_system(text)[0].tocsr().astype(float), None
+    m, value = int(numbers[0]), float(numbers[1]) if len(numbers) > 1 else 0.3
+    return {"plate": lambda: box((m, m), (1.0, 1.0), value), "tets": lambda: box((m, m, m), (1.0, 1.0, 1.0), value),
+            "hexes": lambda: hexahedra(m, value), "beam": lambda: box((8 * m, m, m), (8.0, 1.0, 1.0), value),
+            "jumps": lambda: box((m, m, m), (1.0, 1.0, 1.0), 0.3, value),
+            "poisson3d": lambda: (gallery.poisson3d(m).tocsr(), None)}[kind]()
+
+
+def preconditioner(choice, points):
+    """Settings for the name of a choice and the coordinates, or None."""
+    if choice in AGGREGATES:
+        return swell.SmoothedAggregation(coordinates=points, **AGGREGATES[choice])
+    return swell.SmoothedAggregation() if choice == "constants" else swell.AMG()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bodies", nargs="+", metavar="BODY")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--choices", default="W2,W3,V2", help=f"some of {','.join(CHOICES)}")
+    parser.add_argument("--launches", action="store_true", help="each launch of a cycle, on a GPU")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--out", help="append a line of JSON for each choice")
     given = parser.parse_args()
+    choices = given.choices.split(",")
+    if set(choices) - set(CHOICES):
+        parser.error(f"--choices {given.choices}: expected some of {','.join(CHOICES)}")
     for name in given.bodies:
-        A, options = body(name)
+        A, points = body(name)
+        if given.launches:
+            from amg_cycle import measure as cycle
+            cycle(make_space(given.device), name, A, preconditioner(choices[0], points))
         b = np.random.default_rng(1).standard_normal(A.shape[0])
         if given.device == "cuda":
             import cupy
             from cupyx.scipy.sparse import csr_matrix
             A, b = csr_matrix(A), cupy.asarray(b)
-        for label, choice in CHOICES.items():
-            measure(given, name, A, b, label, swell.SmoothedAggregation(**options, **choice))
+        for choice in choices:
+            measure(given, name, A, b, choice, preconditioner(choice, points))
 
 
-def measure(given, name, A, b, label, precond):
+def measure(given, name, A, b, choice, precond):
     """Print and record one choice."""
     times = {"setup": [], "solve": [], "again": [], "update": []}
 
@@ -85,7 +148,7 @@ def measure(given, name, A, b, label, precond):
         result = timed("again", lambda: solver.solve(b))
         timed("update", lambda: solver.update(A))
     skipped = 1 if given.repeat >= 5 else 0
-    record = {"body": name, "device": given.device, "n": A.shape[0], "nnz": int(A.nnz), "choice": label,
+    record = {"body": name, "device": given.device, "n": A.shape[0], "nnz": int(A.nnz), "choice": choice,
               "iterations": result.iterations, "reason": result.reason.name,
               "rows": [M.shape[0] for M in solver.M.hierarchy.matrices],
               "complexity": round(solver.M.hierarchy.operator_complexity, 2),

@@ -8,8 +8,8 @@ rng = np.random.default_rng(23)
 
 def plate(m, poisson=0.3):
     """A plate of 2 m² triangles, clamped at its left side: the matrix, and the positions of its free nodes."""
-    x, y = np.meshgrid(np.linspace(0, 1, m + 1), np.linspace(0, 1, m + 1), indexing="ij")
-    return swell.gallery.elasticity2d(m, poisson=poisson), np.column_stack([x.ravel(), y.ravel()])[m + 1:]
+    points, triangles = swell.gallery.box_mesh((m, m))
+    return swell.gallery.elastic_body(points, triangles, points[:, 0] == 0, poisson=poisson)
 
 
 # Jacobi needs twice the iterations on a mesh of half the width; multigrid with the rigid motions about equally many.
@@ -47,3 +47,29 @@ multigrid = swell.SmoothedAggregation(near_nullspace=swell.rigid_body_modes(poin
 result = swell.solve(soft.tocsr()[kept][:, kept], b[kept], method="cg", precond=multigrid)
 print(result)
 assert result.converged and result.iterations < 40
+
+# The same in three dimensions, with six rigid motions: a cube of tetrahedra of two materials, one 1000 times as stiff.
+points, tetrahedra = swell.gallery.box_mesh((10, 10, 10))
+stiff = points[tetrahedra].mean(axis=1)[:, 2] > 0.5
+body, nodes = swell.gallery.elastic_body(points, tetrahedra, points[:, 0] == 0, young=np.where(stiff, 1000.0, 1.0))
+result = swell.solve(body, rng.standard_normal(body.shape[0]), method="cg",
+                     precond=swell.SmoothedAggregation(coordinates=nodes))
+print("a cube of two materials:", result.iterations, "iterations")
+assert result.converged and result.iterations < 30
+
+# A body that nothing holds: its rigid motions are the null space of A, and near null vectors as well.
+free, nodes = swell.gallery.elastic_body(points, tetrahedra, np.zeros(len(points), bool))
+result = swell.solve(free, free @ rng.standard_normal(free.shape[0]), method="cg",
+                     nullspace=swell.rigid_body_modes(nodes), precond=swell.SmoothedAggregation(coordinates=nodes))
+print("a body that nothing holds:", result.iterations, "iterations")
+assert result.converged and result.iterations < 25
+
+# Subdomains instead of levels: the second level of Schwarz has the rigid motions of each of 30 subdomains.
+points, tetrahedra = swell.gallery.box_mesh((30, 3, 3), (10.0, 1.0, 1.0))
+beam, nodes = swell.gallery.elastic_body(points, tetrahedra, points[:, 0] == 0)
+b, modes = rng.standard_normal(beam.shape[0]), swell.rigid_body_modes(nodes)
+one = swell.solve(beam, b, method="cg", precond=swell.Schwarz(domains=30, kind="additive", inner="ic0"))
+two = swell.solve(beam, b, method="cg", precond=swell.Schwarz(
+    domains=30, kind="additive", inner="ic0", coarse="nicolaides", near_nullspace=modes))
+print("a beam of 30 subdomains, one level and two:", one.iterations, two.iterations)
+assert two.converged and two.iterations < one.iterations / 3

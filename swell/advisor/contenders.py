@@ -2,8 +2,9 @@
 
 Where the user leaves preconditioner, scaling, ordering, smoother and null space open. By the class of A:
 
-- Hermitian with a positive diagonal: cg with Jacobi, IC(0), and for real matrices AMG; on a GPU also resident_cg, where
-  its vectors may fit on the chip;
+- Hermitian with a positive diagonal: cg with Jacobi, IC(0), and for real matrices AMG, or smoothed aggregation where
+  points have several unknowns, coupled as in elasticity; on a GPU also resident_cg, where its vectors may fit on the
+  chip;
 - complex symmetric: cocg with ILU(0), Jacobi, and the shifted Laplacian, which gets through on meshes too coarse for
   their waves, where ILU of A does not;
 - other Hermitian matrices: minres, and bicgstab with ILU(0);
@@ -22,6 +23,7 @@ from swell.advisor.costs import COSTS
 from swell.advisor.plan import fastest_choice
 from swell.core.registry import load
 from swell.formats.parts import most_rows
+from swell.preconditioners.amg.nodes import like_elasticity
 from swell.preconditioners.amg.strength import FEW
 from swell.preconditioners.direct import unavailable
 
@@ -81,7 +83,10 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
             found.append(in_parts(found[0]))
         if not facts.complex and facts.n >= COSTS[A.space.name].multigrid_from:
             multigrid = is_m_matrix(A, facts)
-            found.append(choice("cg", "amg", "; its couplings are negative: AMG suits it" if multigrid else ""))
+            elastic = not multigrid and like_elasticity(A)
+            found.append(choice("cg", "smoothed_aggregation", "; its unknowns come in groups, coupled as in elasticity")
+                         if elastic else
+                         choice("cg", "amg", "; its couplings are negative: AMG suits it" if multigrid else ""))
         if not facts.dominant:
             found.append(choice("minres", "jacobi", "; and it need not be definite for minres"))
             found += waves() if facts.complex and facts.symmetric else []

@@ -47,9 +47,9 @@ class Costs:
     setups, applied : dict
         Preconditioner or scaling → cost of its setup, and of an application.
     margin : float
-        Seconds that AMG must save, since it compiles for long at its first use.
+        Seconds that multigrid must save, since it compiles for long at its first use.
     multigrid_from : int
-        Unknowns from which AMG contends: below, what it saves is small.
+        Unknowns from which multigrid contends: below, what it saves is small.
     """
 
     reference: float
@@ -91,10 +91,12 @@ CPU = Costs(
         "none": Cost(0), "jacobi": Cost(20, 0, 10), "ic0": Cost(60, 10, 60, True, 1.0),
         "ilu0": Cost(80, 25, 60, True, 0.5), "block_ilu0": Cost(80, 25, 60, True, 0.5),
         "shifted_laplacian": Cost(120, 60, 150, True, 1.0), "amg": Cost(300, 60, 500),
+        "smoothed_aggregation": Cost(300, 95, 0),
     },
     applied={
         "none": Cost(0), "jacobi": Cost(0.5, 0, 0.7), "ic0": Cost(4, 1.3, 1, True), "ilu0": Cost(3, 1.2, 1, True),
         "shifted_laplacian": Cost(5, 2, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 0.5, 32),
+        "smoothed_aggregation": Cost(40, 2.1, 20),                   # the default W-cycle with steps of degree 2
     },
     margin=0.05, multigrid_from=20_000)
 
@@ -111,10 +113,12 @@ CUDA = Costs(
         "none": Cost(0), "jacobi": Cost(20, 0, 0.1), "ic0": Cost(3000, 2, 0, False, 1.0),
         "ilu0": Cost(3000, 2, 0, False, 1.0), "block_ilu0": Cost(3000, 2, 0, False, 1.0),
         "shifted_laplacian": Cost(5000, 5, 0, False, 2.0), "amg": Cost(3400, 0.9, 0),
+        "smoothed_aggregation": Cost(4500, 2.5, 0),
     },
     applied={
         "none": Cost(0), "jacobi": Cost(0.2, 0, 0.001), "ic0": Cost(100, 0, 2.5), "ilu0": Cost(100, 0, 2.5),
         "block_ilu0": Cost(100, 0, 2.5), "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(30, 0.015, 0.04),
+        "smoothed_aggregation": Cost(60, 0.035, 0.04),
     },
     margin=0.005, multigrid_from=2_000)
 RESIDENT, BISECTED = Cost(0, 0, 1), Cost(1000, 0, 20)              # setup of resident_cg: consecutive rows; bisection

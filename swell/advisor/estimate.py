@@ -15,7 +15,7 @@ import math
 from functools import partial
 
 from swell.advisor.costs import BISECTED, COSTS, RESIDENT
-from swell.advisor.plan import Estimate
+from swell.advisor.plan import MULTIGRID, Estimate
 from swell.core.configuration import Configuration
 from swell.formats.parts import FEW, usual_counts
 from swell.orderings.minimum_degree import factorisation_cost
@@ -26,6 +26,7 @@ ITERATIONS = {          # times the cube root of n
 }
 LAYER = 1.5                                      # iterations with Jacobi for each layer of the graph
 LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others
+AGGREGATED = 30.0                                # iterations with smoothed aggregation of elastic bodies, by constants
 LAST = 5                                         # times the iterations of gmres, which restarts
 COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK
 CUSOLVER_ROW, CUSOLVER_FLOP = 2.5e-6, 4.8e-14    # seconds of a row and of an operation, by cuSOLVER
@@ -65,8 +66,8 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
         parts = usual_counts(facts.n, A.space.multiprocessors)[0]
         near = parts == 1 or 2 * facts.bandwidth * parts <= FEW * facts.n            # the halo of consecutive rows
         setup += seconds(RESIDENT if near else BISECTED)
-    return Estimate(setup, iteration, _iterations(facts, name, part, multigrid), part != "amg",
-                    costs.margin if part == "amg" else 0.0)
+    return Estimate(setup, iteration, _iterations(facts, name, part, multigrid), part not in MULTIGRID,
+                    costs.margin if part in MULTIGRID else 0.0)
 
 
 def _iterations(facts, method, part, multigrid):
@@ -74,8 +75,8 @@ def _iterations(facts, method, part, multigrid):
 
     ``facts``: `Facts` of A. ``method``, ``part``: names of the method and of the preconditioner or scaling.
     ``multigrid``: A suits AMG."""
-    if part == "amg":
-        return LEVELS[multigrid]
+    if part in MULTIGRID:
+        return LEVELS[multigrid] if part == "amg" else AGGREGATED
     grid = facts.nnz < NEARLY_FULL * facts.n**2  # else n iterations are expected
     count = ITERATIONS[part] * (facts.n ** (1 / 3) if grid else facts.n) * (LAST if method == "gmres" else 1)
     if facts.hermitian and facts.positive_diagonal:

@@ -24,6 +24,7 @@ from swell.solving.result import Considered
 FINER = 10              # times the seconds at stake at which an analysis gives up
 WORTH = 8               # times the seconds of looking that must be at stake
 HARDEST = 1e3           # times the iterations expected of a choice that is not known to get anywhere
+MULTIGRID = "amg", "smoothed_aggregation"       # preconditioners whose iterations hardly grow with n
 DOUBTED = 1.5           # times the iterations that an extrapolation promises, for other choices
 
 
@@ -198,7 +199,8 @@ class Route:
         self._keep_probe(k)
         if k in self._running:
             self._running.remove(k)
-        if result.reason is Reason.INDEFINITE and self._chain[k].part != "amg":    # A is, since the others' M are not
+        # A is indefinite, since no other M is
+        if result.reason is Reason.INDEFINITE and self._chain[k].part not in MULTIGRID:
             self._running = [j for j in self._running if self._chain[j].name("method") != self._chain[k].name("method")]
         if result.reason is not Reason.OVERTAKEN:
             return

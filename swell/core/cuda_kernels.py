@@ -10,6 +10,7 @@ The comment above a kernel declares its launch, next to the code that relies on 
                                                                    a thread takes 16 bytes at a time (``Pack``), in a
                                                                    grid-stride loop
     // launch: elements of rows, 256 threads, a warp each          one warp for each element
+    // launch: elements of rows, 256 threads, lanes threads each   ``lanes`` threads, an argument, for each element
     // launch: a block of height threads for each slice of ptr
                                                                    one block for each of the len(ptr) - 1 slices; the
                                                                    argument ``height`` is the number of its threads
@@ -74,7 +75,7 @@ COMPLEX = ("ff", "dd")
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
                     r"(?:__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
-                    r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?"
+                    r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?(?:, (?P<lanes>\w+) threads each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor)?"
                     r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
                     r"(?:, (?P<shared>\w+) bytes shared(?P<all_at_once>, all at once)?"
@@ -328,7 +329,8 @@ class Kernel(Shareable):
             return blocks + (1 if launch["more"] else 0), int(launch["single"])
         threads = launch["threads"]
         threads = int(threads) if threads.isdigit() else int(values[self._form.at[threads]])
-        blocks = -(-count * (32 if launch["warp"] else 1) // (threads * self._form.each))
+        lanes = int(values[self._form.at[launch["lanes"]]]) if launch["lanes"] else 32 if launch["warp"] else 1
+        blocks = -(-count * lanes // (threads * self._form.each))
         return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads
 
 

@@ -108,9 +108,10 @@ TABLE = {
     },
 }
 ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
-# Operators of the preconditioners that are built from a whole distributed matrix.
+# Operators of the preconditioners that are built from a whole distributed matrix; "nicolaides": Schwarz's second level.
 RANK_OPERATORS = {
     "schwarz": "swell.distributed.schwarz:RankSchwarz",
+    "nicolaides": "swell.distributed.coarse_space:RankCoarseSpace",
     "bddc": "swell.distributed.bddc:RankBDDC",
     "amg": "swell.distributed.amg.operator:RankAMG",
 }

@@ -98,7 +98,8 @@ class RankSchwarz(OperatorAround):
         return self._matrix.nbytes + self.inner.nbytes + self._halo.nbytes
 
     def describe(self):
-        return (f"{describe(replace(self.settings, interface=None))}, a subdomain on each rank, of "
+        plain = replace(self.settings, interface=None, near_nullspace="constants")
+        return (f"{describe(plain)}, a subdomain on each rank, of "
                 f"{self._matrix.shape[0]} rows, by {self.inner.describe()}")
 
 

@@ -10,6 +10,7 @@ Krylov Methods on GPU", but are boxes. The functions behind the names have furth
 `swell.gallery.convection_diffusion`   centred and upwind
 `swell.gallery.helmholtz`              complex symmetric
 `swell.gallery.fem`                    linear triangles: Laplacian, elasticity
+`swell.gallery.elasticity`             meshes of boxes, and elastic bodies of triangles or tetrahedra
 `swell.gallery.indefinite`             shifted, saddle point, singular
 `swell.gallery.block_systems`          groups of unknowns: dense small blocks
 `swell.gallery.chip_heat`              heat in a chip, with its right-hand side
@@ -21,14 +22,16 @@ from swell.core.errors import InputError
 from swell.gallery.block_systems import coupled_transport, multiconductor, thermal_plate
 from swell.gallery.chip_heat import chip_heat
 from swell.gallery.convection_diffusion import convection_diffusion
+from swell.gallery.elasticity import box_mesh, elastic_body, elasticity3d
 from swell.gallery.fem import elasticity2d, p1_laplacian
 from swell.gallery.helmholtz import helmholtz
 from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
 from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
 
-__all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "elasticity2d", "get",
-           "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson",
-           "poisson1d", "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size", "thermal_plate"]
+__all__ = ["anisotropic2d", "box_mesh", "chip_heat", "convection_diffusion", "coupled_transport", "elastic_body",
+           "elasticity2d", "elasticity3d", "get", "helmholtz", "jumping_diffusion", "multiconductor", "names",
+           "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d", "saddle_point",
+           "shifted_laplacian", "standard_size", "thermal_plate"]
 
 
 def _side(n, axes, least=1):
@@ -52,6 +55,7 @@ _CATALOGUE = {
     "helmholtz3d": (27_000, lambda n: helmholtz((_side(n, 3, 2),) * 3)),
     "p1_laplacian": (10_000, p1_laplacian),
     "elasticity2d": (9_940, lambda n: elasticity2d(_side(n / 2, 2))),
+    "elasticity3d": (9_720, lambda n: elasticity3d(_side(n / 3, 3))),
     "shifted_laplacian2d": (10_000, lambda n: shifted_laplacian((_side(n, 2),) * 2)),
     "saddle_point": (10_045, lambda n: saddle_point(_side(n / 3, 2))),
     "neumann2d": (10_000, lambda n: neumann((_side(n, 2),) * 2)),

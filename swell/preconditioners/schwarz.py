@@ -10,6 +10,9 @@ For waves, ``transmission`` puts a Robin-type condition on the artificial bounda
 approximates the subdomain's matrix with absorbing ends instead of the Dirichlet ends of Rᵢ A Rᵢᵀ. With "restricted"
 this is ORAS (St-Cyr, Gander and Thomas 2007).
 
+``coarse="nicolaides"`` adds a second level, for symmetric positive definite matrices and many subdomains
+(coarse_space.py).
+
 All Rᵢ A Rᵢᵀ form one block-diagonal matrix, whose rows are copies of rows of A. One inner preconditioner is built on it
 and applied once, for any number of subdomains, on any device.
 
@@ -31,6 +34,8 @@ from swell.core.settings import Idle, describe, idle_notes, positive, without_ef
 from swell.formats.blocks import BlockPattern
 from swell.formats.csr import CSRMatrix
 from swell.orderings.ordering import adjacency
+from swell.preconditioners.coarse_space import CoarseSpace
+from swell.preconditioners.near_nullspace import check_word
 from swell.preconditioners.transmission import CONDITIONS, Interface, RowRobin
 
 ALONE = "with one subdomain"
@@ -39,7 +44,7 @@ ROWS = 4096             # rows of a subdomain if ``domains`` is 0
 
 @dataclass(frozen=True)
 class Schwarz(Preconditioner):
-    """One level of overlapping subdomains.
+    """Overlapping subdomains, with or without a second level.
 
     Attributes
     ----------
@@ -59,6 +64,12 @@ class Schwarz(Preconditioner):
         front end `swell.pde.helmholtz` provides it.
     interface : Interface or None
         The boundaries between subdomains, from a front end.
+    coarse : {"none", "nicolaides"}
+        A second level, of the near null vectors of each subdomain, so that iterations hardly grow with the number of
+        subdomains: for symmetric positive definite matrices.
+    near_nullspace : "constants" or array, shape (n,) or (n, k)
+        Vectors of the second level, linearly independent, such as ``swell.rigid_body_modes(points)`` for elasticity.
+        "constants": one vector for each unknown of a node, 1 there and 0 elsewhere.
     """
 
     domains: int = 0
@@ -68,6 +79,8 @@ class Schwarz(Preconditioner):
     inner: Any = "ilu0"
     transmission: str = "dirichlet"
     interface: Any = field(default=None, repr=False, compare=False)
+    coarse: str = "none"
+    near_nullspace: Any = field(default="constants", repr=False, compare=False)
 
     across_ranks = True
     idle = tuple(Idle(name, ALONE, "it has no neighbours: give domains=2 or more")
@@ -80,7 +93,7 @@ class Schwarz(Preconditioner):
         if self.overlap is not None:
             positive(self, "overlap", 0)
         for name, known in (("kind", ("restricted", "additive", "weighted")), ("partition", ("rows", "graph")),
-                            ("transmission", CONDITIONS)):
+                            ("transmission", CONDITIONS), ("coarse", ("none", "nicolaides"))):
             if getattr(self, name) not in known:
                 raise InputError(f"Schwarz({name}={getattr(self, name)!r}): expected "
                                  f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
@@ -94,6 +107,9 @@ class Schwarz(Preconditioner):
             without_effect(self, "with overlap=0, where every row has one copy", "give overlap=1 or more", "kind")
         if self.transmission == "dirichlet":
             without_effect(self, "with transmission='dirichlet'", "name another transmission", "interface")
+        check_word(self.near_nullspace, "Schwarz")
+        if self.coarse == "none" and not isinstance(self.near_nullspace, str):
+            without_effect(self, "with coarse='none'", "give coarse='nicolaides'", "near_nullspace")
         if resolve("precond", self.inner) is None:
             raise InputError(f"Schwarz(inner={self.inner!r}): expected a preconditioner for the subdomains, such as "
                              "'ic0'")
@@ -105,17 +121,19 @@ class Schwarz(Preconditioner):
 
     @property
     def as_given(self):
-        """True with a transmission condition, which needs the system as the user gave it, neither scaled nor reordered.
-        """
-        return self.transmission != "dirichlet"
+        """True with a transmission condition or given near null vectors, which need the system as the user gave it,
+        neither scaled nor reordered."""
+        return self.transmission != "dirichlet" or not isinstance(self.near_nullspace, str)
 
     def build(self, A):
         if not A.space.single_rank:
-            return rank_operator("schwarz")(A, self)
+            return rank_operator("schwarz" if self.coarse == "none" else self.coarse)(A, self)
         if self.transmission in CONDITIONS[2:] and self.interface is None:
             raise InputError(f"Schwarz(transmission={self.transmission!r}) needs the faces between subdomains, which a "
                              "matrix alone does not show: solve by swell.pde.helmholtz, or take transmission='robin'")
-        return SchwarzOperator(A, self)
+        if self.coarse == "none":
+            return SchwarzOperator(A, self)
+        return CoarseSpace(A, SchwarzOperator(A, self), subdomains(A, self), self.near_nullspace, "Schwarz")
 
 
 class SchwarzOperator(OperatorAround):
@@ -211,8 +229,9 @@ class SchwarzOperator(OperatorAround):
         share = self.copies.size / max(self.shape[0], 1)
         source = "the rows of A" if self.settings.interface is None else "the mesh"
         known = f", its transmission from {source}" if self._terms is not None else ""
-        return (f"{describe(replace(self.settings, interface=None))}{known}, {self.domains} subdomains with "
-                f"{share:.2f} copies a row, each by {self.inner.describe()}")
+        plain = replace(self.settings, interface=None, near_nullspace="constants")
+        return (f"{describe(plain)}{known}, {self.domains} subdomains with {share:.2f} copies a row, each by "
+                f"{self.inner.describe()}")
 
 
 def subdomains(A, settings) -> np.ndarray:

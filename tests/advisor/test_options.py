@@ -39,6 +39,7 @@ REFUSED = [
     ("format", "bsr(pad=True)", "pad", "detected"), ("format", "block_sell(block=1, pad=True)", "pad", "blocks of 1"),
     ("precond", "schwarz(overlap=0, kind=additive)", "kind", "overlap=0"),
     ("precond", lambda: swell.Schwarz(interface=Known()), "interface", "transmission='dirichlet'"),
+    ("precond", lambda: swell.Schwarz(near_nullspace=np.ones(4)), "near_nullspace", "coarse='none'"),
     ("precond", lambda: swell.ShiftedLaplacian(shift=0.0, mass=sp.eye_array(3)), "mass", "shift=0"),
     ("precond", lambda: swell.BDDC(subdomains=swell.Subdomains([(np.eye(2), [0, 1])]), partition="rows"), "partition",
      "with subdomains"),
@@ -79,9 +80,9 @@ ACTS = {
     "CG": "between", "SingleReductionCG": "replace", "ResidentCG": "steps", "GMRES": "restart lengthen",
     "FGMRES": "restart lengthen",
     "BiCGSTAB": "seed", "BiCGSTABL": "l convex seed", "TFQMR": "seed", "QMR": "seed", "IDRS": "s seed",
-    "Direct": "largest ordering", "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner",
+    "Direct": "largest ordering", "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner coarse",
     "ShiftedLaplacian": "shift inner", "Deflation": "inner vectors steps family",
-    "BDDC": "levels constraints weights dense_lu interior subdomains domains adaptive",
+    "BDDC": "levels constraints weights dense_lu interior coarse subdomains domains adaptive",
     "IC0": "solve factor ordering shift", "ICK": "solve factor ordering shift level",
     "ILU0": "solve ordering pivot shift block", "ILUK": "solve ordering pivot shift level",
     "ILUT": "solve ordering pivot shift drop fill", "BlockILU0": "solve ordering pivot shift block",
@@ -108,7 +109,7 @@ def owner(kind, text):
     if text in {f"stationary(smoother={name}(sweeps=3))" for name in TABLE["smoother"]}:
         return load("smoother", text.split("=")[1].split("(")[0])
     if callable(text):
-        return {"interface": swell.Schwarz, "mass": swell.ShiftedLaplacian, "partition": swell.BDDC}[
+        return {"interface": swell.Schwarz, "near_nullspace": swell.Schwarz, "mass": swell.ShiftedLaplacian, "partition": swell.BDDC}[
             next(row[2] for row in REFUSED if row[1] is text)]
     return type(text) if kind == "stopping" else load(kind, text.split("(")[0])
 

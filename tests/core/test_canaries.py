@@ -25,6 +25,7 @@ CHOICES = [*({"method": name} for name in METHODS),
            *({"method": "fgmres", "precond": name} for name in PRECONDS),
            *({"method": "fgmres", "precond": f"schwarz(domains=3, kind={kind})"}
              for kind in ("additive", "restricted")),
+           {"method": "fgmres", "precond": "schwarz(domains=3, kind=additive, coarse=nicolaides)"},
            *({"method": f"stationary(smoother={name})"} for name in names("smoother")),
            *({"method": "cg(before=2, between=1, every=3)", "smoother": name} for name in names("smoother")),
            *({"method": "cg", "scaling": name} for name in names("scaling")),

@@ -31,6 +31,7 @@ SETUPS = [
     {"method": "cg", "smoother": "gauss_seidel(direction=symmetric)", "scaling": "ruiz"},
     {"method": "qmr", "precond": "block_ilu0(block=2, solve=sweeps(count=2))"},
     {"method": "gmres", "precond": "schwarz(domains=3, inner=iluk)"}, {},
+    {"method": "gmres", "precond": "schwarz(domains=3, inner=ic0, coarse=nicolaides)"},
 ]
 
 

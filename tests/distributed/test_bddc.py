@@ -68,6 +68,19 @@ def test_it_is_that_of_one_device(ranks, cube, settings):
         assert np.linalg.norm(b - whole.A.to_scipy() @ x) <= 1e-8 * np.linalg.norm(b)
 
 
+def test_an_approximate_coarse_problem_is_that_of_one_device(ranks):
+    cube, settings = PoissonCube(4, 3), {"coarse": swell.SmoothedAggregation(coarsest=20)}
+    whole, b = cube.assemble(), random(cube.n)
+    one_rank = swell.solve(whole.A, b, method="cg", precond=swell.BDDC(subdomains=whole.subdomains, **settings))
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        return swell.solve(A, b[A.rows], method="cg", precond=swell.BDDC(subdomains=S, **settings))
+
+    for result in ranks.run(on_rank):
+        assert result.converged and abs(result.iterations - one_rank.iterations) <= 1
+
+
 def test_three_reductions_an_application_and_none_in_setup(ranks):
     cube = PoissonCube(3, 3)
 

@@ -78,6 +78,35 @@ def test_overlap_takes_fewer_iterations():
     assert none[0] > one[0] >= four[0]
 
 
+def beam():
+    """A clamped beam, and its rigid motions."""
+    points, cells = gallery.box_mesh((24, 2, 2), (12.0, 1.0, 1.0))
+    A, nodes = gallery.elastic_body(points, cells, points[:, 0] == 0)
+    return A, swell.rigid_body_modes(nodes)
+
+
+@pytest.mark.parametrize("partition", ["rows", "graph"])
+def test_a_second_level_of_schwarz(ranks, partition):
+    """Rigid motions of each rank's part; with one rank as with more the balanced operator is symmetric."""
+    if partition == "graph":
+        pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+    A, modes = beam()
+    b = rng().standard_normal(A.shape[0])
+    settings = swell.Schwarz(kind="additive", inner="direct", coarse="nicolaides", near_nullspace=modes)
+    for x, result, _ in ranks.run(solved, A, b, partition, {"method": "cg", "precond": settings}):
+        assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
+        assert f"a coarse space of {6 * ranks.size} vectors" in str(result)
+
+
+def test_a_second_level_takes_fewer_iterations():
+    A, modes = beam()
+    b = rng().standard_normal(A.shape[0])
+    counts = [distributed.run(6, solved, A, b, "rows", {"method": "cg", "precond": swell.Schwarz(
+        kind="additive", inner="direct", **more)})[0][1].iterations
+        for more in ({}, {"coarse": "nicolaides", "near_nullspace": modes})]
+    assert counts[1] < 0.5 * counts[0], counts
+
+
 def test_schwarz_of_the_whole_is_its_inner_preconditioner(ranks):
     """With layers enough every rank has all rows."""
     A, b = system(symmetric=False)
@@ -160,6 +189,8 @@ def test_constants_as_null_space(ranks):
     ({"method": "direct"}, "direct does not run across ranks: use cg, .* cocr or stationary"),
     ({"method": "cg", "ordering": "rcm"}, "ordering= does not work across ranks"),
     ({"method": "cg", "precond": "schwarz(domains=4)"}, "one subdomain a rank"),
+    ({"method": "cg", "precond": swell.Schwarz(kind="additive", inner="ic0", coarse="nicolaides",
+                                               near_nullspace=np.ones(5))}, "near_nullspace"),
     ({"method": "cg", "format": "nothing"}, "nothing"),
 ])
 def test_what_does_not_work_across_ranks(ranks, settings, message):

@@ -16,7 +16,7 @@ from swell.gallery.poisson import anisotropic2d, diffusion, jumping_diffusion, p
 from swell.gallery.stencil import box, star
 
 SPD = ["poisson1d", "poisson2d", "poisson3d", "anisotropic2d", "jumping_diffusion2d", "jumping_diffusion3d",
-       "p1_laplacian", "elasticity2d", "thermal2~", "parabolic_fem~", "ecology2~", "chip_heat",
+       "p1_laplacian", "elasticity2d", "elasticity3d", "thermal2~", "parabolic_fem~", "ecology2~", "chip_heat",
        "multiconductor2", "multiconductor4", "thermal_plate5"]
 ACOUSTIC = {"audi3d1~": 1727, "audi3d2~": 11637, "audi3d3~": 85001, "audi3d4~": 648849, "twingo3d0~": 8439, "twingo3d1~": 62357,
             "twingo3d2~": 479169, "cylinder3d0~": 2717, "cylinder3d1~": 19041, "cylinder3d2~": 142049}    # table 1 of the paper

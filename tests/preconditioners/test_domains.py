@@ -204,3 +204,117 @@ def test_settings_that_mean_nothing(settings, words):
 
 def test_registered():
     assert resolve("precond", "schwarz(domains=3, inner='ic0')") == swell.Schwarz(domains=3, inner="ic0")
+
+
+# -- the second level --------------------------------------------------------------------------------------------------
+
+def dense_balanced(A, M, owner, modes):
+    """(I − Q A) M (I − A Q) + Q by the definition; M: the one-level preconditioner, a dense matrix."""
+    A, T = A.toarray(), np.zeros((len(owner), 0))
+    for d in range(owner.max() + 1):
+        T = np.hstack([T, np.linalg.qr(np.where((owner == d)[:, None], modes, 0))[0]])
+    moduli = abs(A).sum(axis=1)
+    values = np.linalg.eigvals(A / moduli[:, None]).real
+    P = T - 4 / 3 / min(1, values.max()) * (A @ T) / moduli[:, None]
+    Q = P @ np.linalg.solve(P.T @ A @ P, P.T)
+    I = np.eye(len(A))
+    return (I - Q @ A) @ M @ (I - A @ Q) + Q
+
+
+@pytest.mark.parametrize("kind", ["additive", "restricted", "weighted"])
+def test_the_second_level_is_its_definition(kind, space):
+    """Up to the estimate of an eigenvalue, which changes the smoothing of the vectors a little."""
+    A = sp.csr_array(gallery.poisson2d(9))
+    modes = np.column_stack([np.ones(81), np.arange(81) % 9])
+    with space.active():
+        one, two = (built(swell.Schwarz(domains=5, kind=kind, inner="jacobi", **more), A, space)
+                    for more in ({}, {"coarse": "nicolaides", "near_nullspace": modes}))
+        M, B = (np.column_stack([applied(m, e) for e in np.eye(81)]) for m in (one, two))
+        owner = subdomains(CSRMatrix.from_scipy(A, space), swell.Schwarz(domains=5))
+        x, out = rng().standard_normal(81), space.empty(81, float)
+        two.apply_adjoint(space.from_host(x), out)
+        adjoint = space.to_host(out).copy()
+        out.fill(1)
+        two.apply(space.from_host(x), out, 2, -3)
+        assert two.size == 10 and np.allclose(space.to_host(out), 2 * B @ x - 3, rtol=1e-12)
+    assert np.allclose(B, dense_balanced(A, M, owner, modes), atol=0.02 * abs(B).max())
+    assert np.allclose(adjoint, B.T @ x, rtol=1e-11) and two.self_adjoint == one.self_adjoint
+    if kind != "restricted":
+        assert np.allclose(B, B.T, atol=1e-12 * abs(B).max()) and np.linalg.eigvalsh(B)[0] > 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_an_update_of_the_second_level_is_a_fresh_build(dtype, space):
+    A = sp.csr_array(gallery.poisson2d(12)).astype(dtype)
+    new = A + sp.diags_array(np.linspace(0, 1, 144).astype(dtype))
+    x = rng().standard_normal(144).astype(dtype)
+    settings = swell.Schwarz(domains=6, kind="additive", inner="ic0", coarse="nicolaides")
+    with space.active():
+        M = built(settings, A, space)
+        M.update(CSRMatrix.from_scipy(sp.csr_array(new), space))
+        assert np.array_equal(applied(M, x), applied(built(settings, new, space), x))
+
+
+def test_iterations_hardly_grow_with_the_number_of_subdomains():
+    pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
+    A = gallery.poisson2d(48)
+    b = rng().standard_normal(A.shape[0])
+
+    def counts(coarse):
+        return [swell.solve(A, b, method="cg", precond=swell.Schwarz(
+            domains=k, kind="additive", inner="direct", partition="graph", coarse=coarse)).iterations for k in (4, 64)]
+
+    one, two = counts("none"), counts("nicolaides")
+    assert one[1] > 1.8 * one[0] and two[1] < 1.2 * two[0] and two[1] < 0.6 * one[1], (one, two)
+
+
+def test_rigid_motions_in_the_second_level(device):
+    """A clamped beam of sixteen subdomains: constants do not help where it bends."""
+    points, cells = gallery.box_mesh((32, 2, 2), (16.0, 1.0, 1.0))
+    A, nodes = gallery.elastic_body(points, cells, points[:, 0] == 0)
+    b, counts = rng().standard_normal(A.shape[0]), []
+    for more in ({}, {"coarse": "nicolaides"}, {"coarse": "nicolaides", "near_nullspace": swell.rigid_body_modes(nodes)}):
+        r = swell.solve(A, b, method="cg", device=device,
+                        precond=swell.Schwarz(domains=16, kind="additive", inner="direct" if device == "cpu" else "ic0", **more))
+        assert r.converged
+        counts.append(r.iterations)
+    assert counts[2] < 0.5 * min(counts[:2]), counts
+
+
+def test_a_singular_system_with_a_second_level():
+    A = gallery.neumann((20, 20))
+    b = A @ rng().standard_normal(400)
+    r = swell.solve(A, b, method="cg", nullspace="constants",
+                    precond=swell.Schwarz(domains=9, kind="additive", inner="ic0", coarse="nicolaides"))
+    assert r.converged and r.iterations < 60
+
+
+NO_SECOND_LEVEL = {
+    "a complex matrix": (lambda: gallery.helmholtz((8, 8)), {}, "expected a real one"),
+    "an unsymmetric matrix": (unsymmetric, {}, "Hermitian"),
+    "modes of another length": (lambda: gallery.poisson2d(8), {"near_nullspace": np.ones(5)}, r"expected \(64, k\)"),
+    "dependent modes": (lambda: gallery.poisson2d(8), {"near_nullspace": np.ones((64, 2))}, "2 columns of rank 1"),
+    "too many vectors": (lambda: gallery.poisson2d(70), {"domains": 4800}, "4096 coarse unknowns"),
+}
+
+
+@pytest.mark.parametrize("what", NO_SECOND_LEVEL)
+def test_what_has_no_second_level_is_told(what):
+    A, more, message = NO_SECOND_LEVEL[what]
+    A = A()
+    with pytest.raises(swell.InputError, match=message):
+        swell.solve(A, np.ones(A.shape[0]), method="gmres", precond=swell.Schwarz(coarse="nicolaides", **more))
+
+
+@pytest.mark.parametrize("options, message", [({"coarse": "two"}, "expected 'none' or 'nicolaides'"),
+                                              ({"near_nullspace": np.ones(4)}, "coarse='nicolaides'"),
+                                              ({"coarse": "nicolaides", "near_nullspace": "rigid"}, "expected 'constants'")])
+def test_bad_settings_of_the_second_level(options, message):
+    with pytest.raises(swell.InputError, match=message):
+        swell.Schwarz(**options)
+
+
+def test_an_indefinite_matrix_has_no_second_level():
+    A = sp.csr_array(gallery.poisson2d(20) - 3 * sp.eye_array(400))
+    r = swell.solve(A, np.ones(400), method="gmres", precond=swell.Schwarz(domains=9, inner="ilu0", coarse="nicolaides"))
+    assert r.reason is swell.Reason.NOT_FACTORED and "leave coarse out" in str(r)

@@ -6,7 +6,7 @@ tentative prolongator T has the blocks Q, and the next level's modes are the blo
 on the others on a small aggregate is left out there. One step of Jacobi's method with the ℓ1 diagonal D smooths the
 columns:
 
-    P = (I − ω D⁻¹ A) T,    ω = 4/3.
+    P = (I − ω D⁻¹ A) T,    ω = 4 / (3 λ),    λ the largest eigenvalue of D⁻¹A by an estimate (smoother.py).
 
 Its range has less energy and still nearly holds the modes. T stays if A gets new values.
 """
@@ -18,9 +18,9 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.product import Product
 from swell.formats.transpose import transposed
 from swell.preconditioners.amg.aggregates import aggregates, exponent, node_graph, of_unknowns, one_a_row
-from swell.preconditioners.amg.smoother import scales
+from swell.preconditioners.amg.smoother import radius, scales
 
-OMEGA = 4 / 3           # ω; the eigenvalues of D⁻¹A are at most 1
+OMEGA = 4 / 3           # ω times the largest eigenvalue of D⁻¹A
 DEPENDENT = 1e-8        # a mode with less than this share of its norm beside the others is left out
 
 
@@ -114,6 +114,8 @@ class SmoothedInterpolation:
     T : CSRMatrix
     R : None
         The restriction is Pᵀ.
+    radius : float
+        The estimate λ.
     """
 
     R = None
@@ -130,8 +132,9 @@ class SmoothedInterpolation:
         self.P.discard_adjoint()
 
     def _smooth(self, A):
-        AT, T = self._AT.C, self.T
-        _kernels(A).smooth(AT.indptr, AT.indices, AT.data, T.indptr, T.indices, T.data, scales(A, OMEGA), self.P.data)
+        AT, T, self.radius = self._AT.C, self.T, radius(A)
+        roots = scales(A, OMEGA / self.radius)                                 # √ω D^−½
+        _kernels(A).smooth(AT.indptr, AT.indices, AT.data, T.indptr, T.indices, T.data, roots, self.P.data)
 
     @property
     def nbytes(self):

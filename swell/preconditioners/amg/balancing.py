@@ -1,6 +1,7 @@
 """Balancing: the matrices of the cycle in variables scaled by the smoother's diagonal.
 
-With D = diag(√(ω / dᵢ)) on each level, d the ℓ1 diagonal, and D_c on the next one,
+With D = diag(√(ω / (λ dᵢ))) on each level, d the ℓ1 diagonal, λ the largest eigenvalue of diag(d)⁻¹A or a bound of it,
+and D_c on the next one,
 
     S = I − D A D,    P̃ = D⁻¹ P D_c,    R̃ = D_c R D⁻¹,    Q = S P̃ = (D⁻¹ P − D A P) D_c.
 
@@ -24,7 +25,8 @@ def balancing(hierarchy, omega, first=None):
 
     An entry is 0 if the coarse diagonal entry is only rounding beside Σ pᵢᵣ² dᵢ: there a part of the problem without
     boundary values has shrunk to one row, which must get no coarse correction."""
-    found = [scales(A, omega) for A in hierarchy.matrices]
+    found = [*(scales(level.A, omega / level.interpolation.radius) for level in hierarchy.levels),
+             scales(hierarchy.last, omega)]
     if first is not None:
         found[0] = first
     for level, (fine, coarse) in zip(hierarchy.levels, pairwise(found)):

@@ -40,6 +40,8 @@ class Interpolation:
     P : CSRMatrix
     R : CSRMatrix or None
         A restriction of its own; None for Pᵀ.
+    radius : float
+        A bound of the eigenvalues of D⁻¹A, D the ℓ1 diagonal.
     """
 
     settings: Any
@@ -48,6 +50,7 @@ class Interpolation:
     numbers: Any
     P: CSRMatrix
     R: CSRMatrix | None = None
+    radius: float = 1.0
 
     def update(self, A):
         """Recompute P, in place, for new values of A."""

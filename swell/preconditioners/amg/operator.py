@@ -26,6 +26,8 @@ class AMGOperator(InPrecision):
     Attributes
     ----------
     hierarchy : Hierarchy
+    advice : tuple of str
+        Notes that ``settings.build`` adds.
 
     Raises
     ------
@@ -36,6 +38,8 @@ class AMGOperator(InPrecision):
     OutOfMemory
         If the hierarchy would not fit; raised before it is built.
     """
+
+    advice: tuple[str, ...] = ()
 
     def __init__(self, A, settings):
         self.settings = settings
@@ -55,9 +59,10 @@ class AMGOperator(InPrecision):
     def notes(self):
         h, s = self.hierarchy, self.settings
         if h.dense or not h.ended:
-            return ()
+            return self.advice
         rows = h.last.shape[0]
-        return (f"{type(s).__name__}: coarsening ended at {rows} rows on level {len(h.levels) + 1}, since {h.ended} "
+        return (*self.advice,
+                f"{type(s).__name__}: coarsening ended at {rows} rows on level {len(h.levels) + 1}, since {h.ended} "
                 f"with {s.links()}; the smoother alone works there: try a smaller strength, or precond='ic0'",)
 
     def update(self, A):

@@ -16,17 +16,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator
 from swell.core.settings import one_of, positive, share
 from swell.preconditioners.amg.classical import Classical
-from swell.preconditioners.amg.cycle import CYCLES
+from swell.preconditioners.amg.multigrid import Multigrid
+from swell.preconditioners.amg.nodes import like_elasticity, unknowns
 from swell.preconditioners.amg.operator import AMGOperator
-from swell.preconditioners.amg.smoother import NAMES
 
 
 @dataclass(frozen=True)
-class AMG(Preconditioner):
+class AMG(Multigrid):
     """Classical algebraic multigrid.
 
     Attributes
@@ -39,14 +38,14 @@ class AMG(Preconditioner):
         Extended+i; or direct interpolation, which is cheaper and takes more iterations.
     pmax : int
         Most entries of a row of P.
+    positive : float
+        Rows with an aᵢⱼ above this share of aᵢᵢ stay on every level, if at most one row in a hundred has one; 0: off.
     smoother : {"chebyshev", "l1_jacobi"}
         Chebyshev polynomials of the fourth kind, or plain steps; both with the ℓ1 diagonal.
     degree : int
         Products with A in a smoothing step, 1 to 4.
     cycle : {"V", "W"}
         "W": the three levels below the finest are visited twice, with fewer and dearer iterations.
-    positive : float
-        Rows with an aᵢⱼ above this share of aᵢᵢ stay on every level, if at most one row in a hundred has one; 0: off.
     coarsest : int
         Most rows of a level that is not coarsened further; a dense inverse solves it. 0: 300 on a CPU, 1000 on a GPU.
     levels : int
@@ -59,13 +58,7 @@ class AMG(Preconditioner):
     max_row_sum: float = 0.9
     interpolation: str = "extended"
     pmax: int = 4
-    smoother: str = "chebyshev"
-    degree: int = 1
-    cycle: str = "V"
     positive: float = 0.05
-    coarsest: int = 0
-    levels: int = 25
-    dtype: str = "float32"
 
     problem = "symmetric positive definite, large off-diagonal entries negative"
     cost = "a V-cycle: some 6.5 times the entries of A in single precision"
@@ -75,30 +68,26 @@ class AMG(Preconditioner):
     against_scaling = "AMG takes its interpolation from row sums, which a scaling changes: compare without it"
 
     def __post_init__(self):
+        super().__post_init__()
         positive(self, "pmax", most=16)
         share(self, "strength", most=1)
         share(self, "max_row_sum")
         share(self, "positive")
         one_of(self, "interpolation", ("extended", "direct"))
-        check_cycle(self)
 
     def coarsening(self, A):
-        """Return the object that makes the interpolation of each level, for the finest matrix A."""
         return Classical(A, self)
 
     def links(self):
-        """The settings that decide which links are strong, for a message."""
         return f"strength={self.strength:g} and max_row_sum={self.max_row_sum:g}"
 
     def build(self, A):
         """Return the cycle for a symmetric matrix, a new `AMGOperator`, which also says what is raised."""
-        return (AMGOperator if A.space.single_rank else rank_operator("amg"))(A, self)
-
-
-def check_cycle(settings):
-    """Raise InputError unless the fields of an AMG or a SmoothedAggregation that describe the cycle are valid."""
-    positive(settings, "degree", most=4)
-    positive(settings, "levels", most=100)
-    positive(settings, "coarsest", minimum=0, most=4096)
-    for name, choices in (("smoother", NAMES), ("cycle", CYCLES), ("dtype", ("float32", "float64"))):
-        one_of(settings, name, choices)
+        if not A.space.single_rank:
+            return rank_operator("amg")(A, self)
+        operator = AMGOperator(A, self)
+        if like_elasticity(A):
+            operator.advice = (
+                f"AMG treats the {unknowns(A)} unknowns of a node as if each were a problem of its own, and A couples "
+                "them as elasticity does: SmoothedAggregation, best with coordinates=, takes far fewer iterations",)
+        return operator

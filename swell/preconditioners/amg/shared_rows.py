@@ -1,13 +1,15 @@
-"""A matrix of the cycle in CSR; several lanes of a GPU share a row.
+"""A matrix of the cycle in CSR; several threads of a GPU, the lanes, share a row.
 
 On a medium level, a thread a row, as in SELL, means too few threads with long rows: they mostly wait for memory. CSR
-takes eight bytes an entry instead of six, but needs no conversion and no padding.
+takes eight bytes an entry instead of six, but needs no conversion and no padding. A launch has exactly the lanes of all
+rows.
 """
 from __future__ import annotations
 
 from swell.core.operator import LinearOperator
 
 ROWS, ENTRIES = 1 << 17, 8      # most rows, and least entries a row on average, of a matrix in this form
+LOADED, WARP = 3, 32            # entries that a lane loads at a time (sliced.cuh), and the most lanes of a row
 
 
 def suits(csr) -> bool:
@@ -15,12 +17,20 @@ def suits(csr) -> bool:
     return csr.space.name == "cuda" and csr.shape[0] <= ROWS and csr.nnz >= ENTRIES * csr.shape[0] > 0
 
 
+def lanes_of(csr) -> int:
+    """The number of lanes that share a row: a power of two, so that each has some three entries on average."""
+    lanes = 1
+    while lanes < WARP and LOADED * lanes * csr.shape[0] <= csr.nnz:
+        lanes *= 2
+    return lanes
+
+
 class SharedRows(LinearOperator):
-    """An operator that multiplies by ``csr``, without a copy."""
+    """An operator that multiplies by ``csr``, without a copy; ``lanes`` threads of a GPU share a row."""
 
     def __init__(self, csr):
         super().__init__(csr.shape, csr.dtype, csr.space)
-        self.csr, self.nnz = csr, csr.nnz
+        self.csr, self.nnz, self.lanes = csr, csr.nnz, lanes_of(csr)
         self._kernels = csr.space.kernels("swell.preconditioners.amg", "cycle", csr.dtype)
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -32,7 +42,8 @@ class SharedRows(LinearOperator):
     def apply_sum(self, x, alpha, z, beta, w, gamma, out):
         """``out = alpha A x + beta z + gamma w``. ``out`` may be the same array as z or w, but not as x."""
         A, scalar = self.csr, self.dtype.type
-        self._kernels.shared_rows(A.indptr, A.indices, A.data, x, scalar(alpha), scalar(beta), scalar(gamma), z, w, out)
+        factors = scalar(alpha), scalar(beta), scalar(gamma)
+        self._kernels.shared_rows(A.indptr, A.indices, A.data, self.lanes, x, *factors, z, w, out)
 
     def update(self, new):
         self.csr.data[...] = new.data

@@ -12,24 +12,23 @@ prolongator is smoothed with all of A, not only with its strong links.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from swell.core.arrays import host_array
 from swell.core.errors import InputError
-from swell.core.preconditioner import Preconditioner
 from swell.core.settings import positive, share
 from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_motions
+from swell.preconditioners.amg.multigrid import Multigrid
+from swell.preconditioners.amg.nodes import unknowns
 from swell.preconditioners.amg.operator import AMGOperator
-from swell.preconditioners.amg.settings import check_cycle
-
-MODES = 32              # most near null vectors
+from swell.preconditioners.near_nullspace import check_word, checked
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothedAggregation(Preconditioner):
+class SmoothedAggregation(Multigrid):
     """Smoothed aggregation multigrid.
 
     Attributes
@@ -43,7 +42,7 @@ class SmoothedAggregation(Preconditioner):
     nodes : int array, shape (n,), optional
         The node of each unknown, numbers 0 to m − 1 without holes: for nodes that have lost unknowns.
     block : int
-        Unknowns of a node, which are consecutive; 0: as many as a point has coordinates, or the block size of A.
+        Unknowns of a node, which are consecutive; 0: as many as a point has coordinates, or as the blocks of A show.
     strength : float
         ε: nodes i and j are linked strongly if ‖Aᵢⱼ‖² > ε² ‖Aᵢᵢ‖ ‖Aⱼⱼ‖, with Frobenius norms. Halved from level to
         level.
@@ -66,12 +65,8 @@ class SmoothedAggregation(Preconditioner):
     nodes: Any = None
     block: int = 0
     strength: float = 0.08
-    smoother: str = "chebyshev"
-    degree: int = 2
-    cycle: str = "W"
-    coarsest: int = 0
-    levels: int = 25
-    dtype: str = "float32"
+    degree: int = field(default=2, kw_only=True)
+    cycle: str = field(default="W", kw_only=True)
 
     problem = "symmetric positive definite systems with known near null vectors, such as elasticity"
     cost = "a W-cycle: some 9 products with A in single precision"
@@ -81,14 +76,11 @@ class SmoothedAggregation(Preconditioner):
     against_scaling = "smoothed aggregation takes its near null vectors from the unscaled system: compare without it"
 
     def __post_init__(self):
+        super().__post_init__()
         positive(self, "block", minimum=0)
         share(self, "strength", most=1)
-        check_cycle(self)
-        if isinstance(self.near_nullspace, str):
-            if self.near_nullspace != "constants":
-                raise InputError(f"SmoothedAggregation(near_nullspace={self.near_nullspace!r}): expected 'constants' "
-                                 "or an array of shape (n,) or (n, k), as swell.rigid_body_modes(points) gives")
-        elif self.coordinates is not None:
+        check_word(self.near_nullspace, "SmoothedAggregation")
+        if not isinstance(self.near_nullspace, str) and self.coordinates is not None:
             raise InputError("SmoothedAggregation got near_nullspace and coordinates: give one of them")
         if self.nodes is not None and self.block:
             raise InputError(f"SmoothedAggregation got nodes and block={self.block}: give one of them")
@@ -118,13 +110,13 @@ class SmoothedAggregation(Preconditioner):
         elif isinstance(self.near_nullspace, str):
             modes = constants if self.nodes is None else A.space.from_host(constants)
         else:
-            modes = A.space.from_host(self._given_modes(n))
+            modes = A.space.from_host(checked(self.near_nullspace, n, "SmoothedAggregation"))
         return Aggregation(A, self, modes, nodes if count < n else None, count)
 
     def _size(self, A) -> int:
         """Return the number of unknowns of a node, which are consecutive."""
         shape = np.shape(self.coordinates)       # () for None, and for what `_points` refuses
-        size = self.block or (shape[1] if len(shape) == 2 else 0) or A.block_size or 1
+        size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(A)
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
                              "give nodes, the node of each row")
@@ -159,25 +151,7 @@ class SmoothedAggregation(Preconditioner):
         centred = np.ascontiguousarray(points - points.mean(axis=0), np.float64)
         return A.space.from_host(centred.ravel()), points.shape[1]
 
-    def _given_modes(self, n):
-        """Return ``near_nullspace`` as a float64 array of shape (n, k)."""
-        modes = host_array(self.near_nullspace, "SmoothedAggregation(near_nullspace)")
-        modes = modes[:, None] if modes.ndim == 1 else modes
-        if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MODES:
-            raise InputError(f"SmoothedAggregation(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k "
-                             f"from 1 to {MODES}")
-        if modes.dtype.kind not in "iuf" or not np.isfinite(modes).all():
-            raise InputError("SmoothedAggregation(near_nullspace) has complex or non-finite entries: expected "
-                             "real ones")
-        modes = np.ascontiguousarray(modes, np.float64)
-        rank = int(np.linalg.matrix_rank(modes / np.maximum(np.abs(modes).max(axis=0, initial=0), 1e-300)))
-        if rank < modes.shape[1]:
-            raise InputError(f"SmoothedAggregation(near_nullspace) has {modes.shape[1]} columns of rank {rank}: "
-                             "expected linearly independent vectors")
-        return modes
-
     def links(self):
-        """The settings that decide which links are strong, for a message."""
         return f"strength={self.strength:g}"
 
     def build(self, A):

@@ -1,6 +1,8 @@
 """The coarse problem, S_c = Σ Rᵢᵀ Σᵢ Rᵢ over subdomains, and its solvers: a dense inverse, a sparse direct solver, or,
 with more than two levels, BDDC again (Mandel, Sousedík and Dohrmann 2008). Subdomains are then grouped into larger
-ones, whose dofs are the coarse unknowns, and each Σᵢ has the role of an element matrix.
+ones, whose dofs are the coarse unknowns, and each Σᵢ has the role of an element matrix. Or any preconditioner B that is
+symmetric positive definite: if the eigenvalues of B S_c lie in [a, b], the condition number grows at most by the factor
+max(b, 1) / min(a, 1) (Dohrmann 2007).
 """
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ import heapq
 
 import numpy as np
 
-from swell.core.errors import FactorisationError
-from swell.core.operator import LinearOperator
+from swell.core.errors import FactorisationError, InputError
+from swell.core.operator import LinearOperator, OperatorAround
 from swell.preconditioners.bddc.local import bordered, invert
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.direct import Direct
@@ -143,3 +145,31 @@ class SparseCoarse(LinearOperator):
 
     def describe(self):
         return f"{self.shape[0]} coarse unknowns by {self.solver.describe()}"
+
+
+class InexactCoarse(OperatorAround):
+    """B ≈ S_c⁻¹ by a preconditioner; ``settings`` are its settings.
+
+    Raises
+    ------
+    InputError
+        If B is not its own adjoint, or the preconditioner is for other matrices.
+    """
+
+    def __init__(self, matrix, settings):
+        super().__init__(matrix.shape, matrix.dtype, matrix.space)
+        self.inner = settings.build(matrix)
+        self.self_adjoint, self.spd = self.inner.self_adjoint, self.inner.spd
+        if self.self_adjoint is False:
+            raise InputError(f"BDDC(coarse={type(settings).__name__}) needs a preconditioner that is its own adjoint, "
+                             "and this one is not: take 'smoothed_aggregation', 'amg' or 'ic0'")
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self.inner.apply(x, out, alpha, beta)
+
+    @property
+    def nbytes(self):
+        return self.inner.nbytes
+
+    def describe(self):
+        return f"{self.shape[0]} coarse unknowns by {self.inner.describe()}"

@@ -22,7 +22,7 @@ from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
 from swell.preconditioners.bddc.adaptive import face_constraints
 from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
-from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, SparseCoarse, next_level
+from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.problems import eliminations
@@ -241,6 +241,9 @@ class Level(LinearOperator):
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
             self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype)
+        elif settings.coarse != "exact":
+            with timed(self.timings, "coarse", self.space):
+                self.coarse = InexactCoarse(every.astype(self.dtype), resolve("precond", settings.coarse))
         elif self.constraints.count <= DENSE:
             with timed(self.timings, "decomposers", self.space):
                 dense = every.to_scipy().toarray()

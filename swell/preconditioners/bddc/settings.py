@@ -69,6 +69,10 @@ class BDDC(Preconditioner):
     adaptive : float
         0: no adaptive constraints. Above 1, such as 10: a face gets a constraint for each eigenvalue above this value
         (adaptive.py), for coefficients that jump within subdomains. It needs two levels, and faces in ``constraints``.
+    coarse : str or settings object
+        Solver of the coarse problem of the last level. "exact": a dense inverse, or above 2000 coarse unknowns the
+        direct solver; or a preconditioner that is its own adjoint, such as "smoothed_aggregation", for very many
+        subdomains.
     """
 
     levels: int = 2
@@ -80,6 +84,7 @@ class BDDC(Preconditioner):
     domains: int = 0
     partition: str = "graph"
     adaptive: float = 0.0
+    coarse: Any = "exact"
 
     problem = "symmetric positive definite, from finite elements or volumes"
     cost = "two interior solves, a dense product a subdomain, one coarse solve"
@@ -106,7 +111,9 @@ class BDDC(Preconditioner):
         if resolve("decomposer", self.dense_lu) is None:
             raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
         if self.interior != "blocks":
-            self._check_interior()
+            self._check_solver("interior", "'direct', 'blocks', or an incomplete factorisation such as 'ic0'")
+        if self.coarse != "exact":
+            self._check_solver("coarse", "'exact', or a preconditioner such as 'smoothed_aggregation'")
         if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
             raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
                              "swell.Subdomains([(matrix, dofs), ...])")
@@ -116,16 +123,15 @@ class BDDC(Preconditioner):
         if self.subdomains is not None:
             without_effect(self, "with subdomains, which are given", "let A be split", "partition")
 
-    def _check_interior(self):
-        """Raise InputError unless ``interior`` names a preconditioner."""
-        why = ""
+    def _check_solver(self, field, expected):
+        """Raise InputError, with the text ``expected``, unless a field names a preconditioner."""
+        value, why = getattr(self, field), ""
         try:
-            if resolve("precond", self.interior) is not None:
+            if resolve("precond", value) is not None:
                 return
         except InputError as error:
             why = f": {error}"
-        raise InputError(f"BDDC(interior={self.interior!r}): expected 'direct', 'blocks', or an incomplete "
-                         f"factorisation such as 'ic0'{why}")
+        raise InputError(f"BDDC({field}={value!r}): expected {expected}{why}")
 
     def build(self, A):
         """Return the preconditioner of a symmetric CSRMatrix, a new operator.

@@ -445,7 +445,8 @@ def test_bad_groups():
 
 @pytest.mark.parametrize("settings, words", [
     ({"levels": 1}, "levels"), ({"constraints": "x"}, "expected some of the letters"), ({"constraints": ""}, "letters"),
-    ({"weights": "deluxe"}, "weights"), ({"dense_lu": "lu"}, "unknown decomposer"), ({"interior": "none"}, "interior"),
+    ({"weights": "deluxe"}, "weights"), ({"dense_lu": "lu"}, "unknown decomposer"), ({"interior": "none"}, "interior"), ({"coarse": "none"}, "coarse='none'"),
+    ({"coarse": "amgg"}, "expected 'exact'.*did you mean"),
     ({"subdomains": [1]}, "expected swell.Subdomains"), ({"partition": "box"}, "partition"),
     ({"domains": -1}, "domains"), ({"subdomains": swell.Subdomains([(np.eye(2), [0, 1])]), "domains": 8}, "leave domains out"),
     ({"adaptive": 0.5}, "above 1"),
@@ -475,6 +476,30 @@ def test_subdomains_of_another_matrix():
         swell.solve(gallery.poisson2d(7), np.ones(49), method="cg", precond=bddc)
     with pytest.raises(swell.InputError, match="without ordering and scaling"):
         swell.solve(A, np.ones(36), method="cg", scaling="ruiz", precond=bddc)
+
+
+@pytest.mark.parametrize("coarse", [swell.SmoothedAggregation(coarsest=20), swell.AMG(coarsest=20), "ic0"], ids=str)
+def test_an_approximate_coarse_problem(coarse):
+    """It costs iterations in proportion to the square root of its own condition number."""
+    A = gallery.poisson2d(40)
+    b = RNG.standard_normal(A.shape[0])
+    exact, found = (swell.solve(A, b, method="cg", precond=swell.BDDC(domains=64, coarse=c)) for c in ("exact", coarse))
+    assert found.converged and exact.iterations <= found.iterations < 2.2 * exact.iterations, found.iterations
+
+
+def test_interiors_by_multigrid():
+    """The better the cycle, the nearer the iterations to those of exact interiors."""
+    A = gallery.poisson2d(48)
+    b = RNG.standard_normal(A.shape[0])
+    exact, good, poor = (swell.solve(A, b, method="cg", precond=swell.BDDC(domains=9, interior=interior)).iterations
+                         for interior in ("direct", "amg(degree=4, cycle=W)", "ic0"))
+    assert exact < good < 1.6 * exact and poor > 4 * exact, (exact, good, poor)
+
+
+def test_a_coarse_solver_that_is_not_its_own_adjoint():
+    with pytest.raises(swell.InputError, match="its own adjoint"):
+        swell.solve(gallery.poisson2d(30), np.ones(900), method="cg",
+                    precond=swell.BDDC(domains=16, coarse=swell.Schwarz(domains=2, inner="ic0")))
 
 
 def test_an_interior_solver_that_is_not_its_own_adjoint():

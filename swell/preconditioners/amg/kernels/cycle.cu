@@ -134,39 +134,30 @@ template <class T, class I> DEVICE Batch<T, I> entries_from(const I* indices, co
   return batch;
 }
 
-// y = alpha A x + beta z, A in CSR; beta = 0 never reads z, which may be y. Several lanes share a row, so that each has some
-// three entries. It loads them together, the first ones while the preceding kernel ends. The launch has a thread an entry,
-// which is enough for all rows unless most rows are empty; then each thread has several rows.
-// launch: elements of data, 256 threads
+// y = alpha A x + beta z + gamma w, A in CSR; beta = 0 never reads z, which may be y. `lanes` threads share a row, a power of
+// two up to 32. Each loads its first entries together, while the preceding kernel ends.
+// launch: elements of y, 256 threads, lanes threads each
 template <typename T, typename I>
-__global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x,
-                                                   T alpha, T beta, T gamma, const T* z, const T* w, T* y,
-                                                   long long n, long long y_size) {
+__global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr, const I* indices, const T* data, int lanes,
+                                                   const T* x, T alpha, T beta, T gamma, const T* z, const T* w, T* y,
+                                                   long long n) {
   let_next_start();
-  int lanes = 1;
-  while (lanes < 32 && 3 * lanes * y_size <= n) lanes *= 2;
+  const long long row = thread_id() / lanes;
   const int part = threadIdx.x % lanes;
-  long long row = thread_id() / lanes, k = 0, end = 0;
-  const auto find = [&] {
-    k = row < y_size ? (long long)indptr[row] + part : 0;
-    end = row < y_size ? (long long)indptr[row + 1] : 0;
-    return entries_from(indices, data, k, end, lanes);
-  };
-  Batch<T, I> batch = find();
+  const bool there = row < n;
+  long long k = there ? (long long)indptr[row] + part : 0;
+  const long long end = there ? (long long)indptr[row + 1] : 0;
+  Batch<T, I> batch = entries_from(indices, data, k, end, lanes);
   if (stopped(ctx)) return;
-  while (__any_sync(~0u, row < y_size)) {
-    T sum(0);
-    for (;;) {
-      sum = accumulate(batch, x, sum);
-      if ((k += batch.SIZE * lanes) >= end) break;
-      batch = entries_from(indices, data, k, end, lanes);
-    }
-    __syncwarp();
-    for (int o = lanes / 2; o; o >>= 1) sum = sum + shuffle_xor(sum, o);
-    if (part == 0 && row < y_size) y[row] = beta == T(0) ? alpha * sum : with_vectors(alpha * sum, z, beta, w, gamma, row);
-    row += threads() / lanes;
-    batch = find();
+  T sum(0);
+  for (;;) {
+    sum = accumulate(batch, x, sum);
+    if ((k += batch.SIZE * lanes) >= end) break;
+    batch = entries_from(indices, data, k, end, lanes);
   }
+  __syncwarp();
+  for (int o = lanes / 2; o; o >>= 1) sum = sum + shuffle_xor(sum, o);
+  if (part == 0 && there) y[row] = beta == T(0) ? alpha * sum : with_vectors(alpha * sum, z, beta, w, gamma, row);
 }
 
 // y = the product of a CSR matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it loads the first

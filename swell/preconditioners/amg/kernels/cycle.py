@@ -88,9 +88,9 @@ def diagonal_entry(i, indptr, indices, data):
 
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})
-def shared_rows(indptr, indices, data, x, alpha, beta, gamma, z, w, y):
+def shared_rows(indptr, indices, data, lanes, x, alpha, beta, gamma, z, w, y):
     """Write y = alpha A x + beta z + gamma w, A in CSR. beta = 0 reads neither z nor w, gamma = 0 never w. y may be z
-    or w."""
+    or w. ``lanes``: threads of a GPU that share a row."""
     for i in prange(indptr.size - 1):
         total = y.dtype.type(0)
         for k in range(indptr[i], indptr[i + 1]):

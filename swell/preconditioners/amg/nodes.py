@@ -1,0 +1,27 @@
+"""Systems of PDEs: how many unknowns a mesh point has, and whether their couplings are those of elasticity.
+
+A block of A that couples two points of an elastic body has entries of both signs, and those of A are positive nearly as
+often as negative. Classical multigrid sees the negative ones alone: CG with it took 5 to 28 times the iterations that
+it took with aggregates of whole points (benchmarks/notes/elasticity.md). Where unknowns of a point are coupled but
+diffuse each on its own, classical multigrid is as good or better.
+"""
+from __future__ import annotations
+
+from swell.formats.blocks import detect
+
+FILL = 1.5              # stored values of all blocks over entries: regular meshes of elastic cells miss some couplings
+MIXED = 0.25            # least share of positive entries off the diagonal
+
+
+def unknowns(A) -> int:
+    """Return the number of consecutive unknowns of a mesh point: A's block size if it is known, else the largest size
+    whose blocks are filled to two thirds."""
+    return A.known_block or detect(A, FILL)
+
+
+def like_elasticity(A) -> bool:
+    """True if points of a real symmetric CSRMatrix A with a positive diagonal have two unknowns or more, and at least a
+    quarter of the entries off the diagonal is positive."""
+    n = A.shape[0]
+    positive = A.space.find_true(A.data > 0)[1] - n  # sync
+    return positive > 0 and positive >= MIXED * (A.nnz - n) and unknowns(A) > 1
