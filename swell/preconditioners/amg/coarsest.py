@@ -7,6 +7,9 @@ good as the pseudo-inverse: with both, A^½ G A^½ is the same projection.
 """
 from __future__ import annotations
 
+import copy
+import math
+
 import numpy as np
 
 from swell.core.errors import FactorisationError
@@ -56,10 +59,6 @@ class DenseInverse:
         """Write x = G b."""
         self._kernels.dense_product(self.inverse, 1, b, x)
 
-    def solve_adjoint(self, b, x):
-        """Write x = Gᴴ b; G = Gᴴ."""
-        self.solve(b, x)
-
     @property
     def nbytes(self):
         return self.inverse.nbytes
@@ -98,11 +97,11 @@ class GeneralInverse(DenseInverse):
         inverses = xp.where(kept, 1 / xp.where(kept, values, 1), 0)
         return ((V.conj().T * inverses) @ U.conj().T).reshape(-1)
 
-    def solve_adjoint(self, b, x):
-        """Write x = Gᴴ b."""
-        n = b.size
-        G = self.inverse.reshape(n, n)
-        x[...] = (b.conj() @ G).conj()
+    def adjoint(self):
+        """Return a new object that solves with Gᴴ."""
+        made, n = copy.copy(self), math.isqrt(self.inverse.size)
+        made.inverse = self.inverse.reshape(n, n).conj().T.reshape(-1)         # a copy, row after row
+        return made
 
 
 def inverse_of(symmetry):

@@ -9,6 +9,7 @@ M is as symmetric as A. It is positive definite if A is, since the eigenvalues o
 """
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -143,8 +144,15 @@ class Smoothed:
     def __init__(self, hierarchy, scale, dtype, steps):
         A = hierarchy.last
         stored = (CSR() if A.space.name == "cpu" else SELL()).build
-        self.S = stored(smoothing_matrix(A, scale, dtype))
+        self.S, self._steps = stored(smoothing_matrix(A, scale, dtype)), steps
         self._relaxation = Relaxation(self.S, steps) if len(steps) > 1 else None
+
+    def adjoint(self):
+        """Return a new object that smooths with Sᴴ."""
+        made = copy.copy(self)
+        made.S = self.S.convert(self.S.to_csr().transpose(conjugate=True))
+        made._relaxation = Relaxation(made.S, self._steps) if self._relaxation else None
+        return made
 
     def update(self, A, scale):
         """Recompute S, in place, for new values of A and its ``scale``, the diagonal of D."""
