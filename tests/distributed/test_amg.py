@@ -39,7 +39,7 @@ def flat_triangles(n=30):
 
 SYSTEMS = {"poisson2d": lambda: gallery.poisson2d(31), "poisson3d": lambda: gallery.poisson3d(11),
            "jumps": lambda: gallery.jumping_diffusion((10, 11, 9), block=3), "flat triangles": flat_triangles,
-           "random": lambda: scattered(900)}
+           "random": lambda: scattered(900), "convection": lambda: gallery.get("convection_diffusion2d", 900)}
 
 
 def scattered(n):
@@ -68,7 +68,7 @@ def same_bits(A, M, found):
     assert found and len(found) <= len(one.levels)
     for k, (level, (state, P, C)) in enumerate(zip(one.levels, found)):
         host = M.space.to_host
-        assert np.array_equal(state, host(level.interpolation.state)), f"the states of level {k + 1}"
+        assert np.array_equal(state, host(level.interpolation.right.state)), f"the states of level {k + 1}"
         assert np.array_equal(P, host(level.P.data)), f"P of level {k + 1}"
         assert np.array_equal(C, host(level.RAP.C.data)), f"the matrix of level {k + 2}"
 
@@ -76,14 +76,14 @@ def same_bits(A, M, found):
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_levels_of_one_device(ranks, name):
     """Bit for bit, for any number of ranks; the cycle to rounding, CG in as many iterations."""
-    A = SYSTEMS[name]()
+    A, method = SYSTEMS[name](), "gmres" if name == "convection" else "cg"
     b = rng().standard_normal(A.shape[0])
-    one_rank = swell.prepare(A, method="cg", precond="amg")
+    one_rank = swell.prepare(A, method=method, precond="amg")
     reference = one_rank.solve(b)
 
     def on_rank(communicator):
         M = on_rank_of(A)(communicator)
-        solver = swell.prepare(M, method="cg", precond="amg")
+        solver = swell.prepare(M, method=method, precond="amg")
         result = solver.solve(b[M.rows])
         return levels_of(solver.M, communicator), M.gather(result.x), result
 
@@ -209,15 +209,18 @@ def test_where_coarsening_ends(ranks):
 
 @two_ranks
 def test_bad_input(ranks):
-    """The errors of one device, on every rank, wherever the fault lies."""
-    A = gallery.poisson2d(20).tolil()
-    A[390, 399] = 5.0
-    unsymmetric = A.tocsr()
+    """The errors of one device, and of what works there alone, on every rank, wherever the fault lies."""
+    A = gallery.poisson2d(20)
+    one_sided = A.tolil()
+    one_sided[390, 399] = -0.5
     negative = sp.csr_array(gallery.poisson2d(20) - sp.diags_array(np.r_[np.zeros(399), 9.0]))
 
     def on_rank(communicator):
-        with pytest.raises(InputError, match="AMG needs a Hermitian matrix"):
-            swell.AMG().build(on_rank_of(unsymmetric)(communicator))
+        for matrix, settings, text in ((one_sided.tocsr(), swell.AMG(), "none at"),
+                                       (A * (1 + 0.1j), swell.AMG(), "matrix of complex128: expected a real one"),
+                                       (A, swell.AMG(restriction="adjoint"), "works on one device")):
+            with pytest.raises(InputError, match=text):
+                settings.build(on_rank_of(matrix)(communicator))
         with pytest.raises(FactorisationError, match="least diagonal entry is -5"):
             swell.AMG().build(on_rank_of(negative)(communicator))
         return True

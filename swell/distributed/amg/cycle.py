@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.operator import LinearOperator
+from swell.core.errors import InputError
 from swell.distributed.amg.hierarchy import RankHierarchy
 from swell.distributed.amg.products import RankFourProducts, RankProduct, smoothing
 from swell.distributed.amg.window import Border, Window
@@ -24,21 +24,29 @@ class RankCycle(Cycle):
     ----------
     A : DistributedMatrix
     settings : AMG
+    symmetry : Symmetry
+        Of A.
     lean : bool
         As in `RankHierarchy`.
     """
 
-    def __init__(self, A, settings, lean):
-        LinearOperator.__init__(self, A.own.shape, np.dtype(settings.dtype), A.space.local)
+    def __init__(self, A, settings, symmetry, lean):
+        self._describe(A.space.local, A.own.shape[0], settings.dtype, symmetry)
         s, self._above = settings, 0
         self._steps, self._omega = steps(s.smoother, s.degree), relaxation(s.smoother, s.degree)
         self._scales, self.levels = [], []
-        self.hierarchy = RankHierarchy(A, settings, lean, self)
+        self.hierarchy = RankHierarchy(A, settings, symmetry, lean, self)
         if not self.levels:
             self._scales = self._balancing(None)
         self._end = self._coarsest()
         self._b, self._x = ([self.space.empty(scale.size, self.dtype) for scale in self._scales[1:]] for _ in range(2))
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        if not self.hermitian:
+            raise InputError("AMG across ranks has no adjoint for a nonsymmetric matrix: choose a method that needs "
+                             "none (gmres or bicgstab)")
+        self.apply(x, out, alpha, beta)
 
     def begin(self, level):
         """Make the smoother's product of a new RankLevel, whose next level is not known yet."""
@@ -77,7 +85,7 @@ class RankCycle(Cycle):
         h, scale = self.hierarchy, self._scales[-1]
         if h.below is None:
             return RankSmoothed(h.stalled, scale, self.dtype, self._steps)
-        return Whole(h, scale, self.dtype)
+        return Whole(h, scale, self.dtype, self.symmetry)
 
 
 class Whole:
@@ -89,16 +97,17 @@ class Whole:
     scale : float64 array
         The diagonal of D of this rank's rows.
     dtype : numpy.dtype
+    symmetry : Symmetry
     """
 
-    scratch = ("_b", "_x", "_kept")
+    scratch = ("_b", "_x")
 
-    def __init__(self, hierarchy, scale, dtype):
+    def __init__(self, hierarchy, scale, dtype, symmetry):
         space = hierarchy.last.space
         others = np.r_[0:space.first, space.stop:space.starts[-1]].astype(np.int64)
         self._window, self._halo = Window(space, space.from_host(others)), Halo(space, others, dtype)
         self._border = Border(self._window)
-        self.cycle = Cycle(hierarchy.below, dtype, len(hierarchy.levels), self._together(scale))
+        self.cycle = Cycle(hierarchy.below, dtype, symmetry, len(hierarchy.levels), self._together(scale))
         self._b, self._x = (space.empty(self._window.size, dtype) for _ in range(2))
 
     def _together(self, scale):

@@ -28,6 +28,8 @@ class RankHierarchy:
     ----------
     A : DistributedMatrix
     settings : AMG
+    symmetry : Symmetry
+        Of A, real.
     lean : bool
         Drop what `update` would need, level after level, to save memory.
     cycle : RankCycle
@@ -49,11 +51,11 @@ class RankHierarchy:
         Of this rank's parts of vectors.
     """
 
-    def __init__(self, A, settings, lean, cycle):
+    def __init__(self, A, settings, symmetry, lean, cycle):
         self.settings, self.levels, self.space, self.lean, marked = settings, [], A.space.local, lean, None
         rows = RankRows.of(A, np.float64)
         while not _few(rows) and len(self.levels) < settings.levels - 1:
-            level = RankLevel(rows, settings, marked)
+            level = RankLevel(rows, settings, symmetry, marked)
             if lean or not self.levels:          # the level has a copy; those below the first are updated in place
                 rows.forget()
             if not 0 < level.P.shape[1] <= STALLED * rows.shape[0]:
@@ -69,7 +71,7 @@ class RankHierarchy:
         if _few(rows) or len(self.levels) == settings.levels - 1:
             whole, left = gathered(rows), replace(settings, levels=settings.levels - len(self.levels))
             marked = None if marked is None else _together(rows.space, marked)
-            self.below = Hierarchy(whole, left, Classical(whole, left, marked))
+            self.below = Hierarchy(whole, left, Classical(whole, left, symmetry, marked))
             self.ended = self.below.ended
         else:
             self.stalled = level

@@ -16,6 +16,7 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.transpose import transposed
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import carried, coarse_numbers
+from swell.preconditioners.amg.real_part import mirrored
 from swell.preconditioners.amg.slots import State
 from swell.preconditioners.amg.strength import FEW, strong_links, with_neighbours
 
@@ -27,6 +28,8 @@ class RankLevel:
     ----------
     A : RankRows
     settings : AMG
+    symmetry : Symmetry
+        Of the finest matrix, real.
     marked : uint8 array, shape (own rows,) or (0,), or None
         1 for a row that must stay on every level; None: find these rows (strength.py of one device).
 
@@ -49,8 +52,8 @@ class RankLevel:
         ``marked`` of the next level's rows.
     """
 
-    def __init__(self, A, settings, marked):
-        self.A, self.settings = A, settings
+    def __init__(self, A, settings, symmetry, marked):
+        self.A, self.settings, self._symmetric = A, settings, symmetry.symmetric
         self._surround()
         self._split(marked)
         self._rows_of_P = self.P = self._interpolate()
@@ -93,7 +96,9 @@ class RankLevel:
     def _interpolate(self):
         """Return this rank's rows of P. Rows of ghosts are computed too, but some are incomplete."""
         window, space = self.window, self.A.space
-        self._P = interpolation(self.extended.matrix, self._strong, self._state, self._numbers, self.settings)
+        A = self.extended.matrix
+        self._P = interpolation(A, mirrored(A, self._symmetric), self._strong, self._state, self._numbers,
+                                self.settings)
         numbers = self._numbers[window.own].astype(np.int64) - self._first + self.coarse.first
         coarse = (window.of_ghosts(self._state) == int(State.COARSE)).astype(np.uint8)
         ghosts, = selected(space, coarse, self.border.values(numbers))
@@ -140,7 +145,9 @@ class RankLevel:
     def update(self, A):
         """Recompute P, R and R A P, in place, for new values of A (RankRows). Returns the next level's."""
         self.refill(A)
-        reinterpolate(self.extended.matrix, self._strong, self._state, self._numbers, self.settings, self._P)
+        matrix = self.extended.matrix
+        reinterpolate(matrix, mirrored(matrix, self._symmetric), self._strong, self._state, self._numbers,
+                      self.settings, self._P)
         P = self._rows_of_P
         self.wide.fill(P.csr.data, self.border.rows(P.csr, P.window).data)
         self.R.data[...] = selected(self.A.space, self._inside, self.wide.matrix.data)[0][self.order]

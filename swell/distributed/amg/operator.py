@@ -1,8 +1,13 @@
 """Multigrid across ranks as a preconditioner: hierarchy and cycle of a DistributedMatrix."""
 from __future__ import annotations
 
+import numpy as np
+
+from swell.core.errors import InputError
 from swell.distributed.amg.cycle import RankCycle
+from swell.formats.symmetry import hermitian
 from swell.preconditioners.amg.operator import AMGOperator, check, root
+from swell.preconditioners.amg.symmetry import Symmetry
 
 LEAN, KEPT = 60, 200    # bytes an entry of A at the peak of a setup: levels dropped one by one, or kept for `update`
 
@@ -11,37 +16,51 @@ class RankAMG(AMGOperator):
     """A multigrid cycle as a preconditioner of a DistributedMatrix.
 
     Every rank gets the same coarse rows, and the same bits of all levels, as one device would. `AMGOperator` says what
-    is raised; here every rank raises it.
+    is raised; here every rank raises it. A must be real, with an entry (j, i) wherever it has one (i, j).
     """
 
-    _builds = 0             # times that the cycle was built
-
     def _cycle(self, A):
-        nnz, space = A.own.nnz + A.rest.nnz, A.space
-        free = space.memory()[0]
+        symmetry, settings = Symmetry.of(A), self.settings
+        _check(A, settings, symmetry)
+        space, nnz = A.space, A.own.nnz + A.rest.nnz
         with space.agreed():
             space.local.check_fits(LEAN * nnz, f"algebraic multigrid for {nnz} entries a rank", "start more ranks")
-        self._lean = bool(space.max_over_ranks(KEPT * nnz > free))
-        return RankCycle(A, self.settings, self._lean)
+        lean = bool(space.max_over_ranks(KEPT * nnz > space.memory()[0]))
+        cycle = RankCycle(A, settings, symmetry, lean)
+        self.hierarchy, self._root = cycle.hierarchy, root(A)
+        return cycle
 
     def update(self, A):
-        if not self._lean:
-            return super().update(A)
-        check(A, type(self.settings).__name__)
-        self.inner = self.hierarchy = None       # frees its memory first
-        self._root, self.inner, self._builds = root(A), self._cycle(A), self._builds + 1
-        self.hierarchy, self.scale = self.inner.hierarchy, self.inner.scale
-
-    @property
-    def revision(self):
-        return self._builds
+        """Recompute all levels for new values of A; set them up anew if they were not kept, or if A has gained or lost a
+        symmetry."""
+        check(A, self.settings)
+        if not self.hierarchy.lean and Symmetry.of(A) == self.inner.symmetry:
+            self._root = root(A)
+            self.inner.update(A)
+            return
+        revision = self.inner.revision + 1
+        self.inner = self.hierarchy = None       # frees their memory first
+        self.inner = self._cycle(A)
+        self.inner.revision, self.scale = revision, self.inner.scale
 
     @property
     def notes(self):
         found = super().notes
         return (*found, "AMG: the levels' setup does not fit beside the cycle and was dropped, so that new values "
-                        "build multigrid anew") if self._lean else found
+                        "build multigrid anew") if self.hierarchy.lean else found
 
     def describe(self):
         h = self.hierarchy
         return super().describe() + f"; {len(h.levels)} levels in parts, the others whole on every rank"
+
+
+def _check(A, settings, symmetry):
+    """Raise InputError, on every rank, for what works on one device alone."""
+    instead = "use precond='schwarz(inner=amg)', multigrid of each rank's rows"
+    if symmetry.complex:
+        raise InputError(f"AMG across ranks got a matrix of {A.dtype.name}: expected a real one; {instead}")
+    if settings.restriction != "transpose":
+        raise InputError(f"AMG(restriction={settings.restriction!r}) works on one device: across ranks leave it out")
+    if not symmetry.symmetric and not hermitian(A.absolute().power(0)):
+        raise InputError("AMG across ranks got a matrix that has an entry (i, j) and none at (j, i): expected a "
+                         f"symmetric pattern, in which zeros may be stored; or {instead}")

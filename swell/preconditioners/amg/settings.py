@@ -22,6 +22,7 @@ from swell.preconditioners.amg.classical import Classical
 from swell.preconditioners.amg.multigrid import Multigrid
 from swell.preconditioners.amg.nodes import like_elasticity, unknowns
 from swell.preconditioners.amg.operator import AMGOperator
+from swell.preconditioners.amg.symmetry import Symmetry
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ class AMG(Multigrid):
     levels : int
         Most levels.
     dtype : {"float32", "float64"}
-        Precision of the cycle. The setup always works in double precision.
+        Precision of the cycle, also for complex numbers. The setup always works in double precision.
+    restriction : {"transpose", "adjoint"}
+        The restriction for a nonsymmetric matrix: Pᵀ, or the transposed interpolation of Aᴴ.
     """
 
     strength: float = 0.25
@@ -59,12 +62,11 @@ class AMG(Multigrid):
     interpolation: str = "extended"
     pmax: int = 4
     positive: float = 0.05
+    restriction: str = "transpose"
 
-    problem = "symmetric positive definite, large off-diagonal entries negative"
+    problem = "large off-diagonal entries negative: diffusion with or without convection, damped waves"
     cost = "a V-cycle: some 6.5 times the entries of A in single precision"
-    hermitian_only = True
     across_ranks = True
-    kinds = "f"
     against_scaling = "AMG takes its interpolation from row sums, which a scaling changes: compare without it"
 
     def __post_init__(self):
@@ -74,19 +76,20 @@ class AMG(Multigrid):
         share(self, "max_row_sum")
         share(self, "positive")
         one_of(self, "interpolation", ("extended", "direct"))
+        one_of(self, "restriction", ("transpose", "adjoint"))
 
     def coarsening(self, A):
-        return Classical(A, self)
+        return Classical(A, self, Symmetry.of(A))
 
     def links(self):
         return f"strength={self.strength:g} and max_row_sum={self.max_row_sum:g}"
 
     def build(self, A):
-        """Return the cycle for a symmetric matrix, a new `AMGOperator`, which also says what is raised."""
+        """Return the cycle for a matrix, a new `AMGOperator`, which also says what is raised."""
         if not A.space.single_rank:
             return rank_operator("amg")(A, self)
         operator = AMGOperator(A, self)
-        if like_elasticity(A):
+        if operator.inner.symmetry.real and like_elasticity(A):
             operator.advice = (
                 f"AMG treats the {unknowns(A)} unknowns of a node as if each were a problem of its own, and A couples "
                 "them as elasticity does: SmoothedAggregation, best with coordinates=, takes far fewer iterations",)
