@@ -32,7 +32,8 @@ from swell import gallery
 from swell.core.devices import make_space
 
 AGGREGATES = {"W2": {}, "W3": {"degree": 3}, "V2": {"cycle": "V"}, "V3": {"cycle": "V", "degree": 3}}
-CHOICES = [*AGGREGATES, "constants", "classical"]
+PLAIN = {"constants": swell.SmoothedAggregation(), "classical": swell.AMG(), "ic0": "ic0", "auto": None}
+CHOICES = [*AGGREGATES, *PLAIN]
 
 
 def box(shape, size, poisson, ratio=1.0):
@@ -97,10 +98,10 @@ def body(text):
 
 
 def preconditioner(choice, points):
-    """Settings for the name of a choice and the coordinates, or None."""
+    """Settings for the name of a choice and the coordinates, or None; None for what swell chooses by itself."""
     if choice in AGGREGATES:
         return swell.SmoothedAggregation(coordinates=points, **AGGREGATES[choice])
-    return swell.SmoothedAggregation() if choice == "constants" else swell.AMG()
+    return PLAIN[choice]
 
 
 def main():
@@ -129,6 +130,11 @@ def main():
             measure(given, name, A, b, choice, preconditioner(choice, points))
 
 
+def levels(hierarchy):
+    """The rows of each level and the operator complexity."""
+    return {"rows": [M.shape[0] for M in hierarchy.matrices], "complexity": round(hierarchy.operator_complexity, 2)}
+
+
 def measure(given, name, A, b, choice, precond):
     """Print and record one choice."""
     times = {"setup": [], "solve": [], "again": [], "update": []}
@@ -143,15 +149,14 @@ def measure(given, name, A, b, choice, precond):
         return result
 
     for _ in range(given.repeat):
-        solver = timed("setup", lambda: swell.prepare(A, method="cg", precond=precond, device=given.device))
+        solver = timed("setup", lambda: swell.prepare(A, method=precond and "cg", precond=precond, device=given.device))
         timed("solve", lambda: solver.solve(b))
         result = timed("again", lambda: solver.solve(b))
         timed("update", lambda: solver.update(A))
     skipped = 1 if given.repeat >= 5 else 0
     record = {"body": name, "device": given.device, "n": A.shape[0], "nnz": int(A.nnz), "choice": choice,
               "iterations": result.iterations, "reason": result.reason.name,
-              "rows": [M.shape[0] for M in solver.M.hierarchy.matrices],
-              "complexity": round(solver.M.hierarchy.operator_complexity, 2),
+              **(levels(solver.M.hierarchy) if choice in AGGREGATES or choice in ("constants", "classical") else {}),
               **{f"{what}_ms": round(statistics.median(found[skipped:]), 2) for what, found in times.items()}}
     print(json.dumps(record), flush=True)
     if given.out:
