@@ -115,7 +115,8 @@ def test_a_restriction_of_its_own(space):
     A, found = SYSTEMS["jumps"](), []
     with space.active():
         for own in (False, True):
-            H = Hierarchy(moved(A, space), swell.AMG(levels=2, coarsest=20), Classical(moved(A, space), SETTINGS, Symmetry(True, True, False)))
+            coarsening = Classical(moved(A, space), SETTINGS, Symmetry(True, True, False))
+            H = Hierarchy(moved(A, space), swell.AMG(levels=2, coarsest=20), coarsening)
             level, = H.levels
             if own:
                 level = H.levels[0] = Level.of(level.A, Heavier(level.interpolation))
