@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swell.formats.csr import CSRMatrix
+from swell.preconditioners.amg.hierarchy import Level
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import carried, coarse_numbers, pmis
 from swell.preconditioners.amg.strength import positive_rows, strong_links, with_neighbours
@@ -17,6 +18,8 @@ class Classical:
 
     def __init__(self, A, settings):
         self.settings, self.marked = settings, positive_rows(A, settings)
+
+    level = staticmethod(Level.of)               # makes a level of its matrix and the result of `interpolation`
 
     def interpolation(self, A):
         """Return the `Interpolation` to the level of a CSRMatrix A from the next one. Goes on to the next level."""
