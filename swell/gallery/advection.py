@@ -5,6 +5,7 @@ from swell.core.errors import InputError
 from swell.gallery.stencil import checked_shape, star
 
 FIELDS = "oblique", "rotating", "inset"
+CENTRE = 1.5 / np.pi    # of rotation, as a share of a side; irrational, so that no cell lies there and has no flow
 
 
 def advection(shape, field="oblique", diffusion=0.0):
@@ -18,8 +19,9 @@ def advection(shape, field="oblique", diffusion=0.0):
     shape : tuple of 2 or 3 int
         Cells along each axis.
     field : {"oblique", "rotating", "inset"}
-        Flow, of speed about 1. "oblique": constant, along no axis. "rotating": around the centre of the first two axes,
-        so that most streamlines are closed. "inset": curved, vᵢ = cos²(π xⱼ) with j the next axis; it rests along lines.
+        Flow, of speed about 1. "oblique": constant, along no axis. "rotating": around a point near the middle of the
+        first two axes, so that most streamlines are closed. "inset": curved, vᵢ = 0.001 + cos²(π xⱼ) with j the next
+        axis; it nearly rests along lines.
     diffusion : float
         ε. The cell Péclet number is h / ε with h the mesh width.
 
@@ -66,7 +68,8 @@ def _normal_speed(shape, field, axis, h):
     if field == "oblique":
         speed = (0.8, 0.6, 0.37)[axis]
     elif field == "rotating":
-        speed = (-(x[1] - h * shape[1] / 2), x[0] - h * shape[0] / 2, 0.3)[axis]
+        off_x, off_y = (x[k] - CENTRE * h * shape[k] for k in range(2))
+        speed = (-off_y, off_x, 0.3)[axis]
     else:
-        speed = np.cos(np.pi * x[(axis + 1) % len(shape)])**2
+        speed = 0.001 + np.cos(np.pi * x[(axis + 1) % len(shape)])**2
     return np.broadcast_to(speed, [points[k].size for k in range(len(shape))])

@@ -47,23 +47,23 @@ __global__ void picked_lengths(Context* ctx, const P* indptr, const I* rows, int
 
 // Row r of a new CSR pattern: row rows[r] of the given one, its columns renumbered by `columns`.
 // launch: elements of rows, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I, typename P, typename Q>
+template <typename I, typename P, typename J>
 __global__ void pick_columns(Context* ctx, const P* indptr, const P* indices, const I* rows, const I* columns,
-                             const Q* to_indptr, Q* to_indices, long long n, long long to_indices_size) {
+                             const J* to_indptr, J* to_indices, long long n, long long to_indices_size) {
   if (stopped(ctx)) return;
   visit_all(to_indptr, n, lanes_for(n, to_indices_size), [&](const Portion& p) {
     if (!p.there || rows[p.row] < 0) return;
     const long long from = (long long)indptr[rows[p.row]] - p.begin;
-    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) to_indices[k] = Q(columns[indices[from + k]]);
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) to_indices[k] = J(columns[indices[from + k]]);
   });
 }
 
 // The values of row r of a new matrix: eⱼ − row i of the given one divided by diagonal[i], with i = rows[r] and eⱼ the unit vector
 // of column j = parents[i], nothing for −1.
 // launch: elements of rows, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I, typename P, typename Q, typename V>
+template <typename I, typename P, typename J, typename V>
 __global__ void pick_complement(Context* ctx, const P* indptr, const P* indices, const double* data, const I* rows,
-                                const double* diagonal, const I* parents, const Q* to_indptr, V* to_data, long long n,
+                                const double* diagonal, const I* parents, const J* to_indptr, V* to_data, long long n,
                                 long long to_data_size) {
   if (stopped(ctx)) return;
   visit_all(to_indptr, n, lanes_for(n, to_data_size), [&](const Portion& p) {
@@ -76,9 +76,9 @@ __global__ void pick_complement(Context* ctx, const P* indptr, const P* indices,
 
 // The values of row r of a new matrix: row i = rows[r] of the given one, its columns multiplied by `fine` and divided by coarse[i].
 // launch: elements of rows, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I, typename P, typename Q, typename V>
+template <typename I, typename P, typename J, typename V>
 __global__ void pick_balanced(Context* ctx, const P* indptr, const P* indices, const double* data, const I* rows,
-                              const double* fine, const double* coarse, const Q* to_indptr, V* to_data, long long n,
+                              const double* fine, const double* coarse, const J* to_indptr, V* to_data, long long n,
                               long long to_data_size) {
   if (stopped(ctx)) return;
   visit_all(to_indptr, n, lanes_for(n, to_data_size), [&](const Portion& p) {
@@ -95,7 +95,7 @@ template <typename T, typename I, typename V>
 __global__ void enter(Context* ctx, const T* x, const I* places, const double* diagonal, const double* factor, V* y, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
-  if (i < n) y[places[i]] = V(factor[0] * (x[i] / diagonal[i]));
+  if (i < n) y[places[i]] = V(real_t<T>(factor[0] / diagonal[i]) * x[i]);
 }
 
 // out[i] = alpha y[places[i]] / factor[0] + beta out[i]; beta = 0 never reads out.
@@ -105,6 +105,6 @@ __global__ void leave(Context* ctx, const V* y, const I* places, const double* f
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;
-  const T value = alpha * T(1 / factor[0] * y[places[i]]);
+  const T value = alpha * (real_t<T>(1 / factor[0]) * T(y[places[i]]));
   out[i] = beta == T(0) ? value : value + beta * out[i];
 }

@@ -79,9 +79,9 @@ def pick_balanced(indptr, indices, data, rows, fine, coarse, to_indptr, to_data)
 
 @parallel
 def enter(x, places, diagonal, factor, y):
-    """Write y[places[i]] = factor[0] x[i] / diagonal[i]."""
+    """Write y[places[i]] = factor[0] x[i] / diagonal[i], in the type of y."""
     for i in prange(places.size):
-        y[places[i]] = factor[0] * (x[i] / diagonal[i])
+        y[places[i]] = factor[0] / diagonal[i] * x[i]
 
 
 @parallel

@@ -77,7 +77,7 @@ template <class I> struct FineLinks {
 // number.
 template <class I> DEVICE int nearest(const FineLinks<I>& A, long long i, I* found) {
   const int lane = threadIdx.x % 32;
-  double limit = INFINITY;
+  double limit = 0;
   long long after = -1;
   int count = 0;
   for (; count < MOST; ++count) {
@@ -87,7 +87,7 @@ template <class I> DEVICE int nearest(const FineLinks<I>& A, long long i, I* fou
       if (!A.has(k)) continue;
       const double size = fabs(A.data[k]);
       const long long j = A.indices[k];
-      if ((size < limit || (size == limit && j > after)) && size > best) best = size, at = j;
+      if ((count == 0 || size < limit || (size == limit && j > after)) && size > best) best = size, at = j;
     }
     __syncwarp();
     for (int o = 16; o; o >>= 1) {
