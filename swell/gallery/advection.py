@@ -66,7 +66,7 @@ def _normal_speed(shape, field, axis, h):
     points = [h * (np.arange(size + 1) if k == axis else np.arange(size) + 0.5) for k, size in enumerate(shape)]
     x = np.meshgrid(*points, indexing="ij", sparse=True)
     if field == "oblique":
-        speed = (0.8, 0.6, 0.37)[axis]
+        speed = (0.8, -0.6, 0.37)[axis]
     elif field == "rotating":
         off_x, off_y = (x[k] - CENTRE * h * shape[k] for k in range(2))
         speed = (-off_y, off_x, 0.3)[axis]

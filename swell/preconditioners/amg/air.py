@@ -144,9 +144,19 @@ class AIROperator(LinearOperator):
 
     def apply(self, x, out, alpha=1, beta=0):
         c, kind = self.cycle, out.dtype.type
-        self._kernels.enter(x, c.places, c.diagonals[0], self.factor, c.b)
+        self._kernels.enter(x, c.places, c.diagonals[0], True, self.factor, c.b)
         c.solve()
-        self._kernels.leave(c.x, c.places, self.factor, out, kind(alpha), kind(beta))
+        self._kernels.leave(c.x, c.places, c.diagonals[0], False, self.factor, out, kind(alpha), kind(beta))
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        c, kind = self.cycle, out.dtype.type
+        self._kernels.enter(x, c.places, c.diagonals[0], False, self.factor, c.x)
+        c.solve_adjoint()
+        self._kernels.leave(c.b, c.places, c.diagonals[0], True, self.factor, out, kind(alpha), kind(beta))
+
+    @property
+    def revision(self):
+        return self.cycle.revision
 
     @property
     def nbytes(self):

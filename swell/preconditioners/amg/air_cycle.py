@@ -14,6 +14,7 @@ x_F. Together they read R, the fine rows of A P and A once. Fine rows are padded
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -87,6 +88,23 @@ class AIRCycle:
         self._solve(k + 1, below, w[level.begin:])                             # x_c
         level.ascend(b, w, x)
 
+    def solve_adjoint(self):
+        """Write ``b``, the transpose of `solve` applied to ``x``."""
+        self._solve_adjoint(0, self.x, self.b)
+
+    def _solve_adjoint(self, k, x, b):
+        if k == len(self.levels):
+            return self._end.solve_adjoint(x, b)
+        level, below, w = self.levels[k], self._b[k], self._w[k]
+        level.ascend_adjoint(x, w, b)
+        self._solve_adjoint(k + 1, w[level.begin:], below)
+        level.R.apply_adjoint(below, b, 1, 1)
+
+    @property
+    def revision(self):
+        """Changes if an adjoint that a graph may hold was discarded."""
+        return self._end.revision + sum(matrix.revision for level in self.levels for matrix in level.matrices)
+
     @property
     def nbytes(self):
         vectors = self.b, self.x, *self._b, *self._w, self.places, *self.diagonals
@@ -147,6 +165,8 @@ class SweptLevel:
     dtype : numpy.dtype
     """
 
+    scratch = ("_y",)
+
     def __init__(self, level, orders, diagonals, sweeps, dtype):
         own, below = orders
         self.level, self._diagonals, self._sweeps = level, diagonals, sweeps
@@ -156,6 +176,7 @@ class SweptLevel:
         self._picked = picked(dtype, (level.R, below.rows, own), (level.AP.C, fine, below), (level.A, fine, own),
                               (level.A, coarse, own))
         self._write_values()
+        self._y = self.space.empty(self.fine, dtype)                           # for the adjoint
         stored = (CSR() if self.space.name == "cpu" else SELL()).build
         self.matrices = [SharedRows(p.matrix) if suits(p.matrix) else stored(p.matrix) for p in self._picked]
         self.R, self.Q, self.S_fine, self.S_coarse = self.matrices
@@ -181,12 +202,28 @@ class SweptLevel:
         for _ in range(self._sweeps - 1):
             self.S_fine.apply_plus(w, b[:fine], x[:fine])                      # x_F = b_F + S_F [y_F; x_c]
             self.space.copy(x[:fine], w[:fine])
+        if self._sweeps == 1:
+            self.space.copy(w[:fine], x[:fine])
         self.S_coarse.apply_plus(w, b[begin:], x[begin:])                      # x_C = b_C + S_C [x_F; x_c]
+
+    def ascend_adjoint(self, x, w, b):
+        """Write to b and to the end of w the transpose of `ascend`, applied to x: what depends on b, and on x_c."""
+        fine, begin, space = self.fine, self.begin, self.space
+        space.copy(x, b)
+        self.S_coarse.apply_adjoint(x[begin:], w)
+        space.axpy(1, x[:fine], w[:fine])
+        space.copy(w[:fine], b[:fine])
+        for _ in range(self._sweeps - 1):
+            space.copy(w[:fine], self._y)
+            space.assign(0, w[:fine])
+            self.S_fine.apply_adjoint(self._y, w, 1, 1)
+            space.axpy(1, w[:fine], b[:fine])
+        self.Q.apply_adjoint(w[:fine], w[begin:], 1, 1)
 
     @property
     def nbytes(self):
         copies = sum(M.nbytes for M, p in zip(self.matrices, self._picked) if M is not p.matrix)
-        return copies + self._identity.nbytes + sum(p.nbytes for p in self._picked)
+        return copies + self._identity.nbytes + self._y.nbytes + sum(p.nbytes for p in self._picked)
 
 
 @dataclass
@@ -234,9 +271,11 @@ def picked(dtype, *choices):
 class CoarsestInverse:
     """The coarsest level: x = A⁻¹ D b by one dense product."""
 
+    revision = 0
+
     def __init__(self, A, diagonal, dtype):
         self.space, self._kernels = A.space, A.space.kernels("swell.preconditioners.amg", "cycle", dtype)
-        self.inverse = A.space.empty(A.shape[0]**2, dtype)
+        self.inverse, self._adjoint = A.space.empty(A.shape[0]**2, dtype), None
         self.update(A, diagonal)
 
     def update(self, A, diagonal):
@@ -244,10 +283,23 @@ class CoarsestInverse:
         host = self.space.to_host
         inverse = np.linalg.pinv(A.to_scipy().toarray() / host(diagonal)[:, None])
         self.space.from_host(inverse.ravel().astype(self.inverse.dtype), self.inverse)
+        if self._adjoint is not None:
+            self._adjoint[...] = self._transposed()
+
+    def _transposed(self):
+        n = math.isqrt(self.inverse.size)
+        return self.inverse.reshape(n, n).T.ravel()
 
     def solve(self, b, x):
         """Write x."""
         self._kernels.dense_product(self.inverse, 1, b, x)
+
+    def solve_adjoint(self, x, b):
+        """Write b, the transpose of `solve` applied to x. The transposed inverse is built at the first call."""
+        if self._adjoint is None:
+            self._adjoint = self._transposed()
+            self.space.synchronize()
+        self._kernels.dense_product(self._adjoint, 1, x, b)
 
     @property
     def nbytes(self):
@@ -262,9 +314,14 @@ class JacobiSteps:
     def __init__(self, A, diagonal, dtype):
         space, n = A.space, A.shape[0]
         every = space.xp.arange(n, dtype=A.indices.dtype)
-        self._every, (self._picked,) = every, picked(dtype, (A, every, Order(every, every, 0, 0)))
+        self.space, self._every = space, every
+        self._picked, = picked(dtype, (A, every, Order(every, every, 0, 0)))
         self._picked.complement(A, diagonal, every)
         self.S, self._y = (CSR() if space.name == "cpu" else SELL()).build(self._picked.matrix), space.empty(n, dtype)
+
+    @property
+    def revision(self):
+        return self.S.revision
 
     def update(self, A, diagonal):
         """Recompute S, in place."""
@@ -275,6 +332,13 @@ class JacobiSteps:
         """Write x."""
         self.S.apply_plus(b, b, self._y)                                       # y = b + S b
         self.S.apply_plus(self._y, b, x)                                       # x = b + S y
+
+    def solve_adjoint(self, x, b):
+        """Write b, the transpose of `solve` applied to x."""
+        self.space.copy(x, self._y)
+        self.S.apply_adjoint(x, self._y, 1, 1)                                 # y = x + Sᵀ x
+        self.space.copy(x, b)
+        self.S.apply_adjoint(self._y, b, 1, 1)                                 # b = x + Sᵀ y
 
     @property
     def nbytes(self):

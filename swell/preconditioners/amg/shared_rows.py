@@ -34,8 +34,17 @@ class SharedRows(LinearOperator):
         A, scalar = self.csr, self.dtype.type
         self._kernels.shared_rows(A.indptr, A.indices, A.data, x, scalar(alpha), scalar(beta), scalar(gamma), z, w, out)
 
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.csr.apply_adjoint(x, out, alpha, beta)
+
     def update(self, new):
-        self.csr.data[...] = new.data
+        if new.data is not self.csr.data:
+            self.csr.data[...] = new.data
+        self.csr.discard_adjoint()
+
+    @property
+    def revision(self):
+        return self.csr.revision
 
     @property
     def nbytes(self):

@@ -89,22 +89,24 @@ __global__ void pick_balanced(Context* ctx, const P* indptr, const P* indices, c
   });
 }
 
-// y[places[i]] = factor[0] x[i] / diagonal[i].
+// y[places[i]] = factor[0] x[i], divided by diagonal[i] if `divide`.
 // launch: elements of places, 256 threads
 template <typename T, typename I, typename V>
-__global__ void enter(Context* ctx, const T* x, const I* places, const double* diagonal, const double* factor, V* y, long long n) {
+__global__ void enter(Context* ctx, const T* x, const I* places, const double* diagonal, bool divide, const double* factor, V* y,
+                      long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
-  if (i < n) y[places[i]] = V(real_t<T>(factor[0] / diagonal[i]) * x[i]);
+  if (i < n) y[places[i]] = V(real_t<T>(divide ? factor[0] / diagonal[i] : factor[0]) * x[i]);
 }
 
-// out[i] = alpha y[places[i]] / factor[0] + beta out[i]; beta = 0 never reads out.
+// out[i] = alpha y[places[i]] / factor[0] + beta out[i], y divided by diagonal[i] too if `divide`; beta = 0 never reads out.
 // launch: elements of places, 256 threads
 template <typename T, typename I, typename V>
-__global__ void leave(Context* ctx, const V* y, const I* places, const double* factor, T* out, T alpha, T beta, long long n) {
+__global__ void leave(Context* ctx, const V* y, const I* places, const double* diagonal, bool divide, const double* factor, T* out,
+                      T alpha, T beta, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;
-  const T value = alpha * (real_t<T>(1 / factor[0]) * T(y[places[i]]));
+  const T value = alpha * (real_t<T>(divide ? 1 / factor[0] / diagonal[i] : 1 / factor[0]) * T(y[places[i]]));
   out[i] = beta == T(0) ? value : value + beta * out[i];
 }

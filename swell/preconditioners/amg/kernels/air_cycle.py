@@ -78,16 +78,17 @@ def pick_balanced(indptr, indices, data, rows, fine, coarse, to_indptr, to_data)
 
 
 @parallel
-def enter(x, places, diagonal, factor, y):
-    """Write y[places[i]] = factor[0] x[i] / diagonal[i], in the type of y."""
+def enter(x, places, diagonal, divide, factor, y):
+    """Write y[places[i]] = factor[0] x[i], divided by diagonal[i] if ``divide``, in the type of y."""
     for i in prange(places.size):
-        y[places[i]] = factor[0] / diagonal[i] * x[i]
+        y[places[i]] = (factor[0] / diagonal[i] if divide else factor[0]) * x[i]
 
 
 @parallel
-def leave(y, places, factor, out, alpha, beta):
-    """Write out[i] = alpha y[places[i]] / factor[0] + beta out[i]; beta = 0 never reads out."""
-    inverse = 1 / factor[0]
+def leave(y, places, diagonal, divide, factor, out, alpha, beta):
+    """Write out[i] = alpha y[places[i]] / factor[0] + beta out[i], y divided by diagonal[i] too if ``divide``; beta = 0
+    never reads out."""
     for i in prange(places.size):
+        inverse = 1 / factor[0] / diagonal[i] if divide else 1 / factor[0]
         value = alpha * out.dtype.type(inverse * y[places[i]])
         out[i] = value if beta == 0 else value + beta * out[i]
