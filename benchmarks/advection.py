@@ -1,11 +1,11 @@
 """AIR on advection: iterations, setup, first and later solves, update, beside ILU(0), Jacobi, and PyAMG's AIR on a CPU.
 
-    python benchmarks/advection.py [--device cuda] [--repeat 5] [--precond air ilu0] [--pyamg] [--method gmres] FLOW ...
+    python benchmarks/advection.py [--device cuda] [--repeat 5] [--method fgmres] [--precond air ilu0] [--pyamg] FLOW ...
 
-FLOW: FIELD:M (M² cells), FIELD:MxM or FIELD:MxMxM, each with an optional :PECLET, the cell Péclet number h / ε; or a file of
-Matrix Market. FIELD: oblique, rotating or inset. The matrix lies on the device, as a CuPy matrix for a GPU. Times are medians
-in milliseconds, from the matrix to the solver and from b to x, at a true relative residual of 1e-8. With ``--repeat`` 5 or more
-the first run, which may compile, does not count; with less it counts.
+FLOW: FIELD:M (M² cells), FIELD:MxM or FIELD:MxMxM, each with an optional :PECLET, the cell Péclet number h / ε; or a
+file of Matrix Market. FIELD: oblique, rotating or inset. The matrix lies on the device, as a CuPy matrix for a GPU.
+Times are medians in milliseconds, from the matrix to the solver and from b to x, at a true relative residual of 1e-8.
+With ``--repeat`` 5 or more the first run, which may compile, does not count.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("flows", nargs="+", metavar="FLOW")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--method", default="gmres")
+    parser.add_argument("--method", default="fgmres")
     parser.add_argument("--precond", nargs="+", default=["air", "ilu0", "jacobi"])
     parser.add_argument("--pyamg", action="store_true", help="also PyAMG's air_solver with SciPy's GMRES, on the CPU")
     parser.add_argument("--repeat", type=int, default=5)
@@ -82,8 +82,8 @@ def measured(given, A, b, precond):
     stopping = swell.Stopping(maxiter=given.maxiter)
     try:
         for _ in range(given.repeat):
-            solver = timed("setup", lambda: swell.prepare(A, method=given.method, precond=precond, device=given.device,
-                                                          stopping=stopping))
+            solver = timed("setup", lambda: swell.prepare(A, method=given.method, precond=precond,
+                                                          device=given.device, stopping=stopping))
             timed("solve", lambda: solver.solve(b))
             result = timed("again", lambda: solver.solve(b))
             timed("update", lambda: solver.update(A))
@@ -105,8 +105,8 @@ def pyamgs(given, A):
     levels = pyamg.classical.air_solver(A, max_coarse=300)
     ready = time.perf_counter()
     count = []
-    x, _ = spla.gmres(A, b, rtol=1e-8, restart=50, maxiter=4, M=levels.aspreconditioner(cycle="V"), callback=count.append,
-                      callback_type="pr_norm")
+    x, _ = spla.gmres(A, b, rtol=1e-8, restart=50, maxiter=4, M=levels.aspreconditioner(cycle="V"),
+                      callback=count.append, callback_type="pr_norm")
     done = time.perf_counter()
     residual = float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
     return {"n": A.shape[0], "iterations": len(count), "residual": residual, "reason": f"{residual:.1e}",

@@ -28,8 +28,8 @@ from swell.gallery.helmholtz import helmholtz
 from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
 from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
 
-__all__ = ["advection", "anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "elasticity2d", "get",
-           "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson",
+__all__ = ["advection", "anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "elasticity2d",
+           "get", "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson",
            "poisson1d", "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size", "thermal_plate"]
 
 

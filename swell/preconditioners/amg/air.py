@@ -39,7 +39,8 @@ class AIR(Preconditioner):
     strength : float
         Links of at least this share of their row's largest one decide about coarse rows. 0.5 coarsens less.
     neighbours : float
-        Links of at least this share lead to the neighbours of a coarse row, in its local system. 0.2 has thinner levels.
+        Links of at least this share lead to the neighbours of a coarse row, in its local system. 0.2 has thinner
+        levels.
     distance : {1, 2}
         Links between a coarse row and its neighbours, at most. 1 has thinner levels and more iterations.
     drop : float
@@ -66,7 +67,7 @@ class AIR(Preconditioner):
     problem = "nonsymmetric, convection dominates: upwind finite volumes or differences"
     cost = "coarse correction and three sweeps in single precision: some 2.5 times the entries of all levels"
     kinds = "f"
-    against_scaling = "AIR scales the rows itself, and a scaling of the columns hides how strong links are: compare without it"
+    against_scaling = "AIR scales rows itself, and a scaling of columns hides how strong links are: compare without it"
 
     def __post_init__(self):
         share(self, "strength", most=1)

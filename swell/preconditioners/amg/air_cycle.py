@@ -2,7 +2,7 @@
 
 With S = I − D⁻¹A, d the diagonal of A, a level with right-hand side b computes
 
-    b_c = R̂ b,    (coarse levels: x_c),    y_F = b_F + Q x_c,    x_F = b_F + S_F [y_F; x_c],    x_C = b_C + S_C [x_F; x_c].
+    b_c = R̂ b,   (coarse levels: x_c),   y_F = b_F + Q x_c,   x_F = b_F + S_F [y_F; x_c],   x_C = b_C + S_C [x_F; x_c].
 
 R̂ = D_c⁻¹ R D acts on the rows scaled by D⁻¹, so that the entries of all matrices are about 1, and single precision
 suffices for every scale of A. No sweep precedes the correction: R nearly ignores the error at fine rows. Q = (S P)_F is
@@ -228,8 +228,9 @@ class SweptLevel:
 
 @dataclass
 class Picked:
-    """A matrix whose rows are rows of another one, the ``source``: ``rows`` are their numbers there, −1 for an empty row.
-    Its columns are renumbered, and follow in the order of the source."""
+    """A matrix whose rows are rows of another one, the ``source``. ``rows``: their numbers there, −1 for an empty row.
+
+    Its columns are renumbered, and keep the order of the source."""
 
     rows: Any
     matrix: CSRMatrix

@@ -1,21 +1,22 @@
 """Local approximate ideal restriction (ℓAIR). Manteuffel, Ruge and Southworth 2018, SIAM J. Sci. Comput. 40, A4105.
 
-With fine rows F and coarse rows C, the ideal restriction R = [−A_CF A_FF⁻¹, I] satisfies (R A)_F = 0: the coarse
-correction then removes all of the error at coarse rows that the right-hand side explains. A_FF⁻¹ is dense. ℓAIR asks for
-zeros near each coarse row i only, in Nᵢ, its strong fine neighbours at a distance of one or two links:
+With fine rows F and coarse rows C, the ideal restriction R = [−A_CF A_FF⁻¹, I] satisfies (R A)_F = 0. The coarse
+correction then makes the error at coarse rows zero, whatever it is at fine rows. But A_FF⁻¹ is dense. ℓAIR asks for
+zeros in Nᵢ only, the strong fine neighbours of coarse row i at a distance of one or two links:
 
     Σₖ zₖ aₖⱼ = −aᵢⱼ,    j in Nᵢ, the sum over k in Nᵢ.
 
-One small dense system a coarse row gives row i of R = [Z, I]. Fluxes leave a row downwind only, so few links suffice
-where convection dominates. P has one entry a row, 1 for the strongest coarse column: with R near the ideal one, that
-suffices. Coarse rows are chosen by PMIS (pmis.py) from links of at least ``strength`` of the row's largest one; Nᵢ takes
-links of at least ``neighbours``. Moduli decide, since coarse matrices have entries of both signs.
+A small dense system for each coarse row gives row i of R = [Z, I]. If convection dominates, a row depends on upwind
+rows only, so few links suffice. P has one entry a row, 1 for the strongest coarse column: R is nearly ideal, so a
+better P gains little. PMIS (pmis.py) chooses coarse rows by links of at least ``strength`` times the row's largest one;
+Nᵢ takes links of at least ``neighbours`` times that. Moduli decide, since coarse matrices have entries of both signs.
 
 R A P fills up with small entries, in 3D above all. Entries below ``drop`` times the largest of their row are added to
-the diagonal, as in section 5 of Manteuffel, Münzenmaier, Ruge and Southworth 2019, which keeps row sums.
+the diagonal (Manteuffel, Münzenmaier, Ruge and Southworth 2019), which keeps row sums.
 
-Differs from the papers: PMIS instead of Ruge–Stüben coarsening, at most 31 unknowns a local system, the strongest first.
-A row of R and its system belong to one warp of a GPU, so the pattern is found without reads by the host but one.
+Differs from the papers: PMIS instead of Ruge–Stüben coarsening, which has more coarse rows and fewer iterations, at
+about equal cost; at most 31 unknowns a local system, the strongest links first. A warp of a GPU solves a system in
+shared memory, with a lane for each column.
 """
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ class FilteredLevel(Level):
         indptr = space.empty(C.shape[0] + 1, C.indptr.dtype)
         space.prefix_sums(lengths, indptr)
         stored, = space.last_entries(indptr)  # sync
-        level.next = CSRMatrix(space, indptr, space.empty(stored, C.indices.dtype), space.empty(stored, C.dtype), C.shape)
+        indices, data = space.empty(stored, C.indices.dtype), space.empty(stored, C.dtype)
+        level.next = CSRMatrix(space, indptr, indices, data, C.shape)
         level._filter()
         return level
 
@@ -136,8 +138,8 @@ class FilteredLevel(Level):
 
 
 def strong_moduli(A, share):
-    """Return a new uint8 array with an entry for each entry of A: 1 if it is off the diagonal and has at least ``share``
-    of the largest modulus off the diagonal in its row, else 0."""
+    """Return a new uint8 array with an entry for each entry of A: 1 for an entry off the diagonal with at least
+    ``share`` times the largest modulus off the diagonal in its row, else 0."""
     strong = A.space.empty(A.nnz, np.uint8)
     _kernels(A).strong_moduli(A.indptr, A.indices, A.data, share, strong)
     return strong

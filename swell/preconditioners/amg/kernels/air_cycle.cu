@@ -1,4 +1,4 @@
-// The matrices of the cycle with F and C sweeps, on a GPU; see air_cycle.py one folder up. Setup is in double; V: the cycle's type.
+// The matrices of AIR's cycle on a GPU; see air_cycle.py one folder up. Setup is in double; V: the cycle's type.
 #include "rows.cuh"
 
 // diagonal[i] = aᵢᵢ, in modulus at least `least` times the row's largest |aᵢⱼ|; 1 for a row without a non-zero entry.

@@ -1,4 +1,4 @@
-"""The matrices of the cycle with F and C sweeps, on the CPU, threads sharing the rows; see air_cycle.py one folder up."""
+"""The matrices of AIR's cycle on the CPU, threads sharing the rows; see air_cycle.py one folder up."""
 from __future__ import annotations
 
 import numpy as np

@@ -26,8 +26,8 @@ def strong_moduli(indptr, indices, data, theta, strong):
 
 @parallel
 def one_point(indptr, indices, data, strong, state, numbers, parents, lengths):
-    """Write parents[i] = the number of row i's strongest coarse column, the first of equal ones; its own number if row i
-    is coarse, −1 if no strong link leads to a coarse row. lengths[i] = 0 for −1, else 1.
+    """Write parents[i] = the number of row i's strongest coarse column, the first of equal ones; its own number if row
+    i is coarse, −1 if no strong link leads to a coarse row. lengths[i] = 0 for −1, else 1.
 
     ``numbers``: the number of each coarse row on the next level."""
     for i in prange(state.size):
@@ -57,8 +57,8 @@ def coarse_rows(state, numbers, rows):
 
 @njit(cache=True)
 def nearest(i, indptr, indices, data, strong, state, found):
-    """Write to ``found`` the strong fine columns of row i, the largest |aᵢⱼ| first, at most `MOST`. Returns their number.
-    """
+    """Write to ``found`` the strong fine columns of row i, the largest |aᵢⱼ| first, at most `MOST`. Returns their
+    number."""
     count, limit, after = 0, np.inf, -1
     while count < MOST:
         best, at = -1.0, -1
