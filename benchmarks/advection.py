@@ -1,6 +1,6 @@
 """AIR on advection: iterations, setup, first and later solves, update, beside ILU(0), Jacobi, and PyAMG's AIR on a CPU.
 
-    python benchmarks/advection.py [--device cuda] [--repeat 5] [--method fgmres] [--precond air ilu0] [--pyamg] FLOW ...
+    python benchmarks/advection.py [--device cuda] [--repeat 5] [--method fgmres] [--precond air,ilu0] [--pyamg] FLOW ...
 
 FLOW: FIELD:M (M² cells), FIELD:MxM or FIELD:MxMxM, each with an optional :PECLET, the cell Péclet number h / ε; or a
 file of Matrix Market. FIELD: oblique, rotating or inset. The matrix lies on the device, as a CuPy matrix for a GPU.
@@ -38,7 +38,7 @@ def main():
     parser.add_argument("flows", nargs="+", metavar="FLOW")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--method", default="fgmres")
-    parser.add_argument("--precond", nargs="+", default=["air", "ilu0", "jacobi"])
+    parser.add_argument("--precond", default="air,ilu0,jacobi", help="names, separated by commas")
     parser.add_argument("--pyamg", action="store_true", help="also PyAMG's air_solver with SciPy's GMRES, on the CPU")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--maxiter", type=int, default=1000)
@@ -52,7 +52,7 @@ def main():
             import cupy
             from cupyx.scipy.sparse import csr_matrix
             A, b = csr_matrix(A), cupy.asarray(b)
-        for precond in given.precond:
+        for precond in given.precond.split(","):
             show(given, {"flow": name, "precond": precond, **measured(given, A, b, precond)})
         if given.pyamg:
             show(given, {"flow": name, "precond": "PyAMG's AIR", **pyamgs(given, host)})

@@ -198,8 +198,8 @@ DEVICE void eliminate(Local& s, int m) {
     __syncwarp();
     const double own = lane > p && lane < m ? s.at[lane][p] / s.at[p][p] : 0.0;    // the factor of row `lane`
     for (int q = p + 1; q < m; ++q) {
-      const double factor = __shfl_sync(~0u, own, q);
-      if (lane > p && lane <= m) s.at[q][lane] -= __dmul_rn(factor, s.at[p][lane]);
+      const double factor = __shfl_sync(~0u, own, q);        // mostly 0: upwind rows depend on few others
+      if (factor != 0 && lane > p && lane <= m) s.at[q][lane] -= __dmul_rn(factor, s.at[p][lane]);
     }
     __syncwarp();
   }

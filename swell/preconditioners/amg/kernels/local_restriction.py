@@ -10,6 +10,7 @@ from swell.preconditioners.amg.slots import State
 COARSE = np.uint8(State.COARSE)
 MOST = 31               # most unknowns of a local system, as in air.cu
 SINGULAR = 1e-12        # a pivot of at most this times the largest entry of its local system is rounding
+ONE = np.uint64(1)
 CHUNKS = 64             # chunks of coarse rows; each has its own local system
 
 
@@ -55,22 +56,22 @@ def coarse_rows(state, numbers, rows):
             rows[numbers[i]] = i
 
 
-@njit(cache=True)
-def nearest(i, indptr, indices, data, strong, state, found):
-    """Write to ``found`` the strong fine columns of row i, the largest |aᵢⱼ| first, at most `MOST`. Returns their
-    number."""
-    count, limit, after = 0, np.inf, -1
+@njit(cache=True, _nrt=False)
+def nearest(i, indptr, indices, data, strong, state, found, begin):
+    """Write to ``found``, from place ``begin`` on, the strong fine columns of row i, the largest |aᵢⱼ| first, at most
+    `MOST`. Returns their number."""
+    count, limit, after = np.uint64(0), np.inf, np.int64(-1)
     while count < MOST:
-        best, at = -1.0, -1
-        for k in range(indptr[i], indptr[i + 1]):
-            size, j = abs(data[k]), indices[k]
+        best, at = -1.0, np.int64(-1)
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + ONE])):
+            size, j = abs(data[k]), np.int64(indices[k])
             follows = (size < limit) | ((size == limit) & (j > after))
-            if strong[k] and state[j] != COARSE and follows and size > best:
+            if strong[k] and state[np.uint64(j)] != COARSE and follows and size > best:
                 best, at = size, j
         if at < 0:
             break
-        found[count], limit, after = at, best, at
-        count += 1
+        found[begin + count], limit, after = at, best, at
+        count += ONE
     return count
 
 
@@ -79,19 +80,25 @@ def neighbourhoods(rows, indptr, indices, data, strong, state, distance, wide, l
     """Write to ``wide``, from place (MOST + 1) r on, the columns of row r of R in ascending order, and their number to
     lengths[r]: coarse row i = rows[r], and its strong fine neighbours Nᵢ at a ``distance`` of 1, or of at most 2."""
     for r in prange(rows.size):
-        found = wide[r * (MOST + 1):(r + 1) * (MOST + 1)]
-        count = near = nearest(rows[r], indptr, indices, data, strong, state, found)
-        for t in range(near if distance > 1 else 0):
-            for k in range(indptr[found[t]], indptr[found[t] + 1]):
-                new = strong[k] != 0 and state[indices[k]] != COARSE and count < MOST
-                for c in range(count):
-                    new &= found[c] != indices[k]
+        begin = np.uint64(r * (MOST + 1))
+        count = near = nearest(np.uint64(rows[r]), indptr, indices, data, strong, state, wide, begin)
+        for t in range(near if distance > 1 else np.uint64(0)):
+            through = np.uint64(wide[begin + t])
+            for k in range(np.uint64(indptr[through]), np.uint64(indptr[through + ONE])):
+                new = strong[k] != 0 and state[np.uint64(indices[k])] != COARSE and count < MOST
+                for c in range(count if new else np.uint64(0)):
+                    new &= wide[begin + c] != indices[k]
                 if new:
-                    found[count] = indices[k]
-                    count += 1
-        found[count] = rows[r]
-        found[:count + 1].sort()
-        lengths[r] = count + 1
+                    wide[begin + count] = indices[k]
+                    count += ONE
+        wide[begin + count] = rows[r]
+        for t in range(ONE, count + ONE):                        # by columns
+            column, at = wide[begin + t], begin + t
+            while at > begin and wide[at - ONE] > column:
+                wide[at] = wide[at - ONE]
+                at -= ONE
+            wide[at] = column
+        lengths[r] = count + ONE
 
 
 @parallel
@@ -102,42 +109,41 @@ def compact_columns(wide, indptr, indices):
             indices[k] = wide[r * (MOST + 1) + k - indptr[r]]
 
 
-@njit(cache=True)
-def place(columns, column):
-    """Return the place of ``column`` in the ascending ``columns``, −1 if it is not there."""
-    low, high = 0, columns.size
-    while low < high:
-        middle = (low + high) // 2
-        if columns[middle] < column:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < columns.size and columns[low] == column else -1
+@njit(cache=True, forceinline=True, _nrt=False)
+def place(columns, count, column):
+    """Return the place of ``column`` among the first ``count`` of the ascending ``columns``, ``count`` if it is not
+    there."""
+    at = np.uint64(0)
+    while at < count and columns[at] < column:
+        at += ONE
+    return at if at < count and columns[at] == column else count
 
 
-@njit(cache=True)
+@njit(cache=True, _nrt=False)
 def eliminate(matrix, m):
     """Solve the system of ``m`` unknowns in rows 0 to m − 1 of ``matrix``, whose column m is the right-hand side, by
     Gaussian elimination with partial pivoting. The solution replaces column m. An unknown without a pivot is 0."""
-    largest = 0.0
+    largest, one = 0.0, ONE
     for p in range(m):
         for q in range(m):
             largest = max(largest, abs(matrix[p, q]))
     for p in range(m):
         row = p
-        for q in range(p + 1, m):
-            if abs(matrix[q, p]) > abs(matrix[row, p]):
-                row = q
+        for q in range(p + one, m):
+            row = q if abs(matrix[q, p]) > abs(matrix[row, p]) else row
         if not abs(matrix[row, p]) > SINGULAR * largest:
             matrix[p, p] = 0
             continue
-        for c in range(p, m + 1):
-            matrix[p, c], matrix[row, c] = matrix[row, c], matrix[p, c]
-        for q in range(p + 1, m):
-            factor = matrix[q, p] / matrix[p, p]
-            for c in range(p + 1, m + 1):
-                matrix[q, c] -= factor * matrix[p, c]
-    for p in range(m - 1, -1, -1):
+        if row != p:
+            for c in range(p, m + one):
+                matrix[p, c], matrix[row, c] = matrix[row, c], matrix[p, c]
+        for q in range(p + one, m):
+            if matrix[q, p] != 0:                                # most are 0: upwind rows depend on few others
+                factor = matrix[q, p] / matrix[p, p]
+                for c in range(p + one, m + one):
+                    matrix[q, c] -= factor * matrix[p, c]
+    for back in range(m):
+        p = m - one - back
         matrix[p, m] = matrix[p, m] / matrix[p, p] if matrix[p, p] != 0 else 0.0
         for q in range(p):
             matrix[q, m] -= matrix[q, p] * matrix[p, m]
@@ -151,24 +157,27 @@ def ideal_weights(rows, indptr, indices, data, r_indptr, r_indices, r_data):
         matrix = np.empty((MOST, MOST + 1))
         columns = np.empty(MOST, np.int64)
         for r in range(chunk * rows.size // CHUNKS, (chunk + 1) * rows.size // CHUNKS):
-            begin, m = r_indptr[r], 0
-            for k in range(begin, r_indptr[r + 1]):
-                if r_indices[k] != rows[r]:
+            i, m = np.uint64(rows[r]), np.uint64(0)
+            begin, end = np.uint64(r_indptr[r]), np.uint64(r_indptr[r + 1])
+            for k in range(begin, end):
+                if np.uint64(r_indices[k]) != i:
                     columns[m] = r_indices[k]
-                    m += 1
-            matrix[:m, :m + 1] = 0
-            for p in range(m + 1):                               # row p of Aₙₙ becomes column p; row i the last one
-                source = columns[p] if p < m else rows[r]
-                for k in range(indptr[source], indptr[source + 1]):
-                    q = place(columns[:m], indices[k])
-                    if q >= 0:
+                    m += ONE
+            for q in range(m):
+                for p in range(m + ONE):
+                    matrix[q, p] = 0
+            for p in range(m + ONE):                             # row p of Aₙₙ becomes column p; row i the last one
+                source = np.uint64(columns[p]) if p < m else i
+                for k in range(np.uint64(indptr[source]), np.uint64(indptr[source + ONE])):
+                    q = place(columns, m, indices[k])
+                    if q < m:
                         matrix[q, p] = data[k] if p < m else -data[k]
             eliminate(matrix, m)
-            at = 0
-            for k in range(begin, r_indptr[r + 1]):
-                own = r_indices[k] == rows[r]
+            at = np.uint64(0)
+            for k in range(begin, end):
+                own = np.uint64(r_indices[k]) == i
                 r_data[k] = 1.0 if own else matrix[at, m]
-                at += not own
+                at += np.uint64(not own)
 
 
 @parallel
