@@ -9,10 +9,10 @@ CENTRE = 1.5 / np.pi    # of rotation, as a share of a side; irrational, so that
 
 
 def advection(shape, field="oblique", diffusion=0.0):
-    """First-order upwind finite volumes on the unit square or cube, with given u outside.
+    """First-order upwind differences between the cells of a grid whose longest side is 1, with given u outside.
 
-    A row is the outflow of u through a cell's faces, divided by the cell's volume and multiplied by the mesh width. A
-    cell is a cube in index space: mesh widths are equal along all axes, and the domain's longest side is 1.
+    A row is h times v · ∇u − ε ∇²u: each face through which the flow enters a cell contributes its speed times u minus
+    the u upwind of it. The mesh width h is equal along all axes.
 
     Parameters
     ----------
