@@ -26,6 +26,7 @@ from swell.formats.sell import SELL
 from swell.preconditioners.amg.shared_rows import SharedRows, suits
 
 PAD = 32                # rows; a slice of a vector then begins at a multiple of 128 bytes
+SINGULAR = 1e-11        # least singular value, over the greatest, that the coarsest level's inverse keeps
 LEAST = 0.1             # a diagonal entry below this share of its row's largest entry is raised to it
 
 
@@ -281,11 +282,14 @@ class CoarsestInverse:
 
     def update(self, A, diagonal):
         """Invert anew, into the stored inverse."""
-        host = self.space.to_host
-        inverse = np.linalg.pinv(A.to_scipy().toarray() / host(diagonal)[:, None])
-        self.space.from_host(inverse.ravel().astype(self.inverse.dtype), self.inverse)
+        space, xp, n = self.space, self.space.xp, A.shape[0]
+        scales, dense = 1 / xp.sqrt(abs(diagonal)), space.empty(n * n, np.float64)
+        space.kernels("swell.preconditioners.amg", "dense", np.float64).scatter(A.indptr, A.indices, A.data, scales, dense)
+        G = inverse(xp, dense.reshape(n, n))
+        self.inverse[...] = (scales[:, None] * G * (scales * diagonal)).ravel()
         if self._adjoint is not None:
             self._adjoint[...] = self._transposed()
+        space.synchronize()                      # a product may read the inverse before the preceding kernel has ended
 
     def _transposed(self):
         n = math.isqrt(self.inverse.size)
@@ -344,6 +348,20 @@ class JacobiSteps:
     @property
     def nbytes(self):
         return self.S.nbytes + self._picked.nbytes + self._y.nbytes
+
+
+def inverse(xp, A):
+    """Return A⁻¹ of a square array; of a singular one, the pseudo-inverse."""
+    try:
+        G = xp.linalg.inv(A)
+        size = float(abs(A).sum(axis=1).max(initial=0) * abs(G).sum(axis=1).max(initial=0))  # sync
+    except np.linalg.LinAlgError:                # an exact zero pivot
+        size = np.inf
+    if size <= 1 / SINGULAR:                     # False for NaN too
+        return G
+    U, values, V = xp.linalg.svd(A)
+    kept = values > SINGULAR * values[0]
+    return (V.T * xp.where(kept, 1 / xp.where(kept, values, 1), 0)) @ U.T
 
 
 def relaxed_diagonal(A):
