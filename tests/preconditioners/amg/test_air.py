@@ -155,6 +155,13 @@ def test_dropped_entries_go_to_the_diagonal(space, share):
     assert np.allclose(kept, expected, atol=1e-14) and np.allclose(kept.sum(axis=1), whole.sum(axis=1), atol=1e-13)
 
 
+def test_small_diagonal_entries_are_raised(space):
+    A = canonical(np.array([[2.0, 5, 0], [100, -1, 0], [0, 0, 0]]))
+    with space.active():
+        found, = on_host(space, air_cycle.relaxed_diagonal(moved(A, space)))
+    assert np.allclose(found, [2, -10, 1])
+
+
 def plain_cycle(levels, last, b, sweeps):
     """The cycle as the papers have it, with a level's own order of rows."""
     if not levels:
