@@ -61,7 +61,7 @@ DEVICE bool in_part(unsigned hash, int part, int parts) { return (hash >> 8 & (p
 
 template <class I> struct Links {
   const I *indptr, *indices;
-  const double* data;
+  const double *data, *mirror;
   const unsigned char *strong, *state;
   const I *numbers, *c_indptr, *c_indices;
   const double *c_data, *sums;
@@ -125,8 +125,9 @@ DEVICE Outcome extended_row(const Group<G>& g, Table<G>& t, const Links<I>& A, l
       if (!A.strong[from + g.lane]) lumped = value;            // aᵢᵢ, and the weak links, whose sum is γᵢ
       else if (A.state[j] != COARSE) {
         first = A.c_indptr[j], last = A.c_indptr[j + 1];
-        share = value / (A.sums[j] + value);                   // aᵢⱼ / dᵢⱼ: neither term is positive, aⱼᵢ = aᵢⱼ
-        lumped = __dmul_rn(share, value);
+        const double back = fmin(A.mirror[from + g.lane], 0.0), d = A.sums[j] + back;
+        share = value / (d == 0 ? 1.0 : d);                    // aᵢⱼ / dᵢⱼ: neither term of dᵢⱼ is positive
+        lumped = d == 0 ? value : __dmul_rn(share, back);      // a neighbour that leads nowhere is lumped whole
       }
     }
     g.add(total, lumped, here);

@@ -23,10 +23,10 @@ import numpy as np
 
 from swell.formats.csr import CSR, CSRMatrix
 from swell.formats.sell import SELL
+from swell.preconditioners.amg.coarsest import GeneralInverse
 from swell.preconditioners.amg.shared_rows import SharedRows, suits
 
 PAD = 32                # rows; a slice of a vector then begins at a multiple of 128 bytes
-SINGULAR = 1e-11        # least singular value, over the greatest, that the coarsest level's inverse keeps
 LEAST = 0.1             # a diagonal entry below this share of its row's largest entry is raised to it
 
 
@@ -270,34 +270,35 @@ def picked(dtype, *choices):
     return found
 
 
-class CoarsestInverse:
-    """The coarsest level: x = A⁻¹ D b by one dense product."""
+class CoarsestInverse(GeneralInverse):
+    """The coarsest level: x = A⁻¹ D b by one dense product. A is balanced by √|d| from both sides before it is inverted.
+    """
 
     revision = 0
 
     def __init__(self, A, diagonal, dtype):
-        self.space, self._kernels = A.space, A.space.kernels("swell.preconditioners.amg", "cycle", dtype)
-        self.inverse, self._adjoint = A.space.empty(A.shape[0]**2, dtype), None
-        self.update(A, diagonal)
+        self._adjoint = None
+        super().__init__(A, diagonal, dtype)
 
     def update(self, A, diagonal):
         """Invert anew, into the stored inverse."""
-        space, xp, n = self.space, self.space.xp, A.shape[0]
-        scales, dense = 1 / xp.sqrt(abs(diagonal)), space.empty(n * n, np.float64)
-        space.kernels("swell.preconditioners.amg", "dense", np.float64).scatter(A.indptr, A.indices, A.data, scales, dense)
-        G = inverse(xp, dense.reshape(n, n))
-        self.inverse[...] = (scales[:, None] * G * (scales * diagonal)).ravel()
+        self._diagonal = diagonal
+        super().update(A, self._scales)
         if self._adjoint is not None:
             self._adjoint[...] = self._transposed()
-        space.synchronize()                      # a product may read the inverse before the preceding kernel has ended
+            self.space.synchronize()
+
+    @property
+    def _scales(self):
+        return 1 / self.space.xp.sqrt(abs(self._diagonal))
+
+    def _inverse(self, dense, n, kernels):
+        G = super()._inverse(dense, n, kernels).reshape(n, n)
+        return (self._scales[:, None] * G * (self._scales * self._diagonal)).ravel()
 
     def _transposed(self):
         n = math.isqrt(self.inverse.size)
         return self.inverse.reshape(n, n).T.ravel()
-
-    def solve(self, b, x):
-        """Write x."""
-        self._kernels.dense_product(self.inverse, 1, b, x)
 
     def solve_adjoint(self, x, b):
         """Write b, the transpose of `solve` applied to x. The transposed inverse is built at the first call."""
@@ -305,10 +306,6 @@ class CoarsestInverse:
             self._adjoint = self._transposed()
             self.space.synchronize()
         self._kernels.dense_product(self._adjoint, 1, x, b)
-
-    @property
-    def nbytes(self):
-        return self.inverse.nbytes
 
 
 class JacobiSteps:
@@ -348,20 +345,6 @@ class JacobiSteps:
     @property
     def nbytes(self):
         return self.S.nbytes + self._picked.nbytes + self._y.nbytes
-
-
-def inverse(xp, A):
-    """Return A⁻¹ of a square array; of a singular one, the pseudo-inverse."""
-    try:
-        G = xp.linalg.inv(A)
-        size = float(abs(A).sum(axis=1).max(initial=0) * abs(G).sum(axis=1).max(initial=0))  # sync
-    except np.linalg.LinAlgError:                # an exact zero pivot
-        size = np.inf
-    if size <= 1 / SINGULAR:                     # False for NaN too
-        return G
-    U, values, V = xp.linalg.svd(A)
-    kept = values > SINGULAR * values[0]
-    return (V.T * xp.where(kept, 1 / xp.where(kept, values, 1), 0)) @ U.T
 
 
 def relaxed_diagonal(A):

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
-
 from swell.preconditioners.amg.coarsest import SINGULAR
 from swell.preconditioners.amg.smoother import scales
 
@@ -25,7 +23,7 @@ def balancing(hierarchy, omega):
     found = [scales(A, omega) for A in hierarchy.matrices]
     for level, (fine, coarse) in zip(hierarchy.levels, pairwise(found)):
         R, C = level.R, level.RAP.C
-        _kernels(R).drop_rounding(R.indptr, R.indices, R.data, fine, C.indptr, C.indices, C.data, SINGULAR / omega,
+        _kernels(C).drop_rounding(R.indptr, R.indices, R.data, fine, C.indptr, C.indices, C.data, SINGULAR / omega,
                                  coarse)
     return found
 
@@ -41,7 +39,7 @@ def interpolation(level, fine, coarse, dtype):
     """Return P̃ = D⁻¹ P D_c for a `Level`, a new CSRMatrix with the pattern of P; ``fine`` and ``coarse`` are the
     diagonals of D and D_c."""
     P = level.P.with_values(level.P.space.empty(level.P.nnz, dtype))
-    _kernels(level.A).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
+    _kernels(level.P).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
     return P
 
 
@@ -68,4 +66,5 @@ def smoothed_interpolation(level, fine, coarse, dtype):
 
 
 def _kernels(A):
-    return A.space.kernels("swell.preconditioners.amg", "cycle", np.float64)
+    """The kernels of the type of A: float64, or complex128."""
+    return A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype)

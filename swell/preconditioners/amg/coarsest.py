@@ -7,6 +7,9 @@ good as the pseudo-inverse: with both, A^½ G A^½ is the same projection.
 """
 from __future__ import annotations
 
+import copy
+import math
+
 import numpy as np
 
 from swell.core.errors import FactorisationError
@@ -34,17 +37,23 @@ class DenseInverse:
     def update(self, A, scales):
         """Invert anew for new values of A and ``scales``, into the stored inverse."""
         space, n = self.space, A.shape[0]
-        dense, work = space.empty(n * n, np.float64), space.empty((1 + 2 * PANEL) * n, np.float64)
-        worst, record = space.empty(1, np.float64), space.xp.zeros(1, np.int64)
-        kernels = space.kernels("swell.preconditioners.amg", "dense", np.float64)
+        dense = space.empty(n * n, A.dtype)
+        kernels = space.kernels("swell.preconditioners.amg", "dense", A.dtype)
         kernels.scatter(A.indptr, A.indices, A.data, scales, dense)
+        self.inverse[...] = self._inverse(dense, n, kernels)
+        space.synchronize()                      # a product may read the inverse before the preceding kernel has ended
+
+    def _inverse(self, dense, n, kernels):
+        """Return G, n × n, stored row after row; overwrites ``dense``, the matrix stored likewise."""
+        space = self.space
+        work, worst = space.empty((1 + 2 * PANEL) * n, np.float64), space.empty(1, np.float64)
+        record = space.xp.zeros(1, np.int64)
         kernels.invert(dense, work[:n], work[n:], SINGULAR, worst, record)
         if n and float(worst[0]) < -INDEFINITE:  # sync
             raise FactorisationError("AMG needs a positive definite matrix, and elimination on its coarsest level has "
                                      f"a pivot of {float(worst[0]):.2e} of its diagonal entry: use precond='ilu0' with "
                                      "method='gmres', or method='direct'")
-        self.inverse[...] = dense
-        space.synchronize()                      # a product may read the inverse before the preceding kernel has ended
+        return dense
 
     def solve(self, b, x):
         """Write x = G b."""
@@ -53,3 +62,50 @@ class DenseInverse:
     @property
     def nbytes(self):
         return self.inverse.nbytes
+
+
+class HermitianInverse(DenseInverse):
+    """The same for a complex Hermitian matrix, by its eigenvalues: G is the pseudo-inverse."""
+
+    def _inverse(self, dense, n, kernels):
+        xp = self.space.xp
+        values, vectors = xp.linalg.eigh(dense.reshape(n, n))
+        largest = float(abs(values).max()) if n else 0.0  # sync
+        if n and float(values[0]) < -INDEFINITE * largest:  # sync
+            raise FactorisationError("AMG needs a positive definite Hermitian matrix, and its coarsest level has an "
+                                     f"eigenvalue of {float(values[0]):.2e} beside {largest:.2e}: use precond='ilu0' "
+                                     "with method='gmres', or method='direct'")
+        inverses = xp.where(values > SINGULAR * largest, 1 / xp.where(values == 0, 1, values), 0)
+        return ((vectors * inverses) @ vectors.conj().T).reshape(-1)
+
+
+class GeneralInverse(DenseInverse):
+    """The same for a matrix without A = Aᴴ: by elimination with partial pivoting; of a singular one, the pseudo-inverse.
+    """
+
+    def _inverse(self, dense, n, kernels):
+        xp, A = self.space.xp, dense.reshape(n, n)
+        try:
+            G = xp.linalg.inv(A)
+            size = float(abs(A).sum(axis=1).max(initial=0) * abs(G).sum(axis=1).max(initial=0))  # sync
+        except np.linalg.LinAlgError:            # an exact zero pivot
+            size = np.inf
+        if size <= 1 / SINGULAR:                 # False for NaN too
+            return G.reshape(-1)
+        U, values, V = xp.linalg.svd(A)
+        kept = values > SINGULAR * values[0]
+        inverses = xp.where(kept, 1 / xp.where(kept, values, 1), 0)
+        return ((V.conj().T * inverses) @ U.conj().T).reshape(-1)
+
+    def adjoint(self):
+        """Return a new object that solves with Gᴴ."""
+        made, n = copy.copy(self), math.isqrt(self.inverse.size)
+        made.inverse = self.inverse.reshape(n, n).conj().T.reshape(-1)         # a copy, row after row
+        return made
+
+
+def inverse_of(symmetry):
+    """Return the class that inverts matrices of this `Symmetry`."""
+    if symmetry.hermitian:
+        return HermitianInverse if symmetry.complex else DenseInverse
+    return GeneralInverse

@@ -5,10 +5,11 @@ the smoother is applied. Up: each level computes its x from the next level's. A 
 (four_products.py), two on small levels of a GPU (two_products.py), or more with a polynomial smoother (polynomial.py).
 In a W-cycle the levels below the finest go down and up twice.
 
-M is symmetric. It is positive definite if A is, since the eigenvalues of D A D lie in (0, ω] with ω < 2.
+M is as symmetric as A. It is positive definite if A is, since the eigenvalues of D A D lie in (0, ω] with ω < 2.
 """
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ from swell.core.operator import LinearOperator
 from swell.formats.csr import CSR
 from swell.formats.sell import SELL
 from swell.preconditioners.amg.balancing import balancing, smoothing_matrix
-from swell.preconditioners.amg.coarsest import DenseInverse
+from swell.preconditioners.amg.coarsest import inverse_of
 from swell.preconditioners.amg.four_products import FourProducts
 from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
 from swell.preconditioners.amg.smoother import relaxation, steps
@@ -38,19 +39,22 @@ class Cycle(LinearOperator):
     levels : list of FourProducts, TwoProducts or Polynomial
     """
 
-    spd = hermitian = symmetric = self_adjoint = True
     scratch = ("_b", "_x")
 
-    def __init__(self, hierarchy, dtype):
+    def __init__(self, hierarchy, dtype, symmetry):
         A = hierarchy.matrices[0]
-        super().__init__(A.shape, np.dtype(dtype), A.space)
-        self.hierarchy, s = hierarchy, hierarchy.settings
+        super().__init__(A.shape, np.result_type(dtype, np.complex64) if symmetry.complex else np.dtype(dtype), A.space)
+        self.hierarchy, self.symmetry, s = hierarchy, symmetry, hierarchy.settings
+        self.spd = self.hermitian = symmetry.hermitian
+        self.symmetric, self.self_adjoint = symmetry.symmetric, symmetry.any
+        self._adjoint = None
         self._steps, self._omega = steps(s.smoother, s.degree), relaxation(s.smoother, s.degree)
         self._scales = balancing(hierarchy, self._omega)
         self.levels = [self._level(level, *around) for level, around in zip(hierarchy.levels, pairwise(self._scales))]
-        self._end = (DenseInverse(hierarchy.last, self._scales[-1], self.dtype) if hierarchy.dense
+        self._end = (inverse_of(symmetry)(hierarchy.last, self._scales[-1], self.dtype) if hierarchy.dense
                      else Smoothed(hierarchy, self._scales[-1], self.dtype, self._steps))
-        self._b, self._x = ([self.space.empty(M.shape[0], dtype) for M in hierarchy.matrices[1:]] for _ in range(2))
+        self._b, self._x = ([self.space.empty(M.shape[0], self.dtype) for M in hierarchy.matrices[1:]]
+                            for _ in range(2))
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
 
     def _level(self, level, fine, coarse):
@@ -59,8 +63,9 @@ class Cycle(LinearOperator):
         if len(self._steps) > 1:
             return Polynomial(level, fine, coarse, self.dtype, self._steps)
         few = level.AP.C.nnz <= SMALL[self.space.name] and self.hierarchy.settings.cycle == "V"
-        few = few and level.order is not None                                  # its R S is the transpose of S P
-        return (TwoProducts if few else FourProducts)(level, fine, coarse, self.dtype)
+        if few and level.order is not None and self.symmetry.any:              # R S is then Sᴴ P's adjoint
+            return TwoProducts(level, fine, coarse, self.dtype, self.symmetry.hermitian)
+        return FourProducts(level, fine, coarse, self.dtype)
 
     @property
     def scale(self):
@@ -73,39 +78,64 @@ class Cycle(LinearOperator):
         for level in self.levels:
             level.update()
         self._end.update(self.hierarchy.last, self._scales[-1])
+        if self._adjoint is not None:
+            self._adjoint = None
+            self.revision += 1
         self.space.synchronize()
 
     def apply(self, x, out, alpha=1, beta=0):
-        if alpha == 1 and beta == 0:
-            return self._cycle(x, out)
-        made = self.space.empty(self.shape[0], self.dtype)
-        self._cycle(x, made)
-        self.space.axpby(alpha, made, beta, out)
+        self._apply(self.levels, self._end.solve, x, out, alpha, beta)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self.apply(x, out, alpha, beta)
+        if self.hermitian:
+            return self.apply(x, out, alpha, beta)
+        if self._adjoint is None:
+            self._adjoint = AdjointLevels(self)
+        self._apply(self._adjoint.levels, self._adjoint.solve, x, out, alpha, beta)
 
-    def _cycle(self, b, x):
-        """Write x = M b: one cycle from a zero start."""
-        self._solve(0, b, x)
+    def _apply(self, levels, end, x, out, alpha, beta):
+        if alpha == 1 and beta == 0:
+            return self._solve(levels, end, 0, x, out)
+        made = self.space.empty(self.shape[0], self.dtype)
+        self._solve(levels, end, 0, x, made)
+        self.space.axpby(alpha, made, beta, out)
 
-    def _solve(self, k, b, x):
-        """Write x: the result of level k and the levels below it for the right-hand side b."""
-        if k == len(self.levels):
-            return self._end.solve(b, x)
-        level, b_coarse, x_coarse = self.levels[k], self._b[k], self._x[k]
+    def _solve(self, levels, end, k, b, x):
+        """Write x: the result of level k of ``levels``, and those below it, for the right-hand side b, from a zero start.
+        ``end`` solves the coarsest level."""
+        if k == len(levels):
+            return end(b, x)
+        level, b_coarse, x_coarse = levels[k], self._b[k], self._x[k]
         level.descend(b, b_coarse)
-        self._solve(k + 1, b_coarse, x_coarse)
+        self._solve(levels, end, k + 1, b_coarse, x_coarse)
         level.ascend(b, x_coarse, x)
         if self.hierarchy.settings.cycle == "W" and 1 <= k <= TWICE:
             level.descend_again(b, x, b_coarse)
-            self._solve(k + 1, b_coarse, x_coarse)
+            self._solve(levels, end, k + 1, b_coarse, x_coarse)
             level.ascend_again(b, x_coarse, x)
 
     @property
     def nbytes(self):
         parts = *self.levels, self._end, *self._b, *self._x, *self._scales
+        parts += () if self._adjoint is None else (*self._adjoint.levels, self._adjoint)
         return self.hierarchy.nbytes + sum(part.nbytes for part in parts)
+
+
+class AdjointLevels:
+    """The levels of the adjoint cycle, Mᴴ: with Sᴴ, R̃ᴴ and P̃ᴴ for S, P̃ and R̃. The order of steps is the same."""
+
+    def __init__(self, cycle):
+        steps, dtype, around = cycle._steps, cycle.dtype, [*pairwise(cycle._scales)]
+        make = (lambda *given: Polynomial(*given, steps, True)) if len(steps) > 1 else (
+            lambda *given: FourProducts(*given, True))
+        self.levels = [make(level, *scales, dtype) for level, scales in zip(cycle.hierarchy.levels, around)]
+        self._end = cycle._end.adjoint()
+        self.solve = self._end.solve
+        cycle.space.synchronize()
+
+    @property
+    def nbytes(self):
+        return self._end.nbytes
 
 
 class Smoothed:
@@ -114,8 +144,15 @@ class Smoothed:
     def __init__(self, hierarchy, scale, dtype, steps):
         A = hierarchy.last
         stored = (CSR() if A.space.name == "cpu" else SELL()).build
-        self.S = stored(smoothing_matrix(A, scale, dtype))
+        self.S, self._steps = stored(smoothing_matrix(A, scale, dtype)), steps
         self._relaxation = Relaxation(self.S, steps) if len(steps) > 1 else None
+
+    def adjoint(self):
+        """Return a new object that smooths with Sᴴ."""
+        made = copy.copy(self)
+        made.S = self.S.convert(self.S.to_csr().transpose(conjugate=True))
+        made._relaxation = Relaxation(made.S, self._steps) if self._relaxation else None
+        return made
 
     def update(self, A, scale):
         """Recompute S, in place, for new values of A and its ``scale``, the diagonal of D."""

@@ -23,12 +23,14 @@ class FourProducts:
         The diagonals of D on this level and on the next one.
     dtype : numpy.dtype
         Type of the cycle's matrices and vectors.
+    adjoint : bool
+        True for the level of the adjoint cycle.
     """
 
     scratch = ("_r",)
 
-    def __init__(self, level, fine, coarse, dtype):
-        self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
+    def __init__(self, level, fine, coarse, dtype, adjoint=False):
+        self.level, self.fine, self.coarse, self.dtype, self._adjoint = level, fine, coarse, dtype, adjoint
         self.space = level.A.space
         stored = (CSR() if self.space.name == "cpu" else SELL()).build
         self.matrices = [SharedRows(M) if suits(M) else stored(M) for M in self._values()]
@@ -36,10 +38,11 @@ class FourProducts:
         self._r = self.space.empty(fine.size, dtype)
 
     def _values(self):
-        """Return S, P̃ and R̃, new matrices in CSR; balancing.py defines them."""
+        """Return S, P̃ and R̃, new matrices in CSR; balancing.py defines them. For the adjoint: Sᴴ, R̃ᴴ and P̃ᴴ."""
         P = interpolation(self.level, self.fine, self.coarse, self.dtype)
-        return (smoothing_matrix(self.level.A, self.fine, self.dtype), P,
+        S, R = (smoothing_matrix(self.level.A, self.fine, self.dtype),
                 restriction(self.level, P, self.fine, self.coarse))
+        return [M.transpose(conjugate=True) for M in (S, R, P)] if self._adjoint else (S, P, R)
 
     def update(self):
         """Recompute the stored matrices, in place, for new values of the `Level`, ``fine`` and ``coarse``."""

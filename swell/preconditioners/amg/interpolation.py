@@ -6,9 +6,9 @@ the sum of weak links,
 
     θᵢ = aᵢᵢ + γᵢ + Σⱼ aᵢⱼ aⱼᵢ / dᵢⱼ,    wᵢₖ = −(aᵢₖ + Σⱼ aᵢⱼ aⱼₖ / dᵢⱼ) / θᵢ,    j in Fᵢˢ.
 
-Strong fine neighbours give access to coarse rows at distance two. A is symmetric, aⱼᵢ = aᵢⱼ, and strong links are
-negative: dᵢⱼ cannot cancel, and a neighbour without coarse rows is lumped to θᵢ. The ``pmax`` largest weights are kept
-and rescaled to the old sum. If the row of A sums to zero, the row of P then sums to one, and P maps constants to
+Strong fine neighbours give access to coarse rows at distance two. Strong links are negative, and a positive aⱼᵢ of a
+nonsymmetric matrix counts as 0: so dᵢⱼ cannot cancel, and a neighbour that leads nowhere, dᵢⱼ = 0, is lumped to θᵢ. The
+``pmax`` largest weights are kept and rescaled to the old sum. If the row of A sums to zero, the row of P then sums to one, and P maps constants to
 constants on every level.
 
 Direct interpolation (Stüben 2001) uses row i alone: wᵢₖ = −(Σ aᵢⱼ⁻ / Σ aᵢₖ) aᵢₖ / ãᵢᵢ, with positive entries lumped to
@@ -27,12 +27,15 @@ from swell.formats.matrix import index_type
 MANY, SHORT = 1 << 15, 40
 
 
-def interpolation(A, strong, state, numbers, settings):
+def interpolation(A, mirror, strong, state, numbers, settings):
     """Return P as a CSRMatrix, with a column for each row of the next level.
 
     Parameters
     ----------
     A : CSRMatrix
+        Real.
+    mirror : float64 array, shape (nnz,)
+        The result of `mirrored`: aⱼᵢ for each aᵢⱼ.
     strong, state : uint8 arrays
         The results of `strong_links` and `pmis`.
     numbers : int array, shape (n + 1,)
@@ -42,7 +45,7 @@ def interpolation(A, strong, state, numbers, settings):
     space, n, most = A.space, A.shape[0], settings.pmax
     index = index_type(n, n, n * most)
     wide, values, lengths = space.empty(n * most, index), space.empty(n * most, A.dtype), space.empty(n, np.int32)
-    _interpolate(A, strong, state, numbers, settings, space.empty(0, index), wide, values, lengths)
+    _interpolate(A, mirror, strong, state, numbers, settings, space.empty(0, index), wide, values, lengths)
     indptr = space.empty(n + 1, index)
     space.prefix_sums(lengths, indptr)
     coarse, stored = space.last_entries(numbers, indptr)  # sync
@@ -51,13 +54,13 @@ def interpolation(A, strong, state, numbers, settings):
     return CSRMatrix(space, indptr, indices, data, (n, coarse))
 
 
-def reinterpolate(A, strong, state, numbers, settings, P):
+def reinterpolate(A, mirror, strong, state, numbers, settings, P):
     """Overwrite the values of P for new values of A, on P's pattern; see `interpolation` for the other arguments."""
-    _interpolate(A, strong, state, numbers, settings, P.indptr, P.indices, P.data, A.space.empty(0, np.int32))
+    _interpolate(A, mirror, strong, state, numbers, settings, P.indptr, P.indices, P.data, A.space.empty(0, np.int32))
     P.discard_adjoint()
 
 
-def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, lengths):
+def _interpolate(A, mirror, strong, state, numbers, settings, indptr, indices, data, lengths):
     """Write the rows of P to the last four arrays by the kernel `interpolate`; with an empty ``indptr`` P has no
     pattern yet."""
     space, kernels, n = A.space, _kernels(A), A.shape[0]
@@ -68,7 +71,7 @@ def _interpolate(A, strong, state, numbers, settings, indptr, indices, data, len
     kernels.coarse_entries(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums)
     by_threads = n >= MANY and A.nnz <= SHORT * n
     (kernels.interpolate if by_threads else kernels.interpolate_long)(
-        A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums,
+        A.indptr, A.indices, A.data, mirror, strong, state, numbers, begins, columns, values, sums,
         settings.interpolation == "extended", settings.pmax, bool(indptr.size), indptr, indices, data, lengths)
 
 

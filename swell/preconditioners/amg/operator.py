@@ -11,6 +11,7 @@ from swell.formats.symmetry import require_hermitian
 from swell.preconditioners.amg import report
 from swell.preconditioners.amg.cycle import Cycle
 from swell.preconditioners.amg.hierarchy import Hierarchy
+from swell.preconditioners.amg.symmetry import Symmetry
 
 BYTES = 120             # estimated memory of setup and cycle an entry of A, checked before anything is allocated
 
@@ -30,22 +31,26 @@ class AMGOperator(InPrecision):
     Raises
     ------
     InputError
-        If A is complex, or not symmetric.
+        If smoothed aggregation gets a complex or nonsymmetric matrix.
     FactorisationError
-        If a diagonal entry is not positive, or the coarsest level is indefinite.
+        If the real part of a diagonal entry is not positive, or the coarsest level of a Hermitian matrix is indefinite.
     OutOfMemory
         If the hierarchy would not fit; raised before it is built.
     """
 
     def __init__(self, A, settings):
-        self.settings, name = settings, type(settings).__name__
-        check(A, name)
+        self.settings = settings
+        check(A, settings)
         A.space.check_fits(BYTES * A.nnz, f"algebraic multigrid for {A.nnz} entries", "use precond='ic0' or "
                            "scaling='jacobi', or several GPUs")
-        double = _double(A)
-        self.hierarchy, self._root = Hierarchy(double, settings, settings.coarsening(double)), root(A)
-        cycle = Cycle(self.hierarchy, settings.dtype)
+        cycle = self._cycle(A)
         super().__init__(cycle, cycle.scale, A.dtype)
+
+    def _cycle(self, A):
+        """Return the cycle of A, a new object."""
+        double, symmetry = _double(A), Symmetry.of(A)
+        self.hierarchy, self._root = Hierarchy(double, self.settings, self.settings.coarsening(double)), root(A)
+        return Cycle(self.hierarchy, self.settings.dtype, symmetry)
 
     @property
     def notes(self):
@@ -57,9 +62,15 @@ class AMGOperator(InPrecision):
                 f"with {s.links()}; the smoother alone works there: try a smaller strength, or precond='ic0'",)
 
     def update(self, A):
-        check(A, type(self.settings).__name__)
+        """Recompute all levels for new values of A; set them up anew if A has gained or lost a symmetry."""
+        check(A, self.settings)
         self._root = root(A)
-        self.inner.update(_double(A))
+        if Symmetry.of(A) == self.inner.symmetry:
+            self.inner.update(_double(A))
+            return
+        revision = self.inner.revision + 1
+        self.inner = self._cycle(A)
+        self.inner.revision, self.scale = revision, self.inner.scale
 
     def expect(self, norm):
         """Set the factor that brings vectors of about this norm into the range of the cycle's precision. The vectors in
@@ -87,21 +98,28 @@ def root(A) -> float:
 
 def _double(A):
     """Return A if it is in double precision, else a copy in double precision."""
-    return A if A.dtype == np.float64 else A.astype(np.float64)
+    double = np.result_type(A.dtype, np.float64)
+    return A if A.dtype == double else A.astype(double)
 
 
-def check(A, name):
-    """Raise InputError unless A is real and symmetric, FactorisationError unless its diagonal is positive."""
-    if A.dtype.kind == "c":
-        raise InputError(f"{name} got a matrix of {A.dtype.name}: expected a real one; use precond='ilu0', or "
+def check(A, settings):
+    """Raise InputError unless A is real and symmetric, if ``settings`` need that. Raise FactorisationError unless the
+    real parts of its diagonal are positive."""
+    name = type(settings).__name__
+    if A.dtype.kind not in settings.kinds:
+        raise InputError(f"{name} got a matrix of {A.dtype.name}: expected a real one; use precond='amg', or "
                          "'shifted_laplacian' for waves")
-    require_hermitian(A, name)
+    if settings.hermitian_only:
+        require_hermitian(A, name)
     facts = A.facts(search=False)
     if facts.zero_diagonal:
         raise FactorisationError(f"{name} needs a positive diagonal, and {facts.zero_diagonal} diagonal entries are "
                                  f"zero (the first in row {facts.first_zero}): use method='direct', or "
                                  "precond='ilu0' with method='gmres'")
     if A.shape[0] and facts.gershgorin[0] <= 0:
+        part, turn = (("diagonal with positive real parts", "multiply A and b by the conjugate of a diagonal entry if "
+                       "the whole diagonal has about one phase") if A.dtype.kind == "c" else
+                      ("positive diagonal", "negate A and b if the whole diagonal is negative"))
         raise FactorisationError(
-            f"{name} needs a positive diagonal, and the least diagonal entry is {facts.gershgorin[0]:.2e}: negate A "
-            "and b if the whole diagonal is negative; else use precond='ilu0' with method='gmres', or method='direct'")
+            f"{name} needs a {part}, and the least diagonal entry is {facts.gershgorin[0]:.2e}: {turn}; else use "
+            "precond='ilu0' with method='gmres', or method='direct'")

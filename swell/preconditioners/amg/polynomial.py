@@ -71,8 +71,8 @@ class Polynomial:
 
     scratch = ("_x",)
 
-    def __init__(self, level, fine, coarse, dtype, steps):
-        self._products = FourProducts(level, fine, coarse, dtype)
+    def __init__(self, level, fine, coarse, dtype, steps, adjoint=False):
+        self._products = FourProducts(level, fine, coarse, dtype, adjoint)
         self._relaxation = Relaxation(self._products.S, steps)
         self._x = level.A.space.empty(fine.size, dtype)
 

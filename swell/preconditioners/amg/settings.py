@@ -22,6 +22,7 @@ from swell.preconditioners.amg.classical import Classical
 from swell.preconditioners.amg.cycle import CYCLES
 from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.amg.smoother import NAMES
+from swell.preconditioners.amg.symmetry import Symmetry
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ class AMG(Preconditioner):
     levels : int
         Most levels.
     dtype : {"float32", "float64"}
-        Precision of the cycle. The setup always works in double precision.
+        Precision of the cycle, also for complex numbers. The setup always works in double precision.
+    restriction : {"transpose", "adjoint"}
+        The restriction for a nonsymmetric matrix: Pᵀ, or the transposed interpolation of Aᴴ.
     """
 
     strength: float = 0.25
@@ -65,11 +68,10 @@ class AMG(Preconditioner):
     coarsest: int = 0
     levels: int = 25
     dtype: str = "float32"
+    restriction: str = "transpose"
 
-    problem = "symmetric positive definite, large off-diagonal entries negative"
+    problem = "large off-diagonal entries negative: diffusion with or without convection, damped waves"
     cost = "a V-cycle: some 6.5 times the entries of A in single precision"
-    hermitian_only = True
-    kinds = "f"
     against_scaling = "AMG takes its interpolation from row sums, which a scaling changes: compare without it"
 
     def __post_init__(self):
@@ -78,18 +80,19 @@ class AMG(Preconditioner):
         share(self, "max_row_sum")
         share(self, "positive")
         one_of(self, "interpolation", ("extended", "direct"))
+        one_of(self, "restriction", ("transpose", "adjoint"))
         check_cycle(self)
 
     def coarsening(self, A):
         """Return the object that makes the interpolation of each level, for the finest matrix A."""
-        return Classical(A, self)
+        return Classical(A, self, Symmetry.of(A))
 
     def links(self):
         """The settings that decide which links are strong, for a message."""
         return f"strength={self.strength:g} and max_row_sum={self.max_row_sum:g}"
 
     def build(self, A):
-        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, which also says what is raised."""
+        """Return the cycle for a CSRMatrix, a new `AMGOperator`, which also says what is raised."""
         return AMGOperator(A, self)
 
 

@@ -42,7 +42,7 @@ def relaxation(name: str, degree: int) -> float:
 
 
 def scales(A, omega: float):
-    """Return √(ω / dᵢ) of each row of a CSRMatrix, dᵢ = Σⱼ |aᵢⱼ|, a new float64 array."""
+    """Return √(ω / dᵢ) of each row of a CSRMatrix in double precision, dᵢ = Σⱼ |aᵢⱼ|, a new float64 array."""
     found = A.space.empty(A.shape[0], np.float64)
     A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, found)
     return found

@@ -13,13 +13,15 @@ from swell.preconditioners.amg.balancing import smoothed_interpolation, smoothin
 
 
 class TwoProducts:
-    """One level of the cycle; see `FourProducts` for the parameters."""
+    """One level of the cycle; see `FourProducts` for the parameters. ``hermitian``: A is, else A = Aᵀ."""
 
-    def __init__(self, level, fine, coarse, dtype):
+    def __init__(self, level, fine, coarse, dtype, hermitian):
+        self.hermitian = hermitian
         self.level, self.fine, self.coarse, self.dtype = level, fine, coarse, dtype
         self._kernels = level.A.space.kernels("swell.preconditioners.amg", "cycle", dtype)
         self.S, self.Q = self._values()
         self.R, self._order = transposed(self.Q)
+        self._write_restriction()
 
     def _values(self):
         """Return S and Q, new matrices in CSR; balancing.py defines them."""
@@ -30,7 +32,12 @@ class TwoProducts:
         """Recompute the stored matrices, in place, for new values of the `Level`, ``fine`` and ``coarse``."""
         for old, new in zip((self.S, self.Q), self._values()):
             old.data[...] = new.data
-        self.R.data[...] = self.Q.data[self._order]
+        self._write_restriction()
+
+    def _write_restriction(self):
+        """Write the values of Qᵀ; of Qᴴ for a Hermitian matrix, as P̃ is real."""
+        values = self.Q.data[self._order]
+        self.R.data[...] = values.conj() if self.hermitian and values.dtype.kind == "c" else values
 
     def descend(self, b, coarse):
         """Write the next level's right-hand side to ``coarse``, from this level's right-hand side b."""

@@ -1,33 +1,45 @@
-// The matrices of a cycle, and its products, on a GPU; see balancing.py one folder up. Setup is in double; V: the cycle's type.
+// The matrices of a cycle, and its products, on a GPU; see balancing.py one folder up. Setup is in double precision, T being
+// double or its complex type; V: the cycle's type.
 //
 // Products are rounded before they are subtracted, and sums take the entries in their order: the bits equal a CPU's.
+#include "modulus.cuh"
 #include "rows.cuh"
 #include "sliced.cuh"
 
 // scales[i] = √(ω / Σⱼ |aᵢⱼ|); 1 for an empty row.
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I>
-__global__ void l1_scales(Context* ctx, const I* indptr, const double* data, double omega, double* scales, long long n,
+template <typename T, typename I>
+__global__ void l1_scales(Context* ctx, const I* indptr, const T* data, double omega, double* scales, long long n,
                           long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     double moduli = 0;
-    for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes) add_in_order(moduli, k < p.end ? fabs(data[k]) : 0, p.lanes);
+    for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes) add_in_order(moduli, k < p.end ? modulus(data[k]) : 0, p.lanes);
     if (p.there && p.part == 0) scales[p.row] = moduli > 0 ? sqrt(omega / moduli) : 1.0;
   });
 }
 
+// left a right, rounded after each product.
+DEVICE double scaled(double left, double a, double right) { return __dmul_rn(left * a, right); }
+DEVICE float scaled(double left, float a, double right) { return float(__dmul_rn(left * a, right)); }
+DEVICE double times(double a, double by) { return a * by; }
+DEVICE float times(float a, double by) { return float(a * by); }
+template <class R> DEVICE complex<R> times(complex<R> a, double by) { return {R(a.re * by), R(a.im * by)}; }
+template <class R> DEVICE complex<R> scaled(double left, complex<R> a, double right) {
+  return {R(__dmul_rn(left * a.re, right)), R(__dmul_rn(left * a.im, right))};
+}
+
 // out = the values of S = I − D A D with D = diag(scales).
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I, typename V>
-__global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices, const double* data, const double* scales, V* out,
+template <typename T, typename I, typename V>
+__global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices, const T* data, const double* scales, V* out,
                                  long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     const double own = p.there ? scales[p.row] : 0.0;
     for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
       const I j = indices[k];
-      out[k] = V((j == p.row ? 1.0 : 0.0) - __dmul_rn(own * data[k], scales[j]));
+      out[k] = V(T(j == p.row ? 1.0 : 0.0) - scaled(own, data[k], scales[j]));
     }
   });
 }
@@ -61,8 +73,8 @@ __global__ void balance_restriction(Context* ctx, const I* indptr, const I* indi
 
 // out = the values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
 // launch: elements of fine, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I, typename P, typename V>
-__global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const double* data, const P* p_indptr,
+template <typename T, typename I, typename P, typename V>
+__global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const T* data, const P* p_indptr,
                                        const P* p_indices, const double* p_data, const double* fine, const double* coarse, V* out,
                                        long long n, long long data_size) {
   if (stopped(ctx)) return;
@@ -75,23 +87,23 @@ __global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* i
       double value = 0;
       for (long long at = first; at < last; ++at)
         if (p_indices[at] == column) value = own > 0 ? p_data[at] / own : 0.0;
-      out[k] = V((value - __dmul_rn(own, data[k])) * coarse[column]);
+      out[k] = V(times(T(value) - scaled(own, data[k], 1.0), coarse[column]));
     }
   });
 }
 
 // aᵢᵢ, 0 if it is not stored.
-template <class I> DEVICE double diagonal_entry(long long i, const I* indptr, const I* indices, const double* data) {
+template <class T, class I> DEVICE T diagonal_entry(long long i, const I* indptr, const I* indices, const T* data) {
   for (long long k = indptr[i]; k < indptr[i + 1]; ++k)
     if (indices[k] == i) return data[k];
-  return 0;
+  return T(0);
 }
 
 // scales[r] = 0 for a row r of the next level whose diagonal entry there is at most `singular` times Σ (p_ir / fine_i)².
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I, typename P>
+template <typename T, typename I, typename P>
 __global__ void drop_rounding(Context* ctx, const I* indptr, const I* indices, const double* data, const double* fine,
-                              const P* c_indptr, const P* c_indices, const double* c_data, double singular, double* scales,
+                              const P* c_indptr, const P* c_indices, const T* c_data, double singular, double* scales,
                               long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
@@ -101,7 +113,7 @@ __global__ void drop_rounding(Context* ctx, const I* indptr, const I* indices, c
       bound += part * part;
     }
     bound = lanes_sum(bound, p.lanes);
-    if (p.there && p.part == 0 && fabs(diagonal_entry(p.row, c_indptr, c_indices, c_data)) <= singular * bound) scales[p.row] = 0;
+    if (p.there && p.part == 0 && modulus(diagonal_entry(p.row, c_indptr, c_indices, c_data)) <= singular * bound) scales[p.row] = 0;
   });
 }
 

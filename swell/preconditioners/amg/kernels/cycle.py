@@ -5,6 +5,7 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.compiled import parallel
+from swell.preconditioners.amg.kernels.real_part import modulus
 
 
 @parallel
@@ -13,7 +14,7 @@ def l1_scales(indptr, data, omega, scales):
     for i in prange(scales.size):
         moduli = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            moduli += abs(data[k])
+            moduli += modulus(data[k])
         scales[i] = np.sqrt(omega / moduli) if moduli > 0 else 1.0
 
 
@@ -74,7 +75,7 @@ def drop_rounding(indptr, indices, data, fine, c_indptr, c_indices, c_data, sing
         for k in range(indptr[r], indptr[r + 1]):
             own = fine[indices[k]]
             bound += (data[k] / own) ** 2 if own > 0 else 0.0
-        if abs(diagonal_entry(r, c_indptr, c_indices, c_data)) <= singular * bound:
+        if modulus(diagonal_entry(r, c_indptr, c_indices, c_data)) <= singular * bound:
             scales[r] = 0.0
 
 
@@ -84,7 +85,7 @@ def diagonal_entry(i, indptr, indices, data):
     for k in range(indptr[i], indptr[i + 1]):
         if indices[k] == i:
             return data[k]
-    return 0.0
+    return data.dtype.type(0)
 
 
 @parallel(fastmath={"reassoc", "contract", "nsz"})

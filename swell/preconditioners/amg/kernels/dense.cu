@@ -5,18 +5,18 @@ constexpr int PANEL = 16, TILE = 64, PARTS = TILE / PANEL;     // pivots a step;
 
 // dense = D A D, row by row, with D = diag(scales).
 // launch: elements of scales, 256 threads, a warp each
-template <typename I>
-__global__ void scatter(Context* ctx, const I* indptr, const I* indices, const double* data, const double* scales, double* dense,
+template <typename T, typename I>
+__global__ void scatter(Context* ctx, const I* indptr, const I* indices, const T* data, const double* scales, T* dense,
                         long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id() / 32;
   const int lane = threadIdx.x % 32;
   if (i >= n) return;
-  double* const row = dense + i * n;
-  for (long long j = lane; j < n; j += 32) row[j] = 0;
+  T* const row = dense + i * n;
+  for (long long j = lane; j < n; j += 32) row[j] = T(0);
   __syncwarp();
   for (long long k = (long long)indptr[i] + lane; k < indptr[i + 1]; k += 32)
-    row[indices[k]] = scales[i] * data[k] * scales[indices[k]];
+    row[indices[k]] = real_t<T>(scales[i]) * data[k] * real_t<T>(scales[indices[k]]);
 }
 
 // The result of PANEL symmetric sweeps of a diagonal block B. With L D Lᵀ = B, D without the pivots that are left out:

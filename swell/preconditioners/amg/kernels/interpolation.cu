@@ -122,13 +122,14 @@ template <class I> DEVICE Outcome extended_row(Own& t, const Links<I>& A, long l
   const long long end = A.indptr[i + 1];
   for (long long from = A.indptr[i]; from < end; from += AHEAD) {
     I columns[AHEAD];
-    double values[AHEAD];
+    double values[AHEAD], back[AHEAD];
     bool links[AHEAD];
 #pragma unroll
     for (int e = 0; e < AHEAD; ++e) {                          // zeros behind the end, which change no sum
       const bool inside = from + e < end;
       columns[e] = inside ? A.indices[from + e] : I(0);
       values[e] = inside ? A.data[from + e] : 0.0;
+      back[e] = inside ? fmin(A.mirror[from + e], 0.0) : 0.0;
       links[e] = inside && A.strong[from + e];
     }
 #pragma unroll
@@ -143,8 +144,8 @@ template <class I> DEVICE Outcome extended_row(Own& t, const Links<I>& A, long l
       const I first = A.c_indptr[j], last = A.c_indptr[j + 1];
       const double sum = A.sums[j];
       if (A.state[j] == COARSE) continue;
-      const double share = value / (sum + value);
-      total += __dmul_rn(share, value);
+      const double d = sum + back[e], share = value / (d == 0 ? 1.0 : d);
+      total += d == 0 ? value : __dmul_rn(share, back[e]);
       if (!t.gather(A, first, last, share)) return FULL;
     }
   }
@@ -216,7 +217,7 @@ DEVICE bool make_row(Own t, const Links<I>& A, long long i, bool extended, int m
 // launch: elements of state, 128 threads
 template <typename I, typename P>
 __global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* indptr, const I* indices, const double* data,
-    const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr, const I* c_indices,
+    const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr, const I* c_indices,
     const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
     int* lengths, long long n) {
   __shared__ union Room {
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* ind
     Table<32> all;
   } of_warp[4];
   if (stopped(ctx)) return;
-  const Links<I> A{indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums};
+  const Links<I> A{indptr, indices, data, mirror, strong, state, numbers, c_indptr, c_indices, c_data, sums};
   Room& room = of_warp[threadIdx.x / 32];
   const Group<32> warp;
   const long long i = thread_id();
@@ -238,12 +239,12 @@ __global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* ind
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
 __global__ void __launch_bounds__(256, 4) interpolate_long(Context* ctx, const I* indptr, const I* indices, const double* data,
-    const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr, const I* c_indices,
+    const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr, const I* c_indices,
     const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
     int* lengths, long long n) {
   __shared__ Table<32> of_warp[8];
   if (stopped(ctx)) return;
-  const Links<I> A{indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums};
+  const Links<I> A{indptr, indices, data, mirror, strong, state, numbers, c_indptr, c_indices, c_data, sums};
   const Group<32> warp;
   for (long long i = thread_id() / 32; i < n; i += threads() / 32)
     make_row(warp, of_warp[threadIdx.x / 32], A, i, extended, most, known, p_indptr, p_indices, p_data, lengths);

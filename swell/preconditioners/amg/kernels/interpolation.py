@@ -77,21 +77,24 @@ def add(slots, columns, weights, count, column, value):
 
 
 @njit(cache=True, forceinline=True, _nrt=False)
-def extended_row(i, indptr, indices, data, strong, state, c_indptr, c_indices, c_data, sums, slots, columns, weights,
-                 begins, ends, shares):
+def extended_row(i, indptr, indices, data, mirror, strong, state, c_indptr, c_indices, c_data, sums, slots, columns,
+                 weights, begins, ends, shares):
     """Compute the weights of fine row i by extended+i interpolation. Returns (number of weights, 1 if they are usable,
     else 0).
 
-    Writes ``columns``, ``weights`` and ``slots``, see `add`. ``c_...`` and ``sums`` are the results of
+    Writes ``columns``, ``weights`` and ``slots``, see `add`. mirror[k] = aⱼᵢ for entry k, aᵢⱼ. ``c_...`` and ``sums`` are the results of
     `coarse_entries`; ``begins``, ``ends`` and ``shares`` are work space, as long as a row of A."""
     count, total, moduli, fine = np.int64(0), 0.0, 0.0, np.uint64(0)
     for k in range(indptr[i], indptr[i + 1]):
         j, value = np.uint64(indices[np.uint64(k)]), data[np.uint64(k)]
         weak = strong[np.uint64(k)] == 0
         picked = (not weak) & (state[j] != COARSE)
-        share = value / (sums[j] + value if picked else 1.0)     # aᵢⱼ / dᵢⱼ: neither term is positive, aⱼᵢ = aᵢⱼ
+        back = min(mirror[np.uint64(k)], 0.0)                    # aⱼᵢ
+        total_j = sums[j] + back if picked else 1.0              # dᵢⱼ: neither term is positive
+        empty = total_j == 0                                     # j leads nowhere: aᵢⱼ is lumped
+        share = value / (1.0 if empty else total_j)              # aᵢⱼ / dᵢⱼ
         moduli += abs(value)
-        lumped = share * value if picked else 0.0
+        lumped = (value if empty else share * back) if picked else 0.0
         total += value if weak else lumped                       # aᵢᵢ, and γᵢ: weak links are lumped
         begins[fine], ends[fine], shares[fine] = c_indptr[j], c_indptr[j + ONE], share
         prefetch(c_indices, np.uint64(c_indptr[j]))
@@ -179,8 +182,8 @@ def rescale(whole, kept):
 
 
 @parallel
-def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indices, c_data, sums, extended, most, known,
-                p_indptr, p_indices, p_data, lengths):
+def interpolate(indptr, indices, data, mirror, strong, state, numbers, c_indptr, c_indices, c_data, sums, extended, most,
+                known, p_indptr, p_indices, p_data, lengths):
     """Write the rows of P to ``p_indices`` and ``p_data``, at most ``most`` entries in each.
 
     If ``known``, the pattern of P is given in ``p_indptr`` and ``p_indices``, and only ``p_data`` is written. Otherwise
@@ -209,8 +212,8 @@ def interpolate(indptr, indices, data, strong, state, numbers, c_indptr, c_indic
             if state[i] == FINE:
                 usable = 0
                 if extended:
-                    count, usable = extended_row(i, indptr, indices, data, strong, state, c_indptr, c_indices, c_data,
-                                                 sums, slots, columns, weights, begins, ends, shares)
+                    count, usable = extended_row(i, indptr, indices, data, mirror, strong, state, c_indptr, c_indices,
+                                                 c_data, sums, slots, columns, weights, begins, ends, shares)
                 if not usable:
                     forget(slots, columns, weights, count)
                     count = direct_row(i, indptr, indices, data, c_indptr, c_indices, c_data, sums, slots, columns,
