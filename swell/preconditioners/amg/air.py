@@ -1,8 +1,8 @@
 """AIR: algebraic multigrid by local approximate ideal restriction. Manteuffel, Münzenmaier, Ruge and Southworth 2019.
 
-For nonsymmetric matrices in which convection dominates: upwind finite volumes or differences, discontinuous Galerkin
-with scaled blocks. The iterations of GMRES or BiCGSTAB hardly grow with the number of unknowns. local_restriction.py
-builds the levels, air_cycle.py applies them.
+For nonsymmetric matrices in which convection dominates, by upwind finite volumes or differences, with any share of
+diffusion. The iterations of FGMRES or BiCGSTAB hardly grow with the number of unknowns. local_restriction.py builds the
+levels, air_cycle.py applies them.
 
 Setup: PMIS coarsening, a small dense system for each coarse row, R A P in double precision. An application has no
 presmoothing: coarse correction, two Jacobi sweeps over fine rows, one over coarse rows, in single precision. It reads
@@ -27,7 +27,7 @@ from swell.preconditioners.amg.air_cycle import AIRCycle
 from swell.preconditioners.amg.hierarchy import Hierarchy
 from swell.preconditioners.amg.local_restriction import LocalRestriction
 
-BYTES = 160             # estimated memory of setup and cycle an entry of A, checked before anything is allocated
+BYTES = 250             # estimated memory of setup and cycle an entry of A, checked before anything is allocated
 
 
 @dataclass(frozen=True)
