@@ -1,4 +1,5 @@
 # Written by docs/generate.py: type checkers and editors cannot see names that are imported lazily.
+from swell.preconditioners.amg.air import AIR as AIR
 from swell.preconditioners.amg.settings import AMG as AMG
 from swell.preconditioners.bddc.settings import BDDC as BDDC
 from swell.formats.bsr import BSR as BSR

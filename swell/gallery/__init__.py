@@ -8,6 +8,7 @@ Krylov Methods on GPU", but are boxes. The functions behind the names have furth
 =====================================  ==================================================
 `swell.gallery.poisson`                Poisson 1D to 3D, anisotropic, jumping coefficients
 `swell.gallery.convection_diffusion`   centred and upwind
+`swell.gallery.advection`              upwind, three flows, with little or no diffusion
 `swell.gallery.helmholtz`              complex symmetric
 `swell.gallery.fem`                    linear triangles: Laplacian, elasticity
 `swell.gallery.elasticity`             meshes of boxes, and elastic bodies of triangles or tetrahedra
@@ -19,6 +20,7 @@ Krylov Methods on GPU", but are boxes. The functions behind the names have furth
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.gallery.advection import advection
 from swell.gallery.block_systems import coupled_transport, multiconductor, thermal_plate
 from swell.gallery.chip_heat import chip_heat
 from swell.gallery.convection_diffusion import convection_diffusion
@@ -28,9 +30,9 @@ from swell.gallery.helmholtz import helmholtz
 from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
 from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
 
-__all__ = ["anisotropic2d", "box_mesh", "chip_heat", "convection_diffusion", "coupled_transport", "elastic_body",
-           "elasticity2d", "elasticity3d", "get", "helmholtz", "jumping_diffusion", "multiconductor", "names",
-           "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d", "saddle_point",
+__all__ = ["advection", "anisotropic2d", "box_mesh", "chip_heat", "convection_diffusion", "coupled_transport",
+           "elastic_body", "elasticity2d", "elasticity3d", "get", "helmholtz", "jumping_diffusion", "multiconductor",
+           "names", "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d", "saddle_point",
            "shifted_laplacian", "standard_size", "thermal_plate"]
 
 
@@ -51,6 +53,8 @@ _CATALOGUE = {
     "convection_diffusion3d": (27_000, lambda n: convection_diffusion((_side(n, 3),) * 3)),
     "upwind2d": (10_000, lambda n: convection_diffusion((_side(n, 2),) * 2, 10.0, "upwind")),
     "upwind3d": (27_000, lambda n: convection_diffusion((_side(n, 3),) * 3, 10.0, "upwind")),
+    "advection2d": (10_000, lambda n: advection((_side(n, 2),) * 2, "inset")),
+    "advection3d": (27_000, lambda n: advection((_side(n, 3),) * 3, "inset")),
     "helmholtz2d": (10_000, lambda n: helmholtz((_side(n, 2, 2),) * 2)),
     "helmholtz3d": (27_000, lambda n: helmholtz((_side(n, 3, 2),) * 3)),
     "p1_laplacian": (10_000, p1_laplacian),

@@ -241,6 +241,31 @@ def test_convection_diffusion_schemes():
     assert np.all(A @ np.ones(42) >= 0)
 
 
+@pytest.mark.parametrize("field", ["oblique", "rotating", "inset"])
+def test_advection_looks_upwind(field):
+    for shape in ((7, 9), (5, 6, 4)):
+        A, h = gallery.advection(shape, field), 1 / max(shape)
+        n, off = A.shape[0], A - sp.diags_array(A.diagonal())
+        inside = np.arange(n).reshape(shape)[(slice(1, -1),) * len(shape)].ravel()
+        assert np.all(A.diagonal() > 0) and np.all(off.data < 0) and np.all(A @ np.ones(n) >= -1e-15)
+        assert abs((A @ np.ones(n))[inside]).max() < 1e-15
+        both = off.multiply(off.T)                       # no flow goes both ways through a face
+        assert both.nnz == 0 or both.max() == 0
+        B = gallery.advection(shape, field, 0.5)
+        assert_equal(B, (A + 0.5 / h * gallery.poisson(shape)).tocsr())
+
+
+def test_advection_of_a_linear_function_is_the_speed():
+    m = 8
+    for field, speed in (("oblique", (0.8, -0.6)), ("rotating", None)):
+        A = gallery.advection((m, m), field)
+        x, y = np.meshgrid(*((np.arange(m) + 0.5) / m,) * 2, indexing="ij")
+        inside = np.arange(m * m).reshape(m, m)[1:-1, 1:-1].ravel()
+        expected = speed or (1.5 / np.pi - y.ravel()[inside], x.ravel()[inside] - 1.5 / np.pi)
+        for u, v in zip((x, y), expected):
+            assert np.allclose(m * (A @ u.ravel())[inside], v)
+
+
 def test_elasticity_has_rigid_body_modes_inside():
     m = 6
     A = elasticity2d(m, young=3.0, poisson=0.3)
@@ -283,7 +308,8 @@ def test_chip_heat_of_the_demo_is_large():
     (lambda: anisotropic2d(4, 0.0), "positive number"), (lambda: jumping_diffusion((4,), -1.0), "positive numbers"),
     (lambda: gallery.convection_diffusion((4,), 1.0, "central"), "'centred' or 'upwind'"),
     (lambda: gallery.convection_diffusion((4, 4), (1.0,)), "one per axis"),
-    (lambda: gallery.helmholtz((1, 4)), "two nodes"), (lambda: p1_laplacian(2), "3 points"),
+    (lambda: gallery.advection((4,)), "2 or 3 axes"), (lambda: gallery.advection((4, 4), "curved"), "'oblique', 'rotating'"),
+    (lambda: gallery.advection((4, 4), diffusion=-1), "at least 0"), (lambda: gallery.helmholtz((1, 4)), "two nodes"), (lambda: p1_laplacian(2), "3 points"),
     (lambda: elasticity2d(3, poisson=0.5), "poisson < 0.5"), (lambda: chip_heat(4), "at least 8")])
 def test_bad_arguments(call, message):
     with pytest.raises(InputError, match=message):

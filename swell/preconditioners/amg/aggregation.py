@@ -17,6 +17,7 @@ import numpy as np
 from swell.formats.csr import CSRMatrix
 from swell.formats.product import Product
 from swell.formats.transpose import transposed
+from swell.preconditioners.amg.hierarchy import Level
 from swell.preconditioners.amg.aggregates import aggregates, exponent, node_graph, of_unknowns, one_a_row
 from swell.preconditioners.amg.smoother import radius, scales
 
@@ -42,6 +43,8 @@ class Aggregation:
     def __init__(self, A, settings, modes, nodes, count):
         self._exponent = exponent(A)
         self.strength, self.modes, self.nodes, self.count = settings.strength, modes, nodes, count
+
+    level = staticmethod(Level.of)               # makes a level of its matrix and the result of `interpolation`
 
     def interpolation(self, A):
         """Return the `SmoothedInterpolation` to the level of a CSRMatrix A from the next one. Goes on to the next

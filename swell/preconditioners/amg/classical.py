@@ -10,6 +10,7 @@ from typing import Any
 
 from swell.formats.csr import CSRMatrix
 from swell.formats.transpose import transposed
+from swell.preconditioners.amg.hierarchy import Level
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import carried, coarse_numbers, pmis
 from swell.preconditioners.amg.real_part import mirrored, real_part
@@ -25,6 +26,8 @@ class Classical:
     def __init__(self, A, settings, symmetry, marked=None):
         self.settings, self.symmetry = settings, symmetry
         self.marked = positive_rows(real_part(A), settings) if marked is None else marked
+
+    level = staticmethod(Level.of)               # makes a level of its matrix and the result of `interpolation`
 
     def interpolation(self, A):
         """Return the `Interpolation` to the level of a CSRMatrix A from the next one. Goes on to the next level."""

@@ -69,6 +69,11 @@ class Level:
         return self.RAP.C
 
     @property
+    def coarse(self):
+        """The next level's matrix."""
+        return self.RAP.C
+
+    @property
     def nbytes(self):
         order = 0 if self.order is None else self.order.nbytes
         return self.interpolation.nbytes + order + sum(M.nbytes for M in (self.R, self.AP.C, self.RAP.C))
@@ -120,8 +125,8 @@ class Hierarchy:
         elif coarse > STALLED * rows:
             self.ended = f"{coarse} of {rows} rows would stay"
         else:
-            self.levels.append(Level.of(A, found))
-            return self.levels[-1].RAP.C
+            self.levels.append(coarsening.level(A, found))
+            return self.levels[-1].coarse
         return A
 
     def update(self, A):

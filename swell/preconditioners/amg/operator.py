@@ -83,7 +83,8 @@ class AMGOperator(InPrecision):
         super().expect(norm / self._root)
 
     def __str__(self):
-        return report.text(self)                 # print(solver.M)
+        s = self.settings                        # print(solver.M)
+        return report.text(self, f"{s.smoother} of degree {s.degree}, strength {s.strength:g}, {s.dtype}")
 
     def describe(self):
         h = self.hierarchy

@@ -12,7 +12,7 @@ MIB = 2**20
 
 
 def facts(operator) -> dict:
-    """Return the facts of an AMGOperator's hierarchy in plain types.
+    """Return the facts of the hierarchy of an AMGOperator or AIROperator in plain types.
 
     Returns
     -------
@@ -46,13 +46,12 @@ def sentences(found: dict) -> list[str]:
             f"{found['bytes'] / MIB:.1f} MiB, of which {found['setup_bytes'] / MIB:.1f} are kept for new values of A"]
 
 
-def text(operator) -> str:
-    """Return the text that ``print`` shows for an AMGOperator."""
-    found, s = facts(operator), operator.settings
+def text(operator, summary) -> str:
+    """Return the text that ``print`` shows for an AMGOperator or AIROperator; ``summary`` ends its title."""
+    found = facts(operator)
     cells = [HEADER, *(tuple(map(str, row)) for row in rows(found))]
     widths = [max(map(len, column)) for column in zip(*cells)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]
     count = len(found["levels"])
-    title = (f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {s.smoother} of degree {s.degree}, "
-             f"strength {s.strength:g}, {s.dtype}")
+    title = f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {summary}"
     return "\n".join([title, *("  " + line for line in [*lines, *sentences(found)])])

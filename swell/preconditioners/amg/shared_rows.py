@@ -45,8 +45,17 @@ class SharedRows(LinearOperator):
         factors = scalar(alpha), scalar(beta), scalar(gamma)
         self._kernels.shared_rows(A.indptr, A.indices, A.data, self.lanes, x, *factors, z, w, out)
 
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.csr.apply_adjoint(x, out, alpha, beta)
+
     def update(self, new):
-        self.csr.data[...] = new.data
+        if new.data is not self.csr.data:
+            self.csr.data[...] = new.data
+        self.csr.discard_adjoint()
+
+    @property
+    def revision(self):
+        return self.csr.revision
 
     @property
     def nbytes(self):

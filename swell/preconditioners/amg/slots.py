@@ -15,4 +15,5 @@ class State(Slots):
     ISOLATED = enum.auto()          # without strong links: the smoother alone corrects it
 
 
-STEMS = {"pmis": (State,), "interpolation": (State,), "aggregates": (State,)}
+STEMS = {"pmis": (State,), "interpolation": (State,), "aggregates": (State,), "local_restriction": (State,),
+         "air_cycle": (State,)}
