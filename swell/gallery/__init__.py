@@ -11,6 +11,7 @@ Krylov Methods on GPU", but are boxes. The functions behind the names have furth
 `swell.gallery.helmholtz`              complex symmetric
 `swell.gallery.fem`                    linear triangles: Laplacian, elasticity
 `swell.gallery.indefinite`             shifted, saddle point, singular
+`swell.gallery.stokes`                 slow flow in a driven cavity, with its index sets
 `swell.gallery.block_systems`          groups of unknowns: dense small blocks
 `swell.gallery.chip_heat`              heat in a chip, with its right-hand side
 =====================================  ==================================================
@@ -25,10 +26,12 @@ from swell.gallery.fem import elasticity2d, p1_laplacian
 from swell.gallery.helmholtz import helmholtz
 from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
 from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
+from swell.gallery.stokes import stokes
 
 __all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "elasticity2d", "get",
            "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson",
-           "poisson1d", "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size", "thermal_plate"]
+           "poisson1d", "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size", "stokes",
+           "thermal_plate"]
 
 
 def _side(n, axes, least=1):
