@@ -23,6 +23,7 @@ from swell.preconditioners.direct import Direct as Direct
 from swell.formats.ell import ELL as ELL
 from swell.preconditioners.exact import Exact as Exact
 from swell.krylov.fgmres import FGMRES as FGMRES
+from swell.preconditioners.field_split import FieldSplit as FieldSplit
 from swell.krylov.gmres import GMRES as GMRES
 from swell.smoothers.gauss_seidel import GaussSeidel as GaussSeidel
 from swell.orderings.multicolor import GreedyColoring as GreedyColoring

@@ -16,6 +16,7 @@ from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 
 N = 100
+NEEDS = {"field_split": "field_split(fields=2)"}         # what a preconditioner cannot do without, for any matrix
 OPERATORS = [*(("format", f) for f in names("format")), *(("precond", p) for p in names("precond"))]
 
 
@@ -52,7 +53,7 @@ def fitting(kind, name, dtype, seed=0):
 
 
 def built(kind, name, A, space):
-    return resolve(kind, name).build(CSRMatrix.from_scipy(A, space))
+    return resolve(kind, NEEDS.get(name, name)).build(CSRMatrix.from_scipy(A, space))
 
 
 def vector(dtype, seed, space):
