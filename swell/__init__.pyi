@@ -1,5 +1,6 @@
 # Written by docs/generate.py: type checkers and editors cannot see names that are imported lazily.
 from swell.preconditioners.amg.settings import AMG as AMG
+from swell.preconditioners.ams import AMS as AMS
 from swell.preconditioners.bddc.settings import BDDC as BDDC
 from swell.formats.bsr import BSR as BSR
 from swell.formats.bsr import BSRMatrix as BSRMatrix

@@ -41,6 +41,7 @@ TABLE = {
         "bddc": "swell.preconditioners.bddc.settings:BDDC",
         "amg": "swell.preconditioners.amg.settings:AMG",
         "smoothed_aggregation": "swell.preconditioners.amg.smoothed_aggregation:SmoothedAggregation",
+        "ams": "swell.preconditioners.ams:AMS",
         "field_split": "swell.preconditioners.field_split:FieldSplit",
         "ic0": "swell.preconditioners.ic0:IC0",
         "ick": "swell.preconditioners.ick:ICK",

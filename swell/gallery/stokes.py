@@ -3,14 +3,13 @@
 Harlow and Welch, Numerical calculation of time-dependent viscous incompressible flow, 1965. A velocity component lies
 on the faces that are normal to it, the pressure in the cells. The pressure is stable without further terms.
 """
-import functools
 import math
 
 import numpy as np
 import scipy.sparse as sp
 
 from swell.core.errors import InputError
-from swell.gallery.stencil import checked_shape
+from swell.gallery.stencil import checked_shape, differences, kronecker
 
 
 def stokes(shape, viscosity=1.0, wind=0.0):
@@ -62,7 +61,7 @@ def stokes(shape, viscosity=1.0, wind=0.0):
         F, lid = _friction(shape, h, nu, component)
         velocities.append(F + _convection(shape, h, wind, component) if wind else F)
         sources.append(lid if component == 0 else 0 * lid)
-        gradients.append(_along(shape, component, _difference(shape[component]).T) * (volume / h[component]))
+        gradients.append(_along(shape, component, differences(shape[component]).T) * (volume / h[component]))
     gradient = sp.vstack(gradients)
     A = sp.csr_matrix(sp.bmat([[sp.block_diag(velocities), gradient], [gradient.T, None]]))
     A.sort_indices()
@@ -71,15 +70,9 @@ def stokes(shape, viscosity=1.0, wind=0.0):
     return A, b, {"u": slice(0, u), "p": slice(u, n)}, sp.csr_matrix(sp.diags_array(volume / nu.ravel()))
 
 
-def _difference(size):
-    """The differences of inner points across each of ``size`` cells; the two outer points are zero."""
-    return sp.diags_array([np.ones(size - 1), -np.ones(size - 1)], offsets=[0, -1], shape=(size, size - 1))
-
-
 def _along(shape, axis, matrix):
     """``matrix`` on one axis of a grid, the identity on the others."""
-    factors = [matrix if k == axis else sp.eye_array(size) for k, size in enumerate(shape)]
-    return functools.reduce(lambda a, b: sp.kron(a, b, format="csr"), factors)
+    return kronecker(matrix if k == axis else sp.eye_array(size) for k, size in enumerate(shape))
 
 
 def _means(values, axis):
@@ -95,7 +88,7 @@ def _friction(shape, h, nu, component):
     for axis, size in enumerate(shape):
         weight = volume / h[axis] ** 2
         if axis == component:                    # differences of faces lie in cells
-            D, at = _along(faces, axis, _difference(size)), nu
+            D, at = _along(faces, axis, differences(size)), nu
         else:                                    # and on edges, where up to four cells meet
             D = _along(faces, axis, sp.diags_array([np.ones(size), -np.ones(size)], offsets=[0, -1],
                                                    shape=(size + 1, size)))

@@ -2,8 +2,8 @@
 
 For systems of different unknowns, given by index sets: velocity and pressure, displacement and temperature. Balay et
 al., PETSc Users Manual, PCFIELDSPLIT; Murphy, Golub and Wathen 2000; Elman, Silvester and Wathen, Finite Elements and
-Fast Iterative Solvers, 2014, chapters 4 and 9. Let A have the blocks Aᵢⱼ = L + Dᵢ + U, and let Mᵢ ≈ Aᵢᵢ⁻¹ be the inner
-preconditioners, D their diagonal D⁻¹ = diag(Mᵢ):
+Fast Iterative Solvers, 2014, chapters 4 and 9. L and U are the blocks of A below and above its diagonal blocks. Mᵢ is
+the inner preconditioner of field i, and D the diagonal blocks Mᵢ⁻¹:
 
     diagonal   M = D⁻¹                                       block Jacobi
     lower      M = (D + L)⁻¹                                 block Gauss–Seidel, from the first field to the last
@@ -14,10 +14,10 @@ With two fields and ``schur``, M₂ approximates S⁻¹, the inverse of the Schu
 (schur_complement.py). With exact Mᵢ a Krylov method then ends after 1 step ("full"), 2 ("lower" and "upper") or 3
 ("diagonal", of a saddle point). "diagonal" takes |S|⁻¹, and is positive definite as minres needs it.
 
-An application: one gather of x in the order of the fields, each Mᵢ once ("full": all but the last twice), a product with
-L or U or both, one scatter. Storage: the blocks, the inner preconditioners, two vectors.
+An application: a gather of x in the order of the fields, each Mᵢ once ("full": all but the last twice), a product with
+L or U or both, a scatter. Storage: the blocks, the inner preconditioners, two vectors.
 
-Differs from the textbook: "full" computes Mᵢ (r − L y − U z) instead of y − Mᵢ U z, which needs no third vector and no D.
+Differs from the textbook: "full" computes Mᵢ (r − L y − U z) instead of y − Mᵢ U z, without a third vector and D.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from swell.core.errors import FactorisationError, InputError
+from swell.core.errors import InputError, naming
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import one_of, shown
@@ -152,7 +152,7 @@ class FieldSplitOperator(LinearOperator):
 
     def _built(self, i, inner):
         """Return the preconditioner of field i, built from its settings ``inner``; its errors name the field."""
-        with naming(self.fields.names[i]):
+        with naming(f"field {self.fields.names[i]!r}"):
             if self._blocks is not None and i == 1:
                 return schur_inverse(self._blocks, self.settings.schur, inner)
             return inner.build(self._matrix(i))
@@ -165,7 +165,7 @@ class FieldSplitOperator(LinearOperator):
             if part is not None:
                 part.update(A)
         for i, M in enumerate(self.inner):
-            with naming(self.fields.names[i]):
+            with naming(f"field {self.fields.names[i]!r}"):
                 if self._blocks is not None and i == 1:
                     M.update(self._blocks)
                 elif self._from_entries[i]:
@@ -273,17 +273,3 @@ class Strip:
     def nbytes(self):
         apart = self.operator is not self._block.matrix
         return self._block.nbytes + (self.operator.nbytes if apart else 0)
-
-
-class naming:
-    """A context whose errors name a field."""
-
-    def __init__(self, name):
-        self._name = name
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        if isinstance(error, (InputError, FactorisationError)):
-            error.args = (f"field {self._name!r}: {error}", *error.args[1:])

@@ -14,7 +14,7 @@ from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.renumbering import numbers, renumbered
 
-EXPECTED = ("expected a dict of index arrays, boolean masks or slices, such as {'u': slice(0, 80), 'p': slice(80, 100)}, "
+EXPECTED = ("expected a dict of index arrays, boolean masks or slices, such as {'u': slice(0, 80), 'p': slice(80, 99)}, "
             "the field of each row as an integer array, a number of fields that alternate, or 'saddle_point'")
 
 
@@ -142,7 +142,8 @@ def index_sets(A, given) -> dict[str, np.ndarray]:
     count = int(of.max(initial=-1)) + 1
     missing = np.flatnonzero(np.bincount(of[of >= 0], minlength=count) == 0)
     if of.min(initial=0) < 0 or missing.size:
-        what = f"row {int(np.argmax(of < 0))} has field {of.min()}" if of.min() < 0 else f"field {missing[0]} has no row"
+        row = int(np.argmax(of < 0))
+        what = f"row {row} has field {of[row]}" if of[row] < 0 else f"field {missing[0]} has no row"
         raise InputError(f"FieldSplit(fields): {what}: expected the numbers 0 to {max(count - 1, 1)} without holes")
     return {str(k): np.flatnonzero(of == k) for k in range(count)}
 

@@ -18,7 +18,7 @@ from swell import gallery
 from swell.core.registry import load, names
 
 THREADS, SOLVES = 4, 12
-APART = {"bddc", "deflation", "field_split"}     # need a system, fields, or an inner preconditioner, of their own
+APART = {"bddc", "deflation", "field_split", "ams"}      # need a system, fields, or an inner preconditioner, of their own
 SETUPS = [
     *({"method": m} for m in names("method")),
     *({"method": "gmres", "precond": p} for p in names("precond") if p not in APART),
