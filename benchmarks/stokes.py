@@ -2,7 +2,7 @@
 
     python benchmarks/stokes.py [--device cuda] [--repeat 5] [--case NAME ...] [--out FILE] GRID ...
 
-GRID: 2d:M or 3d:M, M cells along each side. Cases: see CASES; "direct" and "ilut" are there to compare. The matrix lies on the
+GRID: 2d:M or 3d:M, M cells along each side. Cases: see CASES; "direct" and "minres" are there to compare. The matrix lies on the
 device. Times are medians, from the matrix to the solver and from b to x, at a true relative residual of 1e-8. With ``--repeat`` 3
 or more the first run, which may compile, does not count.
 """
@@ -26,6 +26,8 @@ CASES = {
     "gmres upper, mass": ("gmres", "upper", "mass", ("amg", "jacobi")),
     "gmres full, mass": ("gmres", "full", "mass", ("amg", "jacobi")),
     "minres diagonal, sa, mass": ("minres", "diagonal", "mass", ("smoothed_aggregation", "jacobi")),
+    "minres diagonal, degree 2, mass": ("minres", "diagonal", "mass", ("amg(degree=2)", "jacobi")),
+    "gmres full, degree 2, mass": ("gmres", "full", "mass", ("amg(degree=2)", "jacobi")),
     "gmres upper, diagonal": ("gmres", "upper", "diagonal", ("amg", "amg")),
     "gmres upper, lsc": ("gmres", "upper", "lsc", ("amg", "amg")),
     "oseen gmres upper, mass": ("gmres", "upper", "mass", ("ilu0", "jacobi")),
@@ -35,7 +37,7 @@ CASES = {
     "oseen gmres upper, exact F, diagonal": ("gmres", "upper", "diagonal", ("direct", "amg")),
     "oseen gmres upper, exact F, lsc": ("gmres", "upper", "lsc", ("direct", "amg")),
 }
-OTHERS = {"direct": {"method": "direct"}, "ilut": {"method": "gmres", "precond": "ilut(drop=1e-3, fill=10)"}}
+OTHERS = {"direct": {"method": "direct"}, "minres": {"method": "minres"}}
 
 
 def main():
