@@ -14,6 +14,7 @@ import statistics
 import time
 
 import numpy as np
+import scipy.sparse as sp
 
 import swell
 from swell import FieldSplit, gallery
@@ -48,14 +49,16 @@ def main():
     parser.add_argument("--case", action="append", choices=(*CASES, *OTHERS), help="may be repeated; default: all for Stokes")
     parser.add_argument("--viscosity", type=float, default=1.0)
     parser.add_argument("--wind", type=float, default=0.0)
+    parser.add_argument("--sigma", type=float, default=0.0, help="adds σ u, as of an implicit step in time")
     parser.add_argument("--out", help="append a line of JSON for each case")
     given = parser.parse_args()
     cases = given.case or [name for name in CASES if not name.startswith("oseen")]
     for grid in given.grids:
         axes, cells = grid.split("d:")
         A, b, fields, mass = gallery.stokes((int(cells),) * int(axes), given.viscosity, given.wind)
-        pressure = np.zeros(A.shape[0])
-        pressure[fields["p"]] = 1
+        pressure, inertia = np.zeros(A.shape[0]), np.zeros(A.shape[0])
+        pressure[fields["p"]], inertia[fields["u"]] = 1, given.sigma / int(cells) ** int(axes)
+        A = (A + sp.diags_array(inertia)).tocsr() if given.sigma else A
         if given.device == "cuda":
             import cupy
             from cupyx.scipy.sparse import csr_matrix
@@ -92,7 +95,7 @@ def measure(given, grid, name, A, b, pressure, chosen):
         result = timed("again", lambda: solver.solve(b))
         timed("update", lambda: solver.update(A))
     skipped = 1 if given.repeat >= 3 else 0
-    record = {"grid": grid, "viscosity": given.viscosity, "wind": given.wind, "device": given.device, "n": A.shape[0],
+    record = {"grid": grid, "viscosity": given.viscosity, "wind": given.wind, "sigma": given.sigma, "device": given.device, "n": A.shape[0],
               "nnz": int(A.nnz), "case": name, "iterations": result.iterations, "reason": result.reason.name,
               "residual": float(f"{result.residual:.2e}"),
               **{f"{what}_ms": round(statistics.median(found[skipped:]), 1) for what, found in times.items()}}

@@ -30,8 +30,8 @@ from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
 from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
 from swell.gallery.stokes import stokes
 
-__all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "curl_curl", "elasticity2d", "get",
-           "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson",
+__all__ = ["anisotropic2d", "chip_heat", "convection_diffusion", "coupled_transport", "curl_curl", "elasticity2d",
+           "get", "helmholtz", "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson",
            "poisson1d", "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size", "stokes",
            "thermal_plate"]
 

@@ -74,8 +74,8 @@ class AMS(Preconditioner):
     def __post_init__(self):
         one_of(self, "kind", ("multiplicative", "additive"))
         if resolve("precond", self.inner) is None:
-            raise InputError(f"AMS(inner={shown(self.inner)}): expected a preconditioner for the nodal matrices, such as "
-                             "'amg'")
+            raise InputError(f"AMS(inner={shown(self.inner)}): expected a preconditioner for the nodal matrices, such "
+                             "as 'amg'")
 
     def build(self, A):
         """Return the preconditioner for a symmetric CSRMatrix.
@@ -100,8 +100,8 @@ class AMS(Preconditioner):
         import scipy.sparse as sp
         n, G = A.shape[0], self.gradient
         if G is None:
-            raise InputError(f"AMS needs the discrete gradient: give gradient, a matrix of shape ({n}, nodes), and edges or "
-                             "coordinates")
+            raise InputError(f"AMS needs the discrete gradient: give gradient, a matrix of shape ({n}, nodes), and "
+                             "edges or coordinates")
         if len(getattr(G, "shape", ())) != 2 or G.shape[0] != n or not G.shape[1]:
             raise InputError(f"AMS(gradient) has shape {getattr(G, 'shape', None)}: expected the discrete gradient, "
                              f"({n}, nodes), with a row for each row of A")
@@ -112,8 +112,8 @@ class AMS(Preconditioner):
         if most > 2:
             raise InputError(f"AMS(gradient) has a row with {most} entries: expected −1 and 1 for the ends of an edge")
         if not (abs(G.data) == 1).all():
-            raise InputError("AMS(gradient) has entries other than −1 and 1: expected the incidence of edges and nodes; "
-                             "it is for elements of lowest order, whose unknowns are integrals along the edges")
+            raise InputError("AMS(gradient) has entries other than −1 and 1: expected the incidence of edges and "
+                             "nodes; it is for elements of lowest order, whose unknowns are integrals along the edges")
         if not ends.all():
             raise InputError(f"AMS(gradient): node {int(np.argmin(ends))} has no edge: leave its column out")
         return G

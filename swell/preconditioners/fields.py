@@ -14,7 +14,7 @@ from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.renumbering import numbers, renumbered
 
-EXPECTED = ("expected a dict of index arrays, boolean masks or slices, such as {'u': slice(0, 80), 'p': slice(80, 99)}, "
+EXPECTED = ("expected a dict of index arrays, boolean masks or slices, such as {'u': slice(0, 8), 'p': slice(8, 9)}, "
             "the field of each row as an integer array, a number of fields that alternate, or 'saddle_point'")
 
 
