@@ -17,7 +17,8 @@ methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR,
                           Direct, Stationary
 methods of lstsq          LSQR, LSMR
 preconditioners (precond) Jacobi, BlockJacobi, IC0, ICK, ILU0, ILUK, ILUT, BlockILU0, Direct;
-                          AMG, SmoothedAggregation, AIR, multigrid;
+                          AMG, SmoothedAggregation, AIR, multigrid; AMS, for curl-curl problems;
+                          FieldSplit, for several fields of unknowns;
                           Schwarz, BDDC and its Subdomains, for A in parts;
                           Deflation, ShiftedLaplacian; User, for your own
 smoothers (smoother)      JacobiSmoother, BlockJacobiSmoother, GaussSeidel, BlockGaussSeidel,
@@ -65,7 +66,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "BDDC": "preconditioners.bddc.settings", "Subdomains": "preconditioners.bddc.subdomains",
     "AMG": "preconditioners.amg.settings",
     "SmoothedAggregation": "preconditioners.amg.smoothed_aggregation",
-    "AIR": "preconditioners.amg.air",
+    "AIR": "preconditioners.amg.air", "AMS": "preconditioners.ams", "FieldSplit": "preconditioners.field_split",
     "NullSpace": "transforms.nullspace", "rigid_body_modes": "transforms.nullspace",
     "IC0": "preconditioners.ic0", "ICK": "preconditioners.ick",
     "ILU0": "preconditioners.ilu0", "ILUK": "preconditioners.iluk", "ILUT": "preconditioners.ilut",

@@ -1,6 +1,7 @@
 # Written by docs/generate.py: type checkers and editors cannot see names that are imported lazily.
 from swell.preconditioners.amg.air import AIR as AIR
 from swell.preconditioners.amg.settings import AMG as AMG
+from swell.preconditioners.ams import AMS as AMS
 from swell.preconditioners.bddc.settings import BDDC as BDDC
 from swell.formats.bsr import BSR as BSR
 from swell.formats.bsr import BSRMatrix as BSRMatrix
@@ -24,6 +25,7 @@ from swell.preconditioners.direct import Direct as Direct
 from swell.formats.ell import ELL as ELL
 from swell.preconditioners.exact import Exact as Exact
 from swell.krylov.fgmres import FGMRES as FGMRES
+from swell.preconditioners.field_split import FieldSplit as FieldSplit
 from swell.krylov.gmres import GMRES as GMRES
 from swell.smoothers.gauss_seidel import GaussSeidel as GaussSeidel
 from swell.orderings.multicolor import GreedyColoring as GreedyColoring

@@ -2,6 +2,9 @@
 
 Each message names the wrong value, the expected one, and the remedy. An error that is not a `SwellError` is a bug.
 """
+from __future__ import annotations
+
+from contextlib import contextmanager
 
 
 class SwellError(Exception):
@@ -38,3 +41,13 @@ class MissingDependency(SwellError):
 
 class OutOfMemory(SwellError, MemoryError):
     """The problem does not fit in the memory of the machine or of the device."""
+
+
+@contextmanager
+def naming(part: str):
+    """Return a context that puts ``part``, the words for a part of a setup, before the messages of its errors."""
+    try:
+        yield
+    except (InputError, FactorisationError) as error:
+        error.args = (f"{part}: {error}", *error.args[1:])
+        raise

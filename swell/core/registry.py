@@ -42,6 +42,8 @@ TABLE = {
         "amg": "swell.preconditioners.amg.settings:AMG",
         "smoothed_aggregation": "swell.preconditioners.amg.smoothed_aggregation:SmoothedAggregation",
         "air": "swell.preconditioners.amg.air:AIR",
+        "ams": "swell.preconditioners.ams:AMS",
+        "field_split": "swell.preconditioners.field_split:FieldSplit",
         "ic0": "swell.preconditioners.ic0:IC0",
         "ick": "swell.preconditioners.ick:ICK",
         "ilu0": "swell.preconditioners.ilu0:ILU0",

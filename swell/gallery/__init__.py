@@ -13,6 +13,8 @@ Krylov Methods on GPU", but are boxes. The functions behind the names have furth
 `swell.gallery.fem`                    linear triangles: Laplacian, elasticity
 `swell.gallery.elasticity`             meshes of boxes, and elastic bodies of triangles or tetrahedra
 `swell.gallery.indefinite`             shifted, saddle point, singular
+`swell.gallery.stokes`                 slow flow in a driven cavity, with its index sets
+`swell.gallery.curl_curl`              Maxwell's equations on edges, with the discrete gradient
 `swell.gallery.block_systems`          groups of unknowns: dense small blocks
 `swell.gallery.chip_heat`              heat in a chip, with its right-hand side
 =====================================  ==================================================
@@ -25,15 +27,17 @@ from swell.gallery.block_systems import coupled_transport, multiconductor, therm
 from swell.gallery.chip_heat import chip_heat
 from swell.gallery.convection_diffusion import convection_diffusion
 from swell.gallery.elasticity import box_mesh, elastic_body, elasticity3d
+from swell.gallery.curl_curl import curl_curl
 from swell.gallery.fem import elasticity2d, p1_laplacian
 from swell.gallery.helmholtz import helmholtz
 from swell.gallery.indefinite import neumann, saddle_point, shifted_laplacian
 from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poisson1d, poisson2d, poisson3d
+from swell.gallery.stokes import stokes
 
 __all__ = ["advection", "anisotropic2d", "box_mesh", "chip_heat", "convection_diffusion", "coupled_transport",
-           "elastic_body", "elasticity2d", "elasticity3d", "get", "helmholtz", "jumping_diffusion", "multiconductor",
-           "names", "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d", "saddle_point",
-           "shifted_laplacian", "standard_size", "thermal_plate"]
+           "curl_curl", "elastic_body", "elasticity2d", "elasticity3d", "get", "helmholtz", "jumping_diffusion",
+           "multiconductor", "names", "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d",
+           "saddle_point", "shifted_laplacian", "standard_size", "stokes", "thermal_plate"]
 
 
 def _side(n, axes, least=1):

@@ -2,6 +2,7 @@
 
 Grid points are numbered in C order: the last axis runs fastest.
 """
+import functools
 import importlib
 import math
 
@@ -82,6 +83,16 @@ def band(size, before, on, after):
 
     Each row is (before, on, after): the entries before, on and after the diagonal."""
     return np.tile([before, on, after], (size, 1))
+
+
+def differences(size):
+    """The differences of the inner points across each of ``size`` cells of an axis; the two outer points are zero."""
+    return sp.diags_array([np.ones(size - 1), -np.ones(size - 1)], offsets=[0, -1], shape=(size, size - 1))
+
+
+def kronecker(factors):
+    """Return the Kronecker product of sparse matrices, one an axis, as a new CSR matrix."""
+    return functools.reduce(lambda a, b: sp.kron(a, b, format="csr"), factors)
 
 
 def _slices(axes, axis, along):

@@ -95,6 +95,7 @@ ACTS = {
     "AMG": "strength max_row_sum interpolation pmax smoother degree cycle positive coarsest levels dtype restriction",
     "AIR": "strength neighbours distance drop f_sweeps coarsest levels dtype",
     "SmoothedAggregation": "near_nullspace coordinates nodes block strength smoother degree cycle coarsest levels dtype",
+    "FieldSplit": "fields inner kind schur", "AMS": "gradient edges coordinates kind inner",
     "Tuned": "products seconds cache", "GEM": "pivoting", "CM": "pivoting", "PCM": "x pivoting form",
     "ICM": "x tolerance pivoting section form order", "Getrf": "pivoting", "IS": "x tolerance form",
     "Stopping": "rtol atol maxiter relative_to window growth", "NullSpace": "basis left project",

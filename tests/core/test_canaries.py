@@ -20,7 +20,7 @@ from swell.pde.poisson_cube import PoissonCube
 SIZES = (1, 2, 3, 5, 31, 33, 1000)
 METHODS = [*names("method"), "gmres(restart=4)", "gmres(basis=single)", "fgmres(restart=3)", "idrs(s=2)",
            "bicgstabl(l=4)"]
-PRECONDS = [name for name in names("precond") if name not in ("shifted_laplacian", "bddc")]     # they have tests below
+PRECONDS = [name for name in names("precond") if name not in ("shifted_laplacian", "bddc", "field_split", "ams")]      # tests are below
 CHOICES = [*({"method": name} for name in METHODS),
            *({"method": "fgmres", "precond": name} for name in PRECONDS),
            *({"method": "fgmres", "precond": f"schwarz(domains=3, kind={kind})"}
@@ -136,6 +136,26 @@ def test_nor_of_bddc(named, device):
         with canaries(device):
             r = PoissonCube(elements, subdomains).solve(device=device, **named).result
         assert r.converged
+
+
+def test_nor_of_saddle_points(device):
+    for m in (2, 5, 9):
+        A, b, fields, mass = gallery.stokes((m, m + 1))
+        A = A - sp.diags_array(np.where(np.arange(A.shape[0]) < fields["p"].start, 0, 1e-3))
+        for schur in ("diagonal", "l1", mass):
+            with canaries(device):
+                r = swell.solve(A, b, method="fgmres", precond=swell.FieldSplit(kind="full", schur=schur), device=device)
+            assert r.converged
+
+
+def test_nor_of_curls(device):
+    for shape in ((2, 3), (5, 4, 3)):
+        A, gradient, edges = gallery.curl_curl(shape)
+        for kind in ("additive", "multiplicative"):
+            with canaries(device):
+                r = swell.solve(A, np.ones(A.shape[0]), method="fgmres", device=device,
+                                precond=swell.AMS(gradient=gradient, edges=edges, kind=kind))
+            assert r.converged
 
 
 def test_nor_of_products_of_matrices(device):

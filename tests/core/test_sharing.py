@@ -18,7 +18,7 @@ from swell import gallery
 from swell.core.registry import load, names
 
 THREADS, SOLVES = 4, 12
-APART = {"bddc", "deflation"}                    # need a system, or an inner preconditioner, of their own
+APART = {"bddc", "deflation", "field_split", "ams"}      # need a system, fields, or an inner preconditioner, of their own
 SETUPS = [
     *({"method": m} for m in names("method")),
     *({"method": "gmres", "precond": p} for p in names("precond") if p not in APART),
@@ -27,6 +27,8 @@ SETUPS = [
     *({"method": "cg", "precond": f"ic0(solve={t})"} for t in names("triangular")),
     *({"method": "gmres", "format": f} for f in names("format")),
     *({"method": "bicgstab", "ordering": o, "precond": "ilu0"} for o in names("ordering")),
+    {"method": "gmres", "precond": "field_split(fields=2, inner=amg, kind=full)"},
+    {"method": "gmres", "precond": "field_split(fields=2, schur=diagonal)"},
     {"method": "gmres", "precond": "deflation(inner=ilu0, vectors=4)"}, {"method": "cg", "precond": "bddc(domains=4)"},
     {"method": "cg", "smoother": "gauss_seidel(direction=symmetric)", "scaling": "ruiz"},
     {"method": "qmr", "precond": "block_ilu0(block=2, solve=sweeps(count=2))"},

@@ -1,0 +1,306 @@
+"""AMS: the auxiliary-space Maxwell preconditioner. Hiptmair and Xu 2007; Kolev and Vassilevski 2009, as hypre has it.
+
+For symmetric positive definite matrices of ∇×(α ∇×E) + β E in edge elements of lowest order. The curl annihilates
+gradients, so on them A is as small as β, and neither smoothers nor multigrid on A alone reach them. AMS corrects in
+spaces of nodal functions, whose matrices multigrid can treat:
+
+    G      the discrete gradient, edges × nodes: −1 and 1 in the row of an edge      GᵀAG: β ∇φ·∇ψ
+    Π_d    interpolation of the vector field φ e_d, edges × nodes:                    Π_dᵀAΠ_d: like a Laplacian
+           the entry of edge e and each of its ends is half of component d of the vector along e
+
+    additive          M = D⁻¹ + G B Gᵀ + Σ_d Π_d B_d Π_dᵀ
+    multiplicative    x ← x + C (b − A x) with C = D⁻¹, G B Gᵀ, Π₁B₁Π₁ᵀ, …, and back to D⁻¹: a symmetric sweep
+
+D has the sums |a| of A's rows (ℓ1 Jacobi), B and B_d are one application of ``inner`` each.
+
+An application, in d dimensions: additive, d + 1 inner preconditioners with two products each. Multiplicative: 2 d + 1
+of them, and 2 d + 2 products with A. Storage: G and Π_d with their transposes, the nodal matrices and their levels.
+
+If A annihilates gradients (β = 0) it is singular, and the correction by them is left out, with a note. Then b must be
+orthogonal to the gradients.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from swell.core.arrays import host_array
+from swell.core.errors import InputError, naming
+from swell.core.operator import LinearOperator
+from swell.core.preconditioner import Preconditioner
+from swell.core.registry import resolve
+from swell.core.settings import one_of, shown
+from swell.formats.csr import CSR, CSRMatrix
+from swell.formats.product import TripleProduct
+from swell.formats.sell import SELL
+from swell.formats.symmetry import require_hermitian
+from swell.formats.transpose import transposed
+
+NOTHING = 1e-10         # GᵀAG below this share of |G|ᵀ|A||G| is rounding only
+
+
+@dataclass(frozen=True, eq=False)
+class AMS(Preconditioner):
+    """The auxiliary-space Maxwell preconditioner.
+
+    Attributes
+    ----------
+    gradient : matrix, shape (n, nodes)
+        The discrete gradient: −1 at the tail and 1 at the head of each edge, the rows in the order of A's. Leave out
+        nodes whose values are given, such as the nodes of an electric wall.
+    edges : array, shape (n, 2) or (n, 3)
+        The vector along each edge, from tail to head: G x for the coordinates x of all nodes, also those left out.
+    coordinates : array, shape (nodes, 2) or (nodes, 3)
+        Positions of the nodes, in place of ``edges``, if no node was left out.
+    kind : {"multiplicative", "additive"}
+        See the top of this file.
+    inner : str or settings object
+        The preconditioner of the nodal matrices.
+    """
+
+    gradient: Any = field(default=None, repr=False)
+    edges: Any = field(default=None, repr=False)
+    coordinates: Any = field(default=None, repr=False)
+    kind: str = "multiplicative"
+    inner: Any = "amg"
+
+    problem = "symmetric positive definite, curl-curl problems in edge elements of lowest order"
+    cost = "multigrid on 3 to 7 nodal matrices, and up to 8 products"
+    hermitian_only = as_given = beside_nullspace = across_ranks = True
+    kinds = "f"
+
+    def __post_init__(self):
+        one_of(self, "kind", ("multiplicative", "additive"))
+        if resolve("precond", self.inner) is None:
+            raise InputError(f"AMS(inner={shown(self.inner)}): expected a preconditioner for the nodal matrices, such "
+                             "as 'amg'")
+
+    def build(self, A):
+        """Return the preconditioner for a symmetric CSRMatrix.
+
+        Raises
+        ------
+        InputError
+            If A is complex, not symmetric or distributed, or ``gradient`` and ``edges`` do not fit A.
+        FactorisationError
+            If a nodal matrix cannot be treated by the inner preconditioner.
+        """
+        if not A.space.single_rank:
+            raise InputError("AMS works on one device, and A is distributed over ranks: use precond='schwarz', or "
+                             "solve on one device")
+        if A.dtype.kind == "c":
+            raise InputError(f"AMS got a matrix of {A.dtype.name}: expected a real one; for −iωσ E, precondition by a "
+                             "Solver of the real matrix with ωσ in place of iωσ")
+        return AMSOperator(A, self)
+
+    def gradient_of(self, A):
+        """Return G as a SciPy CSR matrix of shape (n, nodes), checked against A."""
+        import scipy.sparse as sp
+        n, G = A.shape[0], self.gradient
+        if G is None:
+            raise InputError(f"AMS needs the discrete gradient: give gradient, a matrix of shape ({n}, nodes), and "
+                             "edges or coordinates")
+        if len(getattr(G, "shape", ())) != 2 or G.shape[0] != n or not G.shape[1]:
+            raise InputError(f"AMS(gradient) has shape {getattr(G, 'shape', None)}: expected the discrete gradient, "
+                             f"({n}, nodes), with a row for each row of A")
+        G = sp.csr_matrix(G.get() if type(G).__module__.startswith("cupy") else G, dtype=A.dtype)
+        G.sum_duplicates()
+        G.eliminate_zeros()
+        most, ends = int(np.diff(G.indptr).max()), np.bincount(G.indices, minlength=G.shape[1])
+        if most > 2:
+            raise InputError(f"AMS(gradient) has a row with {most} entries: expected −1 and 1 for the ends of an edge")
+        if not (abs(G.data) == 1).all():
+            raise InputError("AMS(gradient) has entries other than −1 and 1: expected the incidence of edges and "
+                             "nodes; it is for elements of lowest order, whose unknowns are integrals along the edges")
+        if not ends.all():
+            raise InputError(f"AMS(gradient): node {int(np.argmin(ends))} has no edge: leave its column out")
+        return G
+
+    def edges_of(self, G):
+        """Return the vectors along the edges, a float64 array of shape (n, d), for a checked gradient."""
+        if (self.edges is None) == (self.coordinates is None):
+            raise InputError("AMS: expected edges, the vector along each edge, or coordinates of the nodes, and not "
+                             "both")
+        name, rows = ("edges", G.shape[0]) if self.coordinates is None else ("coordinates", G.shape[1])
+        given = host_array(self.edges if self.coordinates is None else self.coordinates, f"AMS({name})")
+        if given.ndim != 2 or given.shape[0] != rows or given.shape[1] not in (2, 3):
+            raise InputError(f"AMS({name}) has shape {given.shape}: expected ({rows}, 2) or ({rows}, 3)")
+        if given.dtype.kind not in "iuf" or not np.isfinite(given).all():
+            raise InputError(f"AMS({name}) has complex or non-finite entries: expected real ones")
+        if self.coordinates is None:
+            return given.astype(np.float64)
+        single = np.flatnonzero(np.diff(G.indptr) != 2)
+        if single.size:
+            raise InputError(f"AMS(gradient): edge {single[0]} has one end, so that coordinates do not give its "
+                             "direction: give edges instead")
+        return G @ given.astype(np.float64)
+
+
+class AMSOperator(LinearOperator):
+    """x = M b for one matrix.
+
+    Attributes
+    ----------
+    corrections : list of Correction
+        By G and by each Π_d.
+    """
+
+    self_adjoint = spd = True
+    scratch = ("_r", "_z")
+
+    def __init__(self, A, settings):
+        super().__init__(A.shape, A.dtype, A.space)
+        require_hermitian(A, "AMS")
+        self.settings, self.notes = settings, ()
+        G = settings.gradient_of(A)
+        self._stored = CSR() if A.space.name == "cpu" else SELL()
+        self._A = A.stored_as(self._stored)
+        self._kernels = A.space.kernels("swell.core", "vector", A.dtype)
+        self._inverse = A.space.empty(A.shape[0], A.dtype)
+        self._r, self._z = (A.space.empty(A.shape[0], A.dtype) for _ in range(2))
+        self._take_diagonal(A)
+        self.corrections = [Correction(A, P, settings.inner, name, self._stored)
+                            for name, P in self._spaces(A, G, settings.edges_of(G))]
+
+    def _spaces(self, A, G, along):
+        """Return [(name, auxiliary space as a SciPy matrix)]: G, unless A annihilates it, and Π_d of each axis."""
+        spaces = [] if annihilates(A, G) else [("G", G)]
+        if not spaces:
+            self.notes = ("AMS: A annihilates gradients, so that the correction by them was left out: b must be "
+                          "orthogonal to them",)
+        half = abs(G) * 0.5
+        for d, axis in enumerate("xyz"[:along.shape[1]]):
+            P = half.copy()
+            P.data *= np.repeat(along[:, d], np.diff(P.indptr))
+            P.eliminate_zeros()
+            spaces.append((f"Π_{axis}", P.astype(A.dtype)))
+        return spaces
+
+    def _take_diagonal(self, A):
+        """Set D⁻¹ from the sums |a| of A's rows."""
+        sums = A.modulus_sums()
+        row, zeros = self.space.find_true(sums == 0)  # sync
+        if zeros:
+            raise InputError(f"AMS: row {row} of A has no entry that is not zero: take it out of the system")
+        self._inverse[...] = 1 / sums
+
+    def update(self, A):
+        """Recompute everything, in place, for new values of A with the same pattern."""
+        require_hermitian(A, "AMS")
+        self.keep_for(A)
+        self._take_diagonal(A)
+        for correction in self.corrections:
+            correction.update(A)
+
+    def keep_for(self, A):
+        if self._A is not A:
+            self._A.update(A)
+
+    def apply(self, x, out, alpha=1, beta=0):
+        z = out if alpha == 1 and beta == 0 else self._z
+        self._smooth(x, z, 0)                                                  # z = D⁻¹ x
+        if self.settings.kind == "additive":
+            for correction in self.corrections:
+                correction.add(x, z)                                           # z = z + P B Pᵀ x
+        else:
+            for correction in (*self.corrections, *self.corrections[-2::-1]):
+                self._A.residual(z, x, self._r)                                # r = x − A z
+                correction.add(self._r, z)                                     # z = z + P B Pᵀ r
+            self._A.residual(z, x, self._r)
+            self._smooth(self._r, z, 1)                                        # z = z + D⁻¹ r
+        if z is not out:
+            self.space.axpby(alpha, z, beta, out)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.apply(x, out, alpha, beta)
+
+    def _smooth(self, r, z, beta):
+        """z = D⁻¹ r + beta z."""
+        kind = z.dtype.type
+        self._kernels.multiply_add(self._inverse, r, z, kind(1), kind(beta))
+
+    def expect(self, norm):
+        for correction in self.corrections:
+            correction.inner.expect(norm)
+
+    @property
+    def variable(self):
+        return any(correction.inner.variable for correction in self.corrections)
+
+    @property
+    def capturable(self):
+        return all(correction.inner.capturable for correction in self.corrections)
+
+    @property
+    def arithmetic(self):
+        return min((correction.inner.arithmetic for correction in self.corrections), key=lambda t: np.dtype(t).itemsize)
+
+    @property
+    def revision(self):
+        return sum(correction.inner.revision for correction in self.corrections)
+
+    @property
+    def nbytes(self):
+        held = (*self.corrections, self._inverse, self._r, self._z)
+        return sum(part.nbytes for part in held) + (0 if self._A.name == "csr" else self._A.nbytes)
+
+    def describe(self):
+        each = "; ".join(f"{c.name}: {c.inner.describe()}" for c in self.corrections)
+        return f"AMS(kind={self.settings.kind!r}), ℓ1 Jacobi, and on {self.corrections[0].nodes} nodes {each}"
+
+
+class Correction:
+    """The correction P B Pᵀ in an auxiliary space, with B ≈ (Pᵀ A P)⁻¹."""
+
+    scratch = ("_given", "_solved")
+
+    def __init__(self, A, P, inner, name, stored):
+        space = A.space
+        self.name, self.nodes = name, P.shape[1]
+        self._P = CSRMatrix.from_scipy(P, space)
+        self._R, _ = transposed(self._P)
+        self._product = TripleProduct(self._R, A, self._P)
+        opposite, order = transposed(self._product.C)
+        self._opposite = order if self._product.C.same_pattern(opposite) else None
+        self._symmetrise()
+        self._given, self._solved = (space.empty(self.nodes, A.dtype) for _ in range(2))
+        with naming(f"AMS, the nodal matrix of {name}"):
+            self.inner = resolve("precond", inner).build(self._product.C)
+        self._restrict, self._prolong = stored.build(self._R), stored.build(self._P)
+
+    def _symmetrise(self):
+        """Take the mean of Pᵀ A P and its transpose: where A nearly annihilates P, they differ by rounding."""
+        data = self._product.C.data
+        if self._opposite is not None:
+            data[...] = (data + data[self._opposite]) / 2
+        self._product.C.discard_adjoint()
+
+    def update(self, A):
+        """Recompute Pᵀ A P and B, in place, for new values of A."""
+        self._product.update(self._R, A, self._P)
+        self._symmetrise()
+        with naming(f"AMS, the nodal matrix of {self.name}"):
+            self.inner.update(self._product.C)
+
+    def add(self, r, z):
+        """z = z + P B Pᵀ r."""
+        self._restrict.apply(r, self._given)
+        self.inner.apply(self._given, self._solved)
+        self._prolong.apply(self._solved, z, 1, 1)
+
+    @property
+    def nbytes(self):
+        matrices = {id(M): M for M in (self._P, self._R, self._restrict, self._prolong, self._product.C)}
+        return self.inner.nbytes + sum(M.nbytes for M in matrices.values())
+
+
+def annihilates(A, G) -> bool:
+    """True if A G = 0 up to rounding; G is a SciPy matrix."""
+    space = A.space
+    x, y = (space.empty(size, A.dtype) for size in (G.shape[1], A.shape[0]))
+    space.random(2009, x)
+    CSRMatrix.from_scipy(G, space).apply(x, y)
+    size = A.absolute().times(abs(y))
+    return space.max_on_host(abs(A.times(y))) <= NOTHING * space.max_on_host(size)  # sync
