@@ -29,6 +29,7 @@ from swell.core.errors import InputError
 from swell.core.registry import load, resolve
 from swell.formats.blocks import detect
 from swell.formats.symmetry import asymmetry, hermitian, tolerance
+from swell.preconditioners.amg.nodes import like_elasticity
 from swell.preconditioners.dense_factors import nearly_full
 from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
@@ -36,6 +37,7 @@ from swell.preconditioners.triangular import resolve_solve
 OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # what contenders fill in, or leave out
 SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
+MANY_ROWS = 100_000         # rows from which multigrid is the first choice across ranks
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
@@ -131,7 +133,8 @@ def _candidates(A, named, resident) -> list[Configuration]:
 def _across_ranks(A, named):
     """Return the configurations for a matrix distributed over ranks, in the order in which to try them.
 
-    Its symmetry is estimated. Each rank preconditions with its own diagonal block. ``named``: see `choose`."""
+    Its symmetry is estimated. Large symmetric systems get multigrid across the ranks; otherwise each rank
+    preconditions with its own diagonal block. ``named``: see `choose`."""
     d = A.diagonal()
     real = not A.space.max_on_host(abs(d.imag)) if A.dtype.kind == "c" else True
     if A.space.max_on_host(-abs(d)) >= 0:
@@ -149,6 +152,10 @@ def _across_ranks(A, named):
                        precond=load("precond", factor)(**exact) if named.free("precond") else named.precond)
 
     chain, why = [], "the iterative choice failed"
+    elastic = definite and A.space.max_over_ranks(A.dtype.kind == "f" and like_elasticity(A.diagonal_block))
+    if definite and free and A.dtype.kind == "f" and A.shape[0] >= MANY_ROWS and not elastic:
+        chain.append(replace(named, method=setting("method", "cg"), precond=setting("precond", "amg"),
+                             why=(f"A is Hermitian with a positive diagonal, and has {MANY_ROWS} rows or more",)))
     if definite:
         chain.append(choice("cg", "ic0", "A is Hermitian with a positive diagonal"))
     if alike:

@@ -10,6 +10,7 @@ from tests.support.during import during
 
 import swell
 from swell import distributed, gallery
+from swell.advisor import choose
 from swell.core.errors import FactorisationError, InputError
 from swell.distributed.amg import galerkin, hierarchy, operator
 from swell.distributed.launcher import launched
@@ -205,6 +206,23 @@ def test_where_coarsening_ends(ranks):
     for alone, whole, levels in ranks.run(on_rank):
         assert alone.converged and any("rows would stay" in note for note in alone.notes)
         assert whole.converged and levels == 0
+
+
+@two_ranks
+def test_the_choice(ranks, monkeypatch):
+    """With nothing named, large symmetric systems get multigrid; elastic ones do not."""
+    monkeypatch.setattr(choose, "MANY_ROWS", 300)
+
+    def on_rank(communicator):
+        found = []
+        for A in (gallery.poisson2d(20), gallery.elasticity2d(13)):
+            M = on_rank_of(A)(communicator)
+            found.append(swell.solve(M, np.ones(M.own.shape[0])))
+        return found
+
+    for diffusion, elasticity in ranks.run(on_rank):
+        assert diffusion.converged and any("AMG()" in line for line in diffusion.configuration)
+        assert elasticity.converged and any("IC0()" in line for line in elasticity.configuration)
 
 
 @two_ranks

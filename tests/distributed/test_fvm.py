@@ -7,9 +7,11 @@ from tests.support.cases import rng
 from tests.support.polymeshes import skewed
 
 import swell
+from swell.distributed.amg import hierarchy
 from swell.pde import fvm
 from swell.pde.fvm.across_ranks import RankSystem
 from swell.pde.fvm.submesh import SubMesh
+from swell.preconditioners.amg.hierarchy import COARSEST
 
 pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
 
@@ -118,3 +120,20 @@ def test_more_ranks_than_cells():
         pytest.skip("of three threads")
     with pytest.raises(swell.InputError, match="cannot be shared by 3 ranks"):
         swell.distributed.run(3, lambda c: problem(fvm.box((2, 1, 1))).solve(ranks=c))
+
+
+@pytest.mark.parametrize("convection", [False, True])
+def test_multigrid(ranks, convection, monkeypatch):
+    """Pressure and a transported scalar: as many iterations as on one rank, since all ranks coarsen together."""
+    monkeypatch.setitem(hierarchy.GATHERED, "cpu", 60)
+    monkeypatch.setitem(COARSEST, "cpu", 80)
+    mesh = fvm.box((14, 12, 10))
+    walls = {name: fvm.Dirichlet(1.0) if name == "xmin" else fvm.Neumann(0.0) for name in
+             ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")}
+    given = (fvm.ScalarTransport(mesh, walls, diffusivity=0.02, velocity=(1.0, 0.5, 0.2), source=1.0) if convection else
+             fvm.Poisson(mesh, walls, source=1.0))
+    settings = {"precond": "amg", "rtol": 1e-9, "method": "gmres" if convection else "cg"}
+    serial = given.solve(**settings)
+    for found in ranks.run(lambda c: given.solve(ranks=c, **settings)):
+        assert found.converged and abs(found.result.iterations - serial.result.iterations) <= 1
+        assert np.linalg.norm(found.p - serial.p) <= 1e-7 * np.linalg.norm(serial.p)
