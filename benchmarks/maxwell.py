@@ -2,8 +2,8 @@
 
     python benchmarks/maxwell.py [--device cuda] [--repeat 5] [--mass 1e-2] [--out FILE] GRID ...
 
-GRID: yee2d:M or yee3d:M (a regular grid of M cells a side), or tet:M (M³ cubes of six tetrahedra, needs scikit-fem). Times are
-medians, from the matrix to the solver and from b to x, at a true relative residual of 1e-7. With ``--repeat`` 3 or more the first
+GRID: yee2d:M or yee3d:M (a regular grid of M cells a side), tet:M (M³ cubes of six tetrahedra, needs scikit-fem), or hypre:FOLDER
+(the files mfem.A, mfem.G, mfem.Gx, … of src/test/TEST_ams in hypre's repository; ``--mass`` does not matter there). Times are medians, from the matrix to the solver and from b to x, at a true relative residual of 1e-7. With ``--repeat`` 3 or more the first
 run, which may compile, does not count.
 """
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import json
 import statistics
 import time
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,9 +25,22 @@ STEPS = 5000
 def problem(text, mass):
     """(matrix, discrete gradient, vectors along the edges) of a name."""
     kind, cells = text.split(":")
+    if kind == "hypre":
+        return from_hypre(Path(cells))
     if kind == "tet":
         return tetrahedra(int(cells), mass)
     return swell.gallery.curl_curl((int(cells),) * int(kind[3]), mass)
+
+
+def from_hypre(folder):
+    """hypre's test of AMS: rows, columns and values of matrices, and of vectors, in files one a rank, counted from 1."""
+    def lines(name):
+        return np.concatenate([np.loadtxt(path, skiprows=1) for path in sorted(folder.glob(f"mfem.{name}.0*"))])
+
+    def matrix(name):
+        rows, columns, values = lines(name).T
+        return sp.csr_array((values, (rows.astype(int) - 1, columns.astype(int) - 1)))
+    return matrix("A"), matrix("G"), np.column_stack([lines(f"G{axis}")[:, 1] for axis in "xyz"])
 
 
 def tetrahedra(cells, mass):

@@ -168,8 +168,9 @@ class AMSOperator(LinearOperator):
         """Return [(name, auxiliary space as a SciPy matrix)]: G, unless A annihilates it, and Π_d of each axis."""
         spaces = [] if annihilates(A, G) else [("G", G)]
         if not spaces:
-            self.notes = ("AMS: A annihilates gradients, so that the correction by them was left out: b must be "
-                          "orthogonal to them",)
+            note = ("AMS: A annihilates gradients, so that the correction by them was left out: b must be orthogonal "
+                    "to them")
+            self.notes = (note,)
         half = abs(G) * 0.5
         for d, axis in enumerate("xyz"[:along.shape[1]]):
             P = half.copy()

@@ -157,7 +157,7 @@ class LeastSquaresCommutator(OperatorAround):
 
     def _check(self, blocks):
         """Raise InputError unless A₂₂ = 0."""
-        row, entries = self.space.find_true(blocks.A22.data != 0)  # sync
+        _, entries = self.space.find_true(blocks.A22.data != 0)  # sync
         if entries:
             raise InputError(f"FieldSplit(schur='lsc') needs A₂₂ = 0, and the second field's block has {entries} "
                              "entries that are not zero: use schur='diagonal', or give a matrix")
