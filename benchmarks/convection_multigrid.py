@@ -5,8 +5,8 @@
     python benchmarks/convection_multigrid.py cabin --data DATA --frequency 300 --refined 0
 
 DATA is the folder that has matrices/ and car_cabin/ of the real systems. "systems" compares both restrictions on
-convection and diffusion. "transport" is atmosmodd~. "cabin" is A = K − k²M + 0.05 i k B with k = 2πf/340 of the real car
-cabin, ``--refined`` times refined. Seconds are of one run after a first one; every result has a true residual below the
+convection and diffusion. "transport" is atmosmodd~. "cabin" is A = K − k²M + 0.05 i k B with k = 2πf/340 of the real car cabin,
+``--refined`` times refined. Seconds are of one run after a first one; every result has a true residual below the
 tolerance, or "!".
 """
 from __future__ import annotations
@@ -83,7 +83,8 @@ def transport(arguments):
     A = sp.csr_array(gallery.convection_diffusion((side,) * 3))
     b = A @ np.random.default_rng(0).standard_normal(A.shape[0])
     print(f"atmosmodd~, n = {A.shape[0]}")
-    for label, named in (("compile", {"method": "gmres", "precond": "amg"}), ("AMG", {"method": "gmres", "precond": "amg"}),
+    for label, named in (("compile", {"method": "gmres", "precond": "amg"}),
+                         ("AMG", {"method": "gmres", "precond": "amg"}),
                          ("AMG", {"method": "bicgstab", "precond": "amg"}),
                          ("AMG, adjoint", {"method": "gmres", "precond": swell.AMG(restriction="adjoint")}),
                          ("ILU(0)", {"method": "gmres", "precond": "ilu0"}),

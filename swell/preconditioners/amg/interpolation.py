@@ -8,8 +8,8 @@ the sum of weak links,
 
 Strong fine neighbours give access to coarse rows at distance two. Strong links are negative, and a positive aⱼᵢ of a
 nonsymmetric matrix counts as 0: so dᵢⱼ cannot cancel, and a neighbour that leads nowhere, dᵢⱼ = 0, is lumped to θᵢ. The
-``pmax`` largest weights are kept and rescaled to the old sum. If the row of A sums to zero, the row of P then sums to one, and P maps constants to
-constants on every level.
+``pmax`` largest weights are kept and rescaled to the old sum. If the row of A sums to zero, the row of P then sums to
+one, and P maps constants to constants on every level.
 
 Direct interpolation (Stüben 2001) uses row i alone: wᵢₖ = −(Σ aᵢⱼ⁻ / Σ aᵢₖ) aᵢₖ / ãᵢᵢ, with positive entries lumped to
 ãᵢᵢ. It replaces extended+i in a row whose θᵢ nearly cancels or whose weights exceed 10.
