@@ -91,7 +91,7 @@ ACTS = {
     "Partition": "height separators", "Bisection": "parts", "Sweeps": "guard count upper",
     "ISAI": "guard power longest",
     "SELL": "height task", "ELL": "max_fill", "ModifiedSELL": "height", "BSR": "block", "BlockSELL": "block height",
-    "AMG": "strength max_row_sum interpolation pmax smoother degree cycle positive coarsest levels dtype",
+    "AMG": "strength max_row_sum interpolation pmax smoother degree cycle positive coarsest levels dtype restriction",
     "AIR": "strength neighbours distance drop f_sweeps coarsest levels dtype",
     "SmoothedAggregation": "near_nullspace coordinates nodes block strength smoother degree cycle coarsest levels dtype",
     "Tuned": "products seconds cache", "GEM": "pivoting", "CM": "pivoting", "PCM": "x pivoting form",

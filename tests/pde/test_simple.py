@@ -107,6 +107,12 @@ def test_multigrid_for_the_pressure(monkeypatch):
     assert renewed.linear_iterations[1] <= kept.linear_iterations[1]
 
 
+def test_multigrid_for_the_velocity():
+    """The first momentum matrix is symmetric, the later ones are not."""
+    plain, flow = (cavity(20, 100, rtol=1e-8, momentum_precond=M) for M in ("jacobi", swell.AMG(coarsest=50)))
+    assert flow.converged and abs(flow.velocity - plain.velocity).max() < 1e-6
+
+
 def test_fluxes_conserve_and_pressure_is_smooth():
     mesh = fvm.box((24, 24))
     solution = cavity(24, 100, mesh=mesh, rtol=1e-8)

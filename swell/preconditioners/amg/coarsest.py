@@ -80,8 +80,7 @@ class HermitianInverse(DenseInverse):
 
 
 class GeneralInverse(DenseInverse):
-    """The same for a matrix without A = Aᴴ: by elimination with partial pivoting; of a singular one, the pseudo-inverse.
-    """
+    """The same for a matrix without A = Aᴴ: by elimination with partial pivoting; if singular, the pseudo-inverse."""
 
     def _inverse(self, dense, n, kernels):
         xp, A = self.space.xp, dense.reshape(n, n)

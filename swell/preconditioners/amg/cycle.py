@@ -101,7 +101,7 @@ class Cycle(LinearOperator):
         self.space.axpby(alpha, made, beta, out)
 
     def _solve(self, levels, end, k, b, x):
-        """Write x: the result of level k of ``levels``, and those below it, for the right-hand side b, from a zero start.
+        """Write x: the result of level k of ``levels``, and of those below it, for the right-hand side b, from x = 0.
         ``end`` solves the coarsest level."""
         if k == len(levels):
             return end(b, x)

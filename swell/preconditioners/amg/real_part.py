@@ -26,8 +26,9 @@ def real_part(A):
 
 
 def mirrored(A, symmetric):
-    """Return aⱼᵢ for each entry aᵢⱼ of a real CSRMatrix, a float64 array; 0 where it is not stored. ``symmetric``: A is,
-    and its values are returned as they are."""
+    """Return aⱼᵢ for each entry aᵢⱼ of a real CSRMatrix, a float64 array; 0 where it is not stored.
+
+    ``symmetric``: A is symmetric, and its own values are returned."""
     if symmetric:
         return A.data
     mirror = A.space.empty(A.nnz, np.float64)

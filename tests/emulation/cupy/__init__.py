@@ -49,7 +49,7 @@ prod ravel real repeat reshape roll round searchsorted sign sort split sqrt squa
 take_along_axis tensordot tile transpose tril triu unique unpackbits vdot vstack where
 """.split())
 MADE = {"arange", "eye", "linspace", "tri", "identity"}
-LINALG = {"norm", "inv", "slogdet", "svd", "cholesky", "solve", "eigvalsh", "qr", "det"}
+LINALG = {"norm", "inv", "slogdet", "svd", "eigh", "cholesky", "solve", "eigvalsh", "qr", "det"}
 
 
 class linalg:

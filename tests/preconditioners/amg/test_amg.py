@@ -132,7 +132,7 @@ def test_strength(name, theta, most):
 def test_extended_interpolation(name, pmax):
     A, s = ours(SYSTEMS[name]()), swell.AMG(pmax=pmax)
     strong, state, numbers = split(A, s)
-    P = interpolation(A, strong, state, numbers, s)
+    P = interpolation(A, A.data, strong, state, numbers, s)
     links = np.zeros(A.shape, bool)
     links[A.rows(), A.indices] = strong
     expected = plain_extended(A.to_scipy().toarray(), links, state, numbers, pmax)
@@ -150,7 +150,7 @@ def test_interpolation_of_random_m_matrices(n, seed):
     A, s = ours(m_matrix(n, seed)), swell.AMG(max_row_sum=1.0)
     strong, state, numbers = split(A, s)
     for kind in ("extended", "direct"):
-        P = interpolation(A, strong, state, numbers, swell.AMG(max_row_sum=1.0, interpolation=kind))
+        P = interpolation(A, A.data, strong, state, numbers, swell.AMG(max_row_sum=1.0, interpolation=kind))
         assert (P.data >= 0).all() and np.isfinite(P.data).all() and (P.row_sums() <= 1 + 1e-12).all()
 
 
@@ -160,7 +160,7 @@ def test_weights_do_not_depend_on_the_scale_of_the_matrix(kind, by):
     s, found = swell.AMG(interpolation=kind), []
     for A in (ours(gallery.p1_laplacian(400)), ours(by * gallery.p1_laplacian(400))):
         strong, state, numbers = split(A, s)
-        found.append(interpolation(A, strong, state, numbers, s).to_scipy().toarray())
+        found.append(interpolation(A, A.data, strong, state, numbers, s).to_scipy().toarray())
     assert np.allclose(*found, rtol=1e-9)
 
 
@@ -175,7 +175,7 @@ def test_a_row_without_a_diagonal_is_not_interpolated():
     state = np.full(8, State.COARSE, np.uint8)
     state[3] = State.FINE
     numbers = coarse_numbers(A, state)
-    P = interpolation(A, strong, state, numbers, s)
+    P = interpolation(A, A.data, strong, state, numbers, s)
     assert np.isfinite(P.data).all() and np.isfinite(P.row_sums()).all()
 
 
@@ -224,7 +224,7 @@ def test_the_splitting_knows_row_numbers_not_threads():
     for threads in (1, before):
         numba.set_num_threads(threads)
         strong, state, numbers = split(A, s)
-        found.append((state, interpolation(A, strong, state, numbers, s).data))
+        found.append((state, interpolation(A, A.data, strong, state, numbers, s).data))
     numba.set_num_threads(before)
     assert all((a == b).all() for a, b in zip(*found))
 
@@ -428,10 +428,10 @@ def test_an_update_keeps_patterns_and_follows_values():
 def test_update_in_reinterpolation_equals_interpolation():
     A, s = ours(gallery.p1_laplacian(2000)), swell.AMG()
     strong, state, numbers = split(A, s)
-    P = interpolation(A, strong, state, numbers, s)
+    P = interpolation(A, A.data, strong, state, numbers, s)
     before = P.data.copy()
     P.data.fill(np.nan)
-    reinterpolate(A, strong, state, numbers, s, P)
+    reinterpolate(A, A.data, strong, state, numbers, s, P)
     assert (P.data == before).all()
 
 
@@ -510,10 +510,6 @@ def test_matrices_that_are_not_definite(A, words):
 
 def test_refusals():
     P = gallery.poisson2d(10)
-    with pytest.raises(swell.InputError, match="AMG got a matrix of complex128"):
-        tried(P * (1 + 0j))
-    with pytest.raises(swell.InputError, match="AMG needs a Hermitian matrix, and A is not"):
-        tried(gallery.convection_diffusion((10, 10), 5.0), method="gmres")
     for wrong in ("strength=2", "pmax=0", "interpolation='best'", "degree=9", "dtype='float16'", "positive=-1",
                   "max_row_sum='a'"):
         with pytest.raises(swell.InputError, match=wrong.split("=")[0]):

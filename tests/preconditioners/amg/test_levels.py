@@ -19,6 +19,7 @@ from swell.preconditioners.amg.classical import Classical
 from swell.preconditioners.amg.hierarchy import Hierarchy, Level
 from swell.preconditioners.amg.pmis import pmis
 from swell.preconditioners.amg.shared_rows import SharedRows
+from swell.preconditioners.amg.symmetry import Symmetry
 from swell.preconditioners.amg.two_products import TwoProducts
 
 SYSTEMS = {
@@ -114,7 +115,8 @@ def test_a_restriction_of_its_own(space):
     A, found = SYSTEMS["jumps"](), []
     with space.active():
         for own in (False, True):
-            H = Hierarchy(moved(A, space), swell.AMG(levels=2, coarsest=20), Classical(moved(A, space), SETTINGS))
+            coarsening = Classical(moved(A, space), SETTINGS, Symmetry(True, True, False))
+            H = Hierarchy(moved(A, space), swell.AMG(levels=2, coarsest=20), coarsening)
             level, = H.levels
             if own:
                 level = H.levels[0] = Level.of(level.A, Heavier(level.interpolation))

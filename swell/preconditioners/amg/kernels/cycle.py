@@ -39,8 +39,7 @@ def balance(indptr, indices, data, fine, coarse, out):
 
 @parallel
 def balance_restriction(indptr, indices, data, fine, coarse, out):
-    """Write ``out``, the values of diag(coarse) R diag(fine)⁻¹ on the pattern of R (CSR); 0 in columns with fine[j] = 0.
-    """
+    """Write ``out``, the values of diag(coarse) R diag(fine)⁻¹ on R's pattern (CSR); 0 in columns with fine[j] = 0."""
     for i in prange(coarse.size):
         for k in range(indptr[i], indptr[i + 1]):
             own = fine[indices[k]]

@@ -217,8 +217,8 @@ DEVICE bool make_row(Own t, const Links<I>& A, long long i, bool extended, int m
 // launch: elements of state, 128 threads
 template <typename I, typename P>
 __global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* indptr, const I* indices, const double* data,
-    const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr, const I* c_indices,
-    const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
+    const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr,
+    const I* c_indices, const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
     int* lengths, long long n) {
   __shared__ union Room {
     Candidates each;
@@ -239,8 +239,8 @@ __global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* ind
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
 __global__ void __launch_bounds__(256, 4) interpolate_long(Context* ctx, const I* indptr, const I* indices, const double* data,
-    const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr, const I* c_indices,
-    const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
+    const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr,
+    const I* c_indices, const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
     int* lengths, long long n) {
   __shared__ Table<32> of_warp[8];
   if (stopped(ctx)) return;

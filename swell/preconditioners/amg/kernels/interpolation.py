@@ -182,8 +182,8 @@ def rescale(whole, kept):
 
 
 @parallel
-def interpolate(indptr, indices, data, mirror, strong, state, numbers, c_indptr, c_indices, c_data, sums, extended, most,
-                known, p_indptr, p_indices, p_data, lengths):
+def interpolate(indptr, indices, data, mirror, strong, state, numbers, c_indptr, c_indices, c_data, sums, extended,
+                most, known, p_indptr, p_indices, p_data, lengths):
     """Write the rows of P to ``p_indices`` and ``p_data``, at most ``most`` entries in each.
 
     If ``known``, the pattern of P is given in ``p_indptr`` and ``p_indices``, and only ``p_data`` is written. Otherwise
