@@ -29,9 +29,9 @@ print(solver.M)
 # Curved streamlines from side to side, in a cube. At distance 1 the levels are thinner.
 A = swell.gallery.advection((24, 24, 24), "inset")
 for distance in (1, 2):
-    precond = swell.AIR(distance=distance)
-    complexity = swell.prepare(A, method="fgmres", precond=precond).M.hierarchy.operator_complexity
-    print(f"distance {distance}: {iterations(A, precond)} iterations, operator complexity {complexity:.1f}")
+    multigrid = swell.AIR(distance=distance)
+    complexity = swell.prepare(A, method="fgmres", precond=multigrid).M.hierarchy.operator_complexity
+    print(f"distance {distance}: {iterations(A, multigrid)} iterations, operator complexity {complexity:.1f}")
 
 # Diffusion, from none to much. AIR does not mind; for diffusion alone AMG is cheaper.
 for diffusion in (0.0, 1e-4, 1e-2, 1.0):

@@ -94,6 +94,7 @@ class AIRCycle:
         self._solve_adjoint(0, self.x, self.b)
 
     def _solve_adjoint(self, k, x, b):
+        """Write b, the transpose of `_solve` applied to x."""
         if k == len(self.levels):
             return self._end.solve_adjoint(x, b)
         level, below, w = self.levels[k], self._b[k], self._w[k]
@@ -183,6 +184,7 @@ class SweptLevel:
         self.R, self.Q, self.S_fine, self.S_coarse = self.matrices
 
     def _write_values(self):
+        """Write the values of R̂, Q, S_F and S_C."""
         R, Q, S_fine, S_coarse = self._picked
         level, (own, below) = self.level, self._diagonals
         R.balance(level.R, own, below)
@@ -271,8 +273,7 @@ def picked(dtype, *choices):
 
 
 class CoarsestInverse(GeneralInverse):
-    """The coarsest level: x = A⁻¹ D b by one dense product. A is balanced by √|d| from both sides before it is inverted.
-    """
+    """The coarsest level: x = A⁻¹ D b by one dense product. A is balanced by √|d| from both sides, then inverted."""
 
     revision = 0
 
