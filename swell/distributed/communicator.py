@@ -103,8 +103,8 @@ class Communicator(ABC):
         return self._exchange_objects(parts)
 
     def alltoall_arrays(self, space, parts) -> list:
-        """Send ``parts[k]`` to rank k; return the arrays received, in the order of ranks. All ranks call it together, in
-        setups.
+        """Send ``parts[k]`` to rank k; return the arrays received, in the order of ranks. All ranks call it together,
+        in setups.
 
         ``parts``: one-dimensional arrays of this rank's local space, of one type on all ranks and any length."""
         return [space.from_host(part) for part in self.alltoall([space.to_host(part) for part in parts])]

@@ -1,7 +1,7 @@
 """The Galerkin product R A P of this rank's coarse rows, in chunks: a large A P is never stored whole.
 
-A chunk of coarse rows needs the rows of A P at its columns of R. These rows are computed, used and dropped. Neighbouring
-chunks share some of these rows, which are computed twice. A small A P is one chunk, and is kept: new values then need
+A chunk of coarse rows needs the rows of A P at its columns of R. These rows are computed, used and dropped; rows that
+two chunks need are computed twice. A small A P is one chunk, and is kept: new values then need
 numeric products alone. Each sum takes its terms in one order, so the bits of the result do not depend on the number of
 chunks.
 """

@@ -31,8 +31,8 @@ class RankAMG(AMGOperator):
         return cycle
 
     def update(self, A):
-        """Recompute all levels for new values of A; set them up anew if they were not kept, or if A has gained or lost a
-        symmetry."""
+        """Recompute all levels for new values of A; set them up anew if they were not kept, or if A has gained or lost
+        a symmetry."""
         check(A, self.settings)
         if not self.hierarchy.lean and Symmetry.of(A) == self.inner.symmetry:
             self._root = root(A)

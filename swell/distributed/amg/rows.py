@@ -36,7 +36,8 @@ class RankRows:
         index = index_type(window.rows, window.size, count)
         indptr = local.empty(window.rows + 1, index)
         local.prefix_sums(A.row_lengths(), indptr)
-        made = CSRMatrix(local, indptr, local.empty(count, index), local.empty(count, dtype), (window.rows, window.size))
+        made = CSRMatrix(local, indptr, local.empty(count, index), local.empty(count, dtype),
+                         (window.rows, window.size))
         own, rest = (part if part.dtype == dtype else part.astype(dtype) for part in (A.own, A.rest))
         at = local.xp.full(window.rows, -1, np.int32)
         at[A.boundary] = local.xp.arange(A.boundary.size, dtype=np.int32)

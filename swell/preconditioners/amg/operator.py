@@ -126,5 +126,5 @@ def check(A, settings):
         part, turn = (("diagonal with positive real parts", "multiply A and b by the conjugate of a diagonal entry if "
                        "the whole diagonal has about one phase") if A.dtype.kind == "c" else
                       ("positive diagonal", "negate A and b if the whole diagonal is negative"))
-        raise FactorisationError(f"{name} needs a {part}, and the least diagonal entry is {least:.2e}: {turn}; else use "
-                                 "precond='ilu0' with method='gmres', or method='direct'")
+        raise FactorisationError(f"{name} needs a {part}, and the least diagonal entry is {least:.2e}: {turn}; else "
+                                 "use precond='ilu0' with method='gmres', or method='direct'")
