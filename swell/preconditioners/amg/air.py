@@ -163,10 +163,14 @@ class AIROperator(LinearOperator):
     def nbytes(self):
         return self.cycle.nbytes
 
-    def __str__(self):
+    @property
+    def summary(self):
+        """The settings in a few words, for the title of the table of levels."""
         s = self.settings
-        return report.text(self, f"approximate ideal restriction at distance {s.distance}, strength {s.strength:g}, "
-                                 f"{s.dtype}")
+        return f"approximate ideal restriction at distance {s.distance}, strength {s.strength:g}, {s.dtype}"
+
+    def __str__(self):
+        return report.text(self)                 # print(solver.M)
 
     def describe(self):
         h, s = self.hierarchy, self.settings

@@ -84,9 +84,11 @@ class GeneralInverse(DenseInverse):
 
     def _inverse(self, dense, n, kernels):
         xp, A = self.space.xp, dense.reshape(n, n)
+        if not n:
+            return dense
         try:
             G = xp.linalg.inv(A)
-            size = float(abs(A).sum(axis=1).max(initial=0) * abs(G).sum(axis=1).max(initial=0))  # sync
+            size = float(abs(A).sum(axis=1).max() * abs(G).sum(axis=1).max())  # sync
         except np.linalg.LinAlgError:            # an exact zero pivot
             size = np.inf
         if size <= 1 / SINGULAR:                 # False for NaN too

@@ -82,9 +82,14 @@ class AMGOperator(InPrecision):
         the cycle are shorter by √‖A‖∞; this is taken into account."""
         super().expect(norm / self._root)
 
+    @property
+    def summary(self):
+        """The settings in a few words, for the title of the table of levels."""
+        s = self.settings
+        return f"{s.smoother} of degree {s.degree}, strength {s.strength:g}, {s.dtype}"
+
     def __str__(self):
-        s = self.settings                        # print(solver.M)
-        return report.text(self, f"{s.smoother} of degree {s.degree}, strength {s.strength:g}, {s.dtype}")
+        return report.text(self)                 # print(solver.M)
 
     def describe(self):
         h = self.hierarchy

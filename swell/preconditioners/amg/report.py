@@ -46,12 +46,12 @@ def sentences(found: dict) -> list[str]:
             f"{found['bytes'] / MIB:.1f} MiB, of which {found['setup_bytes'] / MIB:.1f} are kept for new values of A"]
 
 
-def text(operator, summary) -> str:
-    """Return the text that ``print`` shows for an AMGOperator or AIROperator; ``summary`` ends its title."""
+def text(operator) -> str:
+    """Return the text that ``print`` shows for an AMGOperator or AIROperator."""
     found = facts(operator)
     cells = [HEADER, *(tuple(map(str, row)) for row in rows(found))]
     widths = [max(map(len, column)) for column in zip(*cells)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]
     count = len(found["levels"])
-    title = f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {summary}"
+    title = f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {operator.summary}"
     return "\n".join([title, *("  " + line for line in [*lines, *sentences(found)])])
