@@ -229,7 +229,7 @@ def refused(A=None, **settings):
     ({"fields": 2, "inner": ("ilu0",) * 3}, "3 preconditioners: expected one for each of the 2 fields '0', '1'"),
     ({"fields": 2, "inner": {"0": "ilu0", "2": "ilu0"}}, "names '0', '2': expected the fields '0', '1'"),
     ({"fields": 2, "inner": None}, "expected a preconditioner for each field"),
-    ({"fields": 2, "inner": "amg"}, "field '0': AMG needs a Hermitian matrix"),
+    ({"fields": 2, "inner": "smoothed_aggregation"}, "field '0': SmoothedAggregation needs a Hermitian matrix"),
     ({"fields": 2, "kind": "both"}, "kind='both'.*'full'"), ({"fields": 2, "schur": "mass"}, "schur='mass'.*'lsc'"),
     ({"fields": 2, "schur": 3}, "schur=.*type int: expected"), ({"fields": 3, "schur": "l1"}, "two fields, and there are 3"),
     ({"fields": 2, "schur": "lsc"}, r"schur='lsc'\) needs A₂₂ = 0, and the second field's block has 225 entries"),

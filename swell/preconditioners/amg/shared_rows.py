@@ -10,6 +10,7 @@ from swell.core.operator import LinearOperator
 
 ROWS, ENTRIES = 1 << 17, 8      # most rows, and least entries a row on average, of a matrix in this form
 LOADED, WARP = 3, 32            # entries that a lane loads at a time (sliced.cuh), and the most lanes of a row
+THREADS = 1 << 20               # most threads of a launch: beyond some four times what a GPU runs at once, longer sums win
 
 
 def suits(csr) -> bool:
@@ -18,9 +19,10 @@ def suits(csr) -> bool:
 
 
 def lanes_of(csr) -> int:
-    """The number of lanes that share a row: a power of two, so that each has some three entries on average."""
+    """The number of lanes that share a row: a power of two, so that each has some three entries on average, or more on
+    a level of many rows."""
     lanes = 1
-    while lanes < WARP and LOADED * lanes * csr.shape[0] <= csr.nnz:
+    while lanes < WARP and LOADED * lanes * csr.shape[0] <= csr.nnz and 2 * lanes * csr.shape[0] <= THREADS:
         lanes *= 2
     return lanes
 

@@ -255,6 +255,7 @@ def test_what_a_level_costs_the_host():
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("field", ["oblique", "rotating", "inset"])
 def test_iterations_hardly_grow(device, field):
+    space_or_skip(device)
     counts = []
     for m in (24, 48, 96):
         A = gallery.advection((m, m), field)
@@ -280,6 +281,7 @@ def test_diffusion_does_no_harm(diffusion):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_single_precision_and_scales(device):
+    space_or_skip(device)
     A = gallery.advection((30, 30), "inset")
     b = rng().standard_normal(900)
     r = swell.solve(A.astype(np.float32), b.astype(np.float32), method="fgmres", precond="air(coarsest=50)", rtol=1e-4,

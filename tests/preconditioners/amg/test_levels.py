@@ -95,6 +95,8 @@ def test_an_update_is_a_fresh_build_to_the_bit(name, rows, space, monkeypatch):
 class Heavier:
     """An interpolation with a restriction of its own: Pᵀ, each row times a number."""
 
+    radius = 1.0
+
     def __init__(self, interpolation):
         self._inner, self.P, self.nbytes = interpolation, interpolation.P, interpolation.nbytes
         R, self._order = transposed(self.P)
