@@ -83,8 +83,7 @@ def extended_row(i, indptr, indices, data, mirror, strong, state, c_indptr, c_in
     else 0).
 
     Writes ``columns``, ``weights`` and ``slots``, see `add`. mirror[k] = aⱼᵢ for entry k, aᵢⱼ. ``c_...`` and ``sums``
-    are the results of
-    `coarse_entries`; ``begins``, ``ends`` and ``shares`` are work space, as long as a row of A."""
+    are the results of `coarse_entries`; ``begins``, ``ends`` and ``shares`` are work space, as long as a row of A."""
     count, total, moduli, fine = np.int64(0), 0.0, 0.0, np.uint64(0)
     for k in range(indptr[i], indptr[i + 1]):
         j, value = np.uint64(indices[np.uint64(k)]), data[np.uint64(k)]
