@@ -10,11 +10,10 @@ The first of several runs, which may compile, does not count.
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
 import time
 
 import numpy as np
+from whole_solves import append, on_device, right_hand_side, timed
 
 import swell
 
@@ -47,11 +46,7 @@ def main():
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     for name in given.flows:
         host = flow(name)
-        A, b = host, np.random.default_rng(1).standard_normal(host.shape[0])
-        if given.device == "cuda":
-            import cupy
-            from cupyx.scipy.sparse import csr_matrix
-            A, b = csr_matrix(A), cupy.asarray(b)
+        A, b = on_device(given.device, host, right_hand_side(host.shape[0]))
         for precond in given.precond.split(","):
             show(given, {"flow": name, "precond": precond, **measured(given, A, b, precond)})
         if given.pyamg:
@@ -61,39 +56,21 @@ def main():
 def show(given, record):
     """Print a row of the table, and append it to the file."""
     print("| " + " | ".join(str(record.get(column, "")) for column in COLUMNS) + " |", flush=True)
-    if given.out:
-        with open(given.out, "a", encoding="utf-8") as file:
-            file.write(json.dumps({"device": given.device, **record}) + "\n")
+    append(given.out, {"device": given.device, **record})
 
 
 def measured(given, A, b, precond):
     """The record of one preconditioner."""
-    times = {"setup": [], "solve": [], "again": [], "update": []}
-
-    def timed(what, function):
-        start = time.perf_counter()
-        result = function()
-        if given.device == "cuda":
-            import cupy
-            cupy.cuda.runtime.deviceSynchronize()
-        times[what].append(1e3 * (time.perf_counter() - start))
-        return result
-
     stopping = swell.Stopping(maxiter=given.maxiter)
     try:
-        for _ in range(given.repeat):
-            solver = timed("setup", lambda: swell.prepare(A, method=given.method, precond=precond,
-                                                          device=given.device, stopping=stopping))
-            timed("solve", lambda: solver.solve(b))
-            result = timed("again", lambda: solver.solve(b))
-            timed("update", lambda: solver.update(A))
+        solver, result, times = timed(lambda: swell.prepare(A, method=given.method, precond=precond, device=given.device,
+                                                            stopping=stopping), A, b, given.device, given.repeat, 1, 2)
     except swell.SwellError as error:
         return {"n": A.shape[0], "reason": type(error).__name__}
-    skipped = 1 if given.repeat > 1 else 0
     levels = {"complexity": round(solver.M.hierarchy.operator_complexity, 2)} if "air" in precond else {}
     return {"n": A.shape[0], "iterations": result.iterations, "reason": result.reason.name,
             "residual": float(result.residual), **levels,
-            **{f"{what}_ms": round(statistics.median(found[skipped:]), 1) for what, found in times.items()}}
+            **times}
 
 
 def pyamgs(given, A):

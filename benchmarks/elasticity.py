@@ -22,10 +22,9 @@ import argparse
 import itertools
 import json
 import pathlib
-import statistics
-import time
 
 import numpy as np
+from whole_solves import append, on_device, right_hand_side, timed
 
 import swell
 from swell import gallery
@@ -121,11 +120,7 @@ def main():
         if given.launches:
             from amg_cycle import measure as cycle
             cycle(make_space(given.device), name, A, preconditioner(choices[0], points))
-        b = np.random.default_rng(1).standard_normal(A.shape[0])
-        if given.device == "cuda":
-            import cupy
-            from cupyx.scipy.sparse import csr_matrix
-            A, b = csr_matrix(A), cupy.asarray(b)
+        A, b = on_device(given.device, A, right_hand_side(A.shape[0]))
         for choice in choices:
             measure(given, name, A, b, choice, preconditioner(choice, points))
 
@@ -137,31 +132,14 @@ def levels(hierarchy):
 
 def measure(given, name, A, b, choice, precond):
     """Print and record one choice."""
-    times = {"setup": [], "solve": [], "again": [], "update": []}
-
-    def timed(what, function):
-        start = time.perf_counter()
-        result = function()
-        if given.device == "cuda":
-            import cupy
-            cupy.cuda.runtime.deviceSynchronize()
-        times[what].append(1e3 * (time.perf_counter() - start))
-        return result
-
-    for _ in range(given.repeat):
-        solver = timed("setup", lambda: swell.prepare(A, method=precond and "cg", precond=precond, device=given.device))
-        timed("solve", lambda: solver.solve(b))
-        result = timed("again", lambda: solver.solve(b))
-        timed("update", lambda: solver.update(A))
-    skipped = 1 if given.repeat >= 5 else 0
+    solver, result, times = timed(lambda: swell.prepare(A, method=precond and "cg", precond=precond, device=given.device),
+                                  A, b, given.device, given.repeat, 2, 5)
     record = {"body": name, "device": given.device, "n": A.shape[0], "nnz": int(A.nnz), "choice": choice,
               "iterations": result.iterations, "reason": result.reason.name,
               **(levels(solver.M.hierarchy) if choice in AGGREGATES or choice in ("constants", "classical") else {}),
-              **{f"{what}_ms": round(statistics.median(found[skipped:]), 2) for what, found in times.items()}}
+              **times}
     print(json.dumps(record), flush=True)
-    if given.out:
-        with open(given.out, "a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+    append(given.out, record)
 
 
 if __name__ == "__main__":

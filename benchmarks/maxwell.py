@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from whole_solves import append, on_device, right_hand_side, timed
 
 import swell
 
@@ -69,45 +68,23 @@ def main():
     given = parser.parse_args()
     for grid in given.grids:
         A, gradient, along = problem(grid, given.mass)
-        b = np.random.default_rng(1).standard_normal(A.shape[0])
         choices = {kind: swell.AMS(gradient=gradient, edges=along, kind=kind) for kind in ("multiplicative", "additive")}
         if given.others:
             choices |= {name: name for name in ("jacobi", "ic0")}
-        if given.device == "cuda":
-            import cupy
-            from cupyx.scipy.sparse import csr_matrix
-            A, b = csr_matrix(A), cupy.asarray(b)
+        A, b = on_device(given.device, A, right_hand_side(A.shape[0]))
         for label, precond in choices.items():
             measure(given, grid, A, b, label, precond)
 
 
 def measure(given, grid, A, b, label, precond):
     """Print and record one choice."""
-    times = {"setup": [], "solve": [], "again": [], "update": []}
-
-    def timed(what, function):
-        start = time.perf_counter()
-        result = function()
-        if given.device == "cuda":
-            import cupy
-            cupy.cuda.runtime.deviceSynchronize()
-        times[what].append(1e3 * (time.perf_counter() - start))
-        return result
-
-    for _ in range(given.repeat):
-        solver = timed("setup", lambda: swell.prepare(A, method="cg", precond=precond, device=given.device, rtol=1e-7,
-                                                      maxiter=STEPS))
-        timed("solve", lambda: solver.solve(b))
-        result = timed("again", lambda: solver.solve(b))
-        timed("update", lambda: solver.update(A))
-    skipped = 1 if given.repeat >= 3 else 0
+    _, result, times = timed(lambda: swell.prepare(A, method="cg", precond=precond, device=given.device, rtol=1e-7,
+                                                   maxiter=STEPS), A, b, given.device, given.repeat)
     record = {"grid": grid, "mass": given.mass, "device": given.device, "n": A.shape[0], "nnz": int(A.nnz), "choice": label,
               "iterations": result.iterations, "reason": result.reason.name,
-              **{f"{what}_ms": round(statistics.median(found[skipped:]), 1) for what, found in times.items()}}
+              **times}
     print(json.dumps(record), flush=True)
-    if given.out:
-        with open(given.out, "a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+    append(given.out, record)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
 
 import numpy as np
 import scipy.sparse as sp
+from whole_solves import append, on_device, timed
 
 import swell
 from swell import FieldSplit, gallery
@@ -59,10 +58,7 @@ def main():
         pressure, inertia = np.zeros(A.shape[0]), np.zeros(A.shape[0])
         pressure[fields["p"]], inertia[fields["u"]] = 1, given.sigma / int(cells) ** int(axes)
         A = (A + sp.diags_array(inertia)).tocsr() if given.sigma else A
-        if given.device == "cuda":
-            import cupy
-            from cupyx.scipy.sparse import csr_matrix
-            A, b = csr_matrix(A), cupy.asarray(b)
+        A, b = on_device(given.device, A, b)
         for name in cases:
             measure(given, grid, name, A, b, pressure, options(name, fields, mass))
 
@@ -78,31 +74,14 @@ def options(name, fields, mass):
 
 def measure(given, grid, name, A, b, pressure, chosen):
     """Print and record one case."""
-    times = {"setup": [], "solve": [], "again": [], "update": []}
-
-    def timed(what, function):
-        start = time.perf_counter()
-        result = function()
-        if given.device == "cuda":
-            import cupy
-            cupy.cuda.runtime.deviceSynchronize()
-        times[what].append(1e3 * (time.perf_counter() - start))
-        return result
-
-    for _ in range(given.repeat):
-        solver = timed("setup", lambda: swell.prepare(A, nullspace=pressure, device=given.device, maxiter=STEPS, **chosen))
-        timed("solve", lambda: solver.solve(b))
-        result = timed("again", lambda: solver.solve(b))
-        timed("update", lambda: solver.update(A))
-    skipped = 1 if given.repeat >= 3 else 0
+    _, result, times = timed(lambda: swell.prepare(A, nullspace=pressure, device=given.device, maxiter=STEPS, **chosen),
+                             A, b, given.device, given.repeat)
     record = {"grid": grid, "viscosity": given.viscosity, "wind": given.wind, "sigma": given.sigma, "device": given.device, "n": A.shape[0],
               "nnz": int(A.nnz), "case": name, "iterations": result.iterations, "reason": result.reason.name,
               "residual": float(f"{result.residual:.2e}"),
-              **{f"{what}_ms": round(statistics.median(found[skipped:]), 1) for what, found in times.items()}}
+              **times}
     print(json.dumps(record), flush=True)
-    if given.out:
-        with open(given.out, "a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+    append(given.out, record)
 
 
 if __name__ == "__main__":
