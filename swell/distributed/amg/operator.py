@@ -1,8 +1,6 @@
 """Multigrid across ranks as a preconditioner: hierarchy and cycle of a DistributedMatrix."""
 from __future__ import annotations
 
-import numpy as np
-
 from swell.core.errors import InputError
 from swell.distributed.amg.cycle import RankCycle
 from swell.formats.symmetry import hermitian

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.preconditioners.amg.slots import State
 
 STEPS = 4               # steps of a rank between two exchanges
 GREATEST = np.iinfo(np.int64).max

@@ -17,6 +17,7 @@ from swell.formats.transpose import transposed
 
 STALLED = 0.9           # largest share of rows that may stay on the next level
 COARSEST = {"cpu": 300, "cuda": 1000}   # rows, at most, of a level that is not coarsened further
+WAVES = 1000            # the same for a complex matrix: on a coarser level no wave of a car cabin is resolved
 DENSE = {"cpu": 1000, "cuda": 2048}     # rows, at most, of a level that is inverted if it cannot be coarsened
 
 
@@ -106,7 +107,7 @@ class Hierarchy:
 
     def __init__(self, A, settings, coarsening):
         self.settings, self.levels, self.ended, self.space = settings, [], "", A.space
-        limit = settings.coarsest or COARSEST[A.space.name]
+        limit = settings.coarsest or (WAVES if A.dtype.kind == "c" else COARSEST[A.space.name])
         while A.shape[0] > limit and not self.ended:
             A = self._coarsened(A, coarsening)
         self.last = A

@@ -48,7 +48,8 @@ class AMG(Multigrid):
     cycle : {"V", "W"}
         "W": the three levels below the finest are visited twice, with fewer and dearer iterations.
     coarsest : int
-        Most rows of a level that is not coarsened further; a dense inverse solves it. 0: 300 on a CPU, 1000 on a GPU.
+        Most rows of a level that is not coarsened further; a dense inverse solves it. 0: 300 on a CPU, 1000 on a GPU
+        and for a complex matrix.
     levels : int
         Most levels.
     dtype : {"float32", "float64"}
