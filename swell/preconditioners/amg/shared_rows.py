@@ -10,7 +10,7 @@ from swell.core.operator import LinearOperator
 
 ROWS, ENTRIES = 1 << 17, 8      # most rows, and least entries a row on average, of a matrix in this form
 LOADED, WARP = 3, 32            # entries that a lane loads at a time (sliced.cuh), and the most lanes of a row
-THREADS = 1 << 20               # most threads of a launch, some four times what a GPU runs at once; then sums are longer
+THREADS = 1 << 20               # most threads of a launch: some four times what a GPU runs at once
 
 
 def suits(csr) -> bool:
