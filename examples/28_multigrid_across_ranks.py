@@ -14,7 +14,7 @@ whole = swell.gallery.poisson3d(24)
 A = swell.distributed.scatter(ranks, whole if ranks.rank == 0 else None, device="cuda" if "cuda" in sys.argv else "cpu")
 b = np.random.default_rng(0).random(A.shape[0])
 
-# All ranks coarsen the matrix together. The number of iterations is that of one device.
+# All ranks coarsen the matrix together. One device takes as many iterations.
 solver = swell.prepare(A, method="cg", precond="amg")
 result = solver.solve(b[A.rows])
 x = A.gather(result.x)

@@ -9,7 +9,7 @@ from swell.distributed.amg.products import RankFourProducts, RankProduct, smooth
 from swell.distributed.amg.window import Border, Window
 from swell.distributed.halo import Halo
 from swell.preconditioners.amg.coarsest import SINGULAR
-from swell.preconditioners.amg.cycle import Cycle
+from swell.preconditioners.amg.cycle import Cycle, Smoothed
 from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
 from swell.preconditioners.amg.smoother import relaxation, scales, steps
 
@@ -133,8 +133,8 @@ class Whole:
         return self.cycle.nbytes + self._b.nbytes + self._x.nbytes + self._halo.nbytes
 
 
-class RankSmoothed:
-    """The coarsest level if coarsening ended on many rows: the smoother alone."""
+class RankSmoothed(Smoothed):
+    """The coarsest level if coarsening ended on many rows: the smoother alone, in parts."""
 
     def __init__(self, level, scale, dtype, steps):
         self._level, self._dtype = level, dtype
@@ -144,17 +144,6 @@ class RankSmoothed:
     def update(self, last, scale):
         """Recompute S, in place, for new values of the level and its ``scale``, the diagonal of D."""
         self.S.update(smoothing(self._level, scale, self._dtype))
-
-    def solve(self, b, x):
-        """Write x: the result of the smoother's steps for the right-hand side b, from x = 0."""
-        if self._relaxation:
-            self._relaxation.start(b, x)
-        else:
-            self.S.apply_plus(b, b, x)                                         # x = b + S b
-
-    @property
-    def nbytes(self):
-        return self.S.nbytes + (self._relaxation.nbytes if self._relaxation else 0)
 
 
 def _kernels(A):

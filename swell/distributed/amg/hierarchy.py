@@ -21,8 +21,8 @@ from swell.preconditioners.amg.hierarchy import COARSEST, STALLED, Hierarchy
 GATHERED = {"cpu": 2000, "cuda": 50_000}
 
 
-class RankHierarchy:
-    """The levels of a distributed matrix; it answers as a `Hierarchy` does.
+class RankHierarchy(Hierarchy):
+    """The levels of a distributed matrix.
 
     Parameters
     ----------
@@ -97,16 +97,6 @@ class RankHierarchy:
     def dense(self) -> bool:
         """True if the coarsest level is small enough for a dense inverse."""
         return self.below is not None and self.below.dense
-
-    @property
-    def operator_complexity(self) -> float:
-        """The number of entries of all levels' matrices, divided by the number of entries of the finest."""
-        return sum(A.nnz for A in self.matrices) / max(self.matrices[0].nnz, 1)
-
-    @property
-    def grid_complexity(self) -> float:
-        """The number of rows of all levels, divided by the number of rows of the finest."""
-        return sum(A.shape[0] for A in self.matrices) / max(self.matrices[0].shape[0], 1)
 
     @property
     def nbytes(self) -> int:

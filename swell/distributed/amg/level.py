@@ -2,7 +2,7 @@
 
 This rank's rows of A are extended by the rows of ghosts within two links. The kernels of one device run on these rows:
 strong links, PMIS, interpolation. Then the ranks exchange rows of P, as far as three links away; R A P needs no more.
-Rows and columns are numbered in windows (window.py), so the bits of P and R A P are those of one device.
+Rows and columns are numbered in windows (window.py), so P and R A P have the same bits as on one device.
 """
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Window:
         return xp.concatenate([xp.full(self.below, 0, indptr.dtype), indptr, xp.repeat(indptr[-1:], above)])
 
     def with_ghosts(self, numbers):
-        """Return a Window with the same own range and, as ghosts, also those of ``numbers`` that lie outside it."""
+        """Return a Window with the same own range, and with the ``numbers`` outside it as further ghosts."""
         space, kernels = self.space, _kernels(self.space)
         marked = space.empty(numbers.size, np.uint8)
         kernels.mark_range(numbers, space.first, space.stop, False, marked)

@@ -1,4 +1,4 @@
-"""Systems of PDEs: how many unknowns a mesh point has, and whether their couplings are those of elasticity.
+"""Systems of PDEs: how many unknowns a mesh point has, and whether they are coupled as in elasticity.
 
 A block of A that couples two points of an elastic body has entries of both signs, and those of A are positive nearly as
 often as negative. Classical multigrid sees the negative ones alone: CG with it took 5 to 28 times the iterations that

@@ -127,8 +127,8 @@ def decide(indptr, indices, strong, keys, state, rivals, lengths, rows):
 
 @parallel
 def advance(indptr, indices, strong, keys, state, first, left):
-    """Decide those of some undecided rows whose rivals are decided: one step of PMIS across ranks. Changes ``state``
-    in place, and writes left[r] = 1 for a row that stays undecided, else 0.
+    """Decide the undecided rows whose rivals are decided: one step of PMIS across ranks. Changes ``state`` in place,
+    and writes left[r] = 1 for a row that stays undecided, else 0.
 
     Row r of ``indptr`` and ``left`` is row first + r of ``keys`` and ``state``. A rival of a row is a row with a
     greater key on which it depends strongly. A row is fine if a rival is coarse, and coarse if all rivals are decided
