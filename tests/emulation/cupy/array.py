@@ -2,11 +2,14 @@
 the host says so, by `get`, as with CuPy, and arrays of the two kinds do not mix."""
 from __future__ import annotations
 
+import enum
 import operator
 
 import numpy as np
 
 from cupy import cuda
+
+NUMPY_ALONE = {"initial", "where"}               # options of reductions that CuPy lacks
 
 
 class _Bytes:
@@ -240,12 +243,16 @@ class ndarray:
 
 def _method(name):
     def method(self, *given, **named):
+        for option in NUMPY_ALONE & named.keys():
+            raise TypeError(f"{name}() got an unexpected keyword argument '{option}'")
         return call(lambda a, *rest, **options: getattr(a, name)(*rest, **options), self, *given, **named)
     return method
 
 
 def _operator(function, reverse=False, in_place=False):
     def apply(self, *other):
+        if other and isinstance(other[0], enum.Enum):
+            raise TypeError(f"Unsupported type {type(other[0])}: CuPy takes plain numbers")
         if other and not isinstance(other[0], (ndarray, np.generic, int, float, complex)):
             if isinstance(other[0], np.ndarray):
                 raise TypeError(f"Unsupported type {type(other[0])}: an array of the host beside one of the device")
