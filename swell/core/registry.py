@@ -19,6 +19,7 @@ TABLE = {
         "cg": "swell.krylov.cg:CG",
         "single_reduction_cg": "swell.krylov.single_reduction_cg:SingleReductionCG",
         "resident_cg": "swell.krylov.resident_cg:ResidentCG",
+        "block_cg": "swell.krylov.block_cg:BlockCG",
         "minres": "swell.krylov.minres:MINRES",
         "gmres": "swell.krylov.gmres:GMRES",
         "fgmres": "swell.krylov.fgmres:FGMRES",

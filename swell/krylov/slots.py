@@ -190,6 +190,16 @@ class GMRESSums(Slots):
     WW = enum.auto()                # (w, w)
 
 
+class BlockCG(Slots):
+    """Small matrices of block CG, each k x k."""
+
+    C = enum.auto()                 # the residual block is R C
+    XI = enum.auto()                # ξ = (Pᴴ A P)⁻¹
+    ALPHA = enum.auto()             # α = ξ C
+    ZETA = enum.auto()              # ζ, with ζᴴ ζ = Rᴴ M R
+    INVERSE = enum.auto()           # of ζ on its rank
+
+
 STEMS = {"cg": (CG,), "single_reduction_cg": (SingleReductionCG,), "cocg": (COCG,), "cocr": (COCR,),
          "minres": (MINRES,), "shadow": (Shadow,), "bicgstab": (BiCGSTAB,), "bicgstabl": (BiCGSTABL,),
-         "tfqmr": (TFQMR,), "qmr": (QMR,), "idrs": (IDRS,), "gmres": (GMRES, GMRESSums, Norms)}
+         "tfqmr": (TFQMR,), "qmr": (QMR,), "idrs": (IDRS,), "gmres": (GMRES, GMRESSums, Norms), "block_cg": (BlockCG,)}
