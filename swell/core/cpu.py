@@ -10,7 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from swell.core import memory
+from swell.core.columns import Columns
 from swell.core.compilation import count_numba
+from swell.core.cpu_columns import ColumnKernels
 from swell.core.errors import OutOfMemory
 from swell.core.forking import require_threads
 from swell.core.loop import DirectLoop
@@ -33,8 +35,9 @@ class CpuSpace(Space):
     name = "cpu"
     xp = np
 
-    def __init__(self):
+    def __init__(self, columns: int = 1):
         super().__init__()
+        self.columns, self.flags = columns, None         # flags: the judge's, while a loop runs
         require_threads()
         # Idle threads spin for about 30 µs, the time between two products, and then sleep. Waking a thread takes some
         # 80 µs, in which a product of 50 000 rows is done. By default OpenMP keeps spinning: on a machine with other
@@ -55,13 +58,15 @@ class CpuSpace(Space):
         return out
 
     def to_host(self, array):
-        return array
+        return array.array if isinstance(array, Columns) else array
 
-    def kernels(self, package, stem, dtype, state=None):
+    def kernels(self, package, stem, dtype, states=None):
         module = _kernels(package, stem)
-        if state is None:
+        if self.columns > 1:
+            return ColumnKernels(self, module, states)
+        if states is None:
             return module
-        return SimpleNamespace(**{name: functools.partial(getattr(module, name), state) for name in module.KERNELS})
+        return SimpleNamespace(**{name: functools.partial(getattr(module, name), states[0]) for name in module.KERNELS})
 
     def loop(self, stopping, n):
         return DirectLoop(self, stopping, n)
@@ -91,11 +96,18 @@ class CpuSpace(Space):
         pass
 
     def another(self):
-        return CpuSpace()
+        return CpuSpace(self.columns)
+
+    def for_columns(self, columns):
+        return CpuSpace(columns)
 
     def same_view(self, view, base):
         begin, of = (a.__array_interface__["data"][0] for a in (view, view.base))
-        return np.ndarray(view.shape, view.dtype, base, begin - of, view.strides)
+        if not isinstance(base, Columns):
+            return np.ndarray(view.shape, view.dtype, base, begin - of, view.strides)
+        whole = base.array if base.array.base is None else base.array.base       # contiguous, with its padding
+        return Columns(np.ndarray((base.count, *view.shape), view.dtype, whole, begin - of,
+                                  (base.array.strides[0], *view.strides)))
 
     def same_memory(self, array, other):
         return isinstance(other, np.ndarray) and np.shares_memory(array, other)

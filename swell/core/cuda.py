@@ -12,15 +12,17 @@ import numpy as np
 
 from swell.core.ahead import foreseen
 from swell.core.caches import for_cupy
-from swell.core.cuda_kernels import C_TYPES, Kernels, functions, kernel_file
+from swell.core.columns import Columns
+from swell.core.cuda_columns import ColumnKernel
+from swell.core.cuda_kernels import C_TYPES, Kernel, Kernels, functions, kernel_file
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
-from swell.core.slots import COLUMNS, Flag, Limit
-from swell.core.space import Space, accumulator
+from swell.core.slots import Flag, Limit
+from swell.core.space import Space, accumulator, aligned
 from swell.core.upload import WORTH, upload
 
 # struct Context of core/kernels/context.cuh
-CONTEXT = np.dtype([("flags", np.int64, (len(Flag), COLUMNS)), ("limits", np.float64, (len(Limit), COLUMNS)),
+CONTEXT = np.dtype([("flags", np.int64, len(Flag)), ("limits", np.float64, len(Limit)),
                     ("mirror", np.uint64), ("history", np.uint64), ("partials", np.uint64), ("left", np.uint64),
                     ("left_count", np.int32), ("arrived", np.uint32)])
 
@@ -95,9 +97,10 @@ class CudaSpace(Space):
 
     name = "cuda"
 
-    def __init__(self, device: int = 0):
+    def __init__(self, device: int = 0, columns: int = 1):
         super().__init__()
         cupy, count = require_cupy()
+        self.columns = columns
         if device >= count:
             raise MissingDependency(f"device='cuda:{device}' was asked for and there are {count} GPUs: use cuda:0 to "
                                     f"cuda:{count - 1}")
@@ -115,9 +118,9 @@ class CudaSpace(Space):
             self._name = properties["name"].decode()
             self._kernels = {}
             with self.stream:
-                self.context = cupy.zeros(CONTEXT.itemsize, np.uint8)
-                self._context = cupy.cuda.alloc_pinned_memory(CONTEXT.itemsize)
-                self.host_context = np.frombuffer(self._context, CONTEXT, 1)
+                self.context = cupy.zeros(columns * CONTEXT.itemsize, np.uint8)      # one for each right-hand side
+                self._context = cupy.cuda.alloc_pinned_memory(self.context.size)
+                self.host_context = np.frombuffer(self._context, CONTEXT, columns)
                 self.host_context[...] = 0
                 self._totals = cupy.cuda.alloc_pinned_memory(8 * TOTALS)
                 self._scratch_doubles = 0
@@ -125,13 +128,15 @@ class CudaSpace(Space):
                 self.reserve(1 << 16)
 
     def reserve(self, doubles: int):
-        """Enlarge the device buffer for partial sums to ``doubles`` doubles, all blocks together, if it is smaller."""
+        """Enlarge the device buffer for partial sums to ``doubles`` doubles, all blocks together, if it is smaller.
+
+        Each right-hand side has its own."""
         if doubles <= self._scratch_doubles:
             return
-        self._scratch_doubles = doubles
-        self._partials, self._left = self.xp.empty(doubles), self.xp.empty(doubles)
-        host = self.host_context[0]
-        host["partials"], host["left"] = self._partials.data.ptr, self._left.data.ptr
+        self._scratch_doubles = doubles = aligned(doubles, np.float64)
+        self._partials, self._left = (self.xp.empty(self.columns * doubles) for _ in range(2))
+        host, own = self.host_context, 8 * doubles * np.arange(self.columns)
+        host["partials"], host["left"] = self._partials.data.ptr + own, self._left.data.ptr + own
         self.send_context()
 
     def reserve_sums(self, scalars: int):
@@ -146,7 +151,7 @@ class CudaSpace(Space):
     def send_context(self):
         """Copy ``host_context``, the record that all kernels read, to the device, in the stream's order."""
         self.stream.synchronize()                # the copy before may still be reading the host's
-        self.context.data.copy_from_host_async(self._context.ptr, CONTEXT.itemsize)
+        self.context.data.copy_from_host_async(self._context.ptr, self.context.size)
 
     @contextmanager
     def active(self, rows=None):
@@ -180,11 +185,15 @@ class CudaSpace(Space):
         return self.xp.empty(shape, dtype)
 
     def mapped(self, shape, dtype):
-        cuda, size = self.xp.cuda, math.prod(np.atleast_1d(shape).tolist())
+        cuda, shape = self.xp.cuda, tuple(np.atleast_1d(shape).tolist())
+        if self.columns > 1:
+            shape = self.columns, *shape
+        size = math.prod(shape)
         held = cuda.alloc_pinned_memory(max(size, 1) * np.dtype(dtype).itemsize)
         memory = cuda.UnownedMemory(held.ptr, max(size, 1) * np.dtype(dtype).itemsize, held, self.device)
         array = self.xp.ndarray(shape, dtype, cuda.MemoryPointer(memory, 0))
-        return array, np.frombuffer(held, dtype, size).reshape(shape)
+        host = np.frombuffer(held, dtype, size).reshape(shape)
+        return (array, host) if self.columns == 1 else (Columns(array), Columns(host))
 
     def from_host(self, array, out=None):
         xp = self.xp
@@ -194,17 +203,20 @@ class CudaSpace(Space):
             out[...] = array
             return out
         array = np.asarray(array, None if out is None else out.dtype, order="C")
+        if out is not None and not out.flags.c_contiguous:
+            out[...] = xp.asarray(array)
+            return out
         out = xp.empty(array.shape, array.dtype) if out is None else out
-        if array.nbytes >= WORTH and out.flags.c_contiguous:
+        if array.nbytes >= WORTH:
             upload(xp, self.device, array, out)
         elif array.size:
             out.set(array, xp.cuda.get_current_stream())
         return out
 
     def to_host(self, array):
-        return self.xp.asnumpy(array)
+        return self.xp.asnumpy(array.array if isinstance(array, Columns) else array)
 
-    def kernels(self, package, stem, dtype, state=None):
+    def kernels(self, package, stem, dtype, states=None):
         key = package, stem, np.dtype(dtype)
         if key not in self._kernels:
             self._kernels[key] = Kernels(self, kernel_file(package, stem), dtype)
@@ -225,10 +237,22 @@ class CudaSpace(Space):
             current.synchronize()
 
     def another(self):
-        return CudaSpace(self.device)
+        return CudaSpace(self.device, self.columns)
+
+    def for_columns(self, columns):
+        return CudaSpace(self.device, columns)
+
+    @property
+    def kernel_class(self):
+        """The class of this space's kernels, which say how arguments become a launch."""
+        return Kernel if self.columns == 1 else ColumnKernel
 
     def same_view(self, view, base):
-        return self.xp.ndarray(view.shape, view.dtype, base.data + (view.data.ptr - view.base.data.ptr), view.strides)
+        begin = base.data + (view.data.ptr - view.base.data.ptr)
+        if not isinstance(base, Columns):
+            return self.xp.ndarray(view.shape, view.dtype, begin, view.strides)
+        return Columns(self.xp.ndarray((base.count, *view.shape), view.dtype, begin,
+                                       (base.array.strides[0], *view.strides)))
 
     def same_memory(self, array, other):
         return isinstance(other, self.xp.ndarray) and array.data.ptr == other.data.ptr

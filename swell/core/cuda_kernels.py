@@ -73,7 +73,7 @@ FORMATS = {"float": "f4x", "double": "d", "complex<float>": "ff", "complex<doubl
            "long long": "q", "bool": "?7x"}
 COMPLEX = ("ff", "dd")
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
-                    r"(?:__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
+                    r"(?P<bounds>__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?(?:, (?P<lanes>\w+) threads each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor)?"
@@ -83,6 +83,7 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
                     r"(?P<more>, and one block more)?(?P<cooperative>, all at once)?)(?P<wide>, 16 bytes at once)?$")
 WIDE = 16                   # bytes of the widest access (``Pack``)
+EACH = "_each"              # ends the name of a kernel that runs once for every column
 STATIC_SHARED = 48 << 10    # bytes of shared memory that a block may use without a function attribute
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
 OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
@@ -107,6 +108,7 @@ class Signature:
     template: tuple[tuple[str, str], ...]
     parameters: tuple[Parameter, ...]
     launch: dict
+    declared: dict                               # its parts as the source has them
 
 
 @functools.lru_cache(maxsize=None)
@@ -125,14 +127,38 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
             kind, name = re.fullmatch(r"(.*?[\s*])\s*(\w+)", text, re.DOTALL).groups()
             kind, pointer = kind.replace("*", "").strip(), "*" in kind
             parameters.append(Parameter(kind, pointer, name, pointer and kind in values))
-        found[match["name"]] = Signature(match["name"], template, tuple(parameters[1:]), launch.groupdict())
+        found[match["name"]] = Signature(match["name"], template, tuple(parameters[1:]), launch.groupdict(),
+                                         match.groupdict())
     return found
 
 
-def source(path: pathlib.Path) -> str:
-    """Return the text of the .cu file at ``path`` as NVRTC compiles it: after the enums of the package's slots."""
-    package = ".".join(path.parents[1].relative_to(ROOT).parts)
-    return f'{declarations(package, path.stem)}#line 1 "{path.name}"\n{path.read_text()}'
+def source(path: pathlib.Path, expression: str = "") -> str:
+    """Return the text of the .cu file at ``path`` as NVRTC compiles it: after the enums of the package's slots.
+
+    ``expression``: the function to be compiled; NAME_each<...> is the kernel NAME, for every column of `Columns`."""
+    package, text, name = ".".join(path.parents[1].relative_to(ROOT).parts), path.read_text(), expression.split("<")[0]
+    if name.endswith(EACH):
+        text = for_each_column(text, signatures(path)[name.removesuffix(EACH)])
+    return f'{declarations(package, path.stem)}#line 1 "{path.name}"\n{text}'
+
+
+def for_each_column(text: str, signature: "Signature") -> str:
+    """Return the source ``text`` with one kernel as a device function, and a kernel that calls it for column
+    blockIdx.y.
+
+    After the kernel's parameters the new one takes NAME_step for each array: the distance between its columns, in
+    elements; 0 for an array that all columns share."""
+    d, pointers = signature.declared, [p.name for p in signature.parameters if p.pointer]
+    steps = ", ".join(f"long long {name}_step" for name in pointers)
+    given = ", ".join(f"{p.name} + column * {p.name}_step" if p.pointer else p.name for p in signature.parameters)
+    types, head = ", ".join(name for _, name in signature.template), f"__global__ void {d['bounds'] or ''}{d['name']}("
+    before, after = re.split(r"__global__ void\s+" + re.escape(d["bounds"] or "") + rf"{d['name']}\(", text, maxsplit=1)
+    return f"""{before}DEVICE void {d['name']}({after}
+template <{d['template']}> {head.replace(d['name'] + '(', d['name'] + EACH + '(')}{d['parameters']}, {steps}) {{
+  const long long column = blockIdx.y;
+  {d['name']}<{types}>(ctx + column, {given});
+}}
+"""
 
 
 @functools.lru_cache(maxsize=None)
@@ -153,11 +179,11 @@ def misaligned(array, address: int) -> bool:
     return bool(address % WIDE or (array.ndim == 2 and array.shape[0] > 1 and array.strides[0] % WIDE))
 
 
-def name_expression(signature: Signature, types: dict[str, str]) -> str:
+def name_expression(signature: Signature, types: dict[str, str], form: str = "") -> str:
     """Return the name of a template instantiation, such as ``residual<double>``.
 
-    ``signature``: the kernel's Signature. ``types``: template arguments by name."""
-    return f"{signature.name}<{', '.join(types[name] for _, name in signature.template)}>"
+    ``signature``: the kernel's Signature. ``types``: template arguments by name. ``form``: "" or `EACH`."""
+    return f"{signature.name}{form}<{', '.join(types[name] for _, name in signature.template)}>"
 
 
 def built(path: pathlib.Path, device: int, expression: str):
@@ -167,7 +193,7 @@ def built(path: pathlib.Path, device: int, expression: str):
     at a time, and unused functions are not compiled."""
     import cupy
     with cupy.cuda.Device(device):
-        module = cupy.RawModule(code=source(path), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
+        module = cupy.RawModule(code=source(path, expression), options=(*OPTIONS, f"-DHEADERS_{headers_digest()}"),
                                 name_expressions=[expression])
         return module.get_function(expression)
 
@@ -209,16 +235,18 @@ class Form:
         kind = self.value if parameter.type == "T" else parameter.type
         return "Q" if parameter.pointer else FORMATS[kind]
 
-    def function(self, values):
-        """Return the compiled instantiation for the types of ``values``, the arguments of a launch in order."""
+    def function(self, values, form=""):
+        """Return the compiled instantiation for the types of ``values``, the arguments of a launch in order.
+
+        ``form``: `EACH` for the kernel that runs once for every column."""
         key = tuple([values[k].dtype.num if kind == "typename" else int(values[k]) if kind == "int"
                      else values[k].size > 0 for kind, k in self._deciding])
-        if key not in self._functions:
+        if (key, form) not in self._functions:
             with counted(of_cupy):
                 types = {"T": self.value, **self._types(values)}
-                expression = name_expression(self.signature, types)
-                self._functions[key] = loaded(self.path, self.device, expression)
-        return self._functions[key]
+                expression = name_expression(self.signature, types, form)
+                self._functions[key, form] = loaded(self.path, self.device, expression)
+        return self._functions[key, form]
 
     def _types(self, values):
         """Return the template arguments except T, by name, for ``values``, the arguments of a launch in order."""
@@ -241,41 +269,58 @@ class Kernel(Shareable):
         self.space, self.path, self.dtype = space, path, np.dtype(dtype)
         self._form = form(path, name, self.dtype, space.device)
         self.signature = self._form.signature
-        self._pack, self._buffer, addresses = packing(self._form.formats)
-        launch, attribute = self.signature.launch, None
-        if launch["all_at_once"] or launch["cooperative"]:
-            attribute = COOPERATIVE
-        elif space.dependent_launch:
-            attribute = DEPENDENT
-        self._launch = Launch(addresses, attribute)
+        launch = self.signature.launch
+        self.all_at_once = launch["all_at_once"] or launch["cooperative"]
+        self._attribute = COOPERATIVE if self.all_at_once else DEPENDENT if space.dependent_launch else None
+        self._pack, self._buffer, self._launch = self._launcher(())
+
+    def _launcher(self, more):
+        """Return (pack, buffer, launch) for the kernel's parameters and ``more``, formats of further ones."""
+        pack, buffer, addresses = packing((*self._form.formats, *more))
+        return pack, buffer, Launch(addresses, self._attribute)
 
     def __call__(self, *arguments):
-        launch, values = self.signature.launch, list(arguments)
-        count = self._count(values)
-        for extra in self.signature.parameters[len(arguments):]:
-            values.append(count if extra.name == "n" else self._measure(values, extra.name))
-        grid, block = self._geometry(count, values)
+        values = list(arguments)
+        grid, block, shared, cluster = self._complete(values)
         if not grid:
             return
+        function = self._function(values, shared)
+        self._flatten(values)
+        self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
+        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
+        self.space.launches += 1
+
+    def _complete(self, values):
+        """Append the values that C++ needs to ``values``, the arguments of a launch in order.
+
+        Returns (blocks, threads in a block, bytes of dynamic shared memory, blocks in a cluster)."""
+        launch, count = self.signature.launch, self._count(values)
+        for extra in self.signature.parameters[len(values):]:
+            values.append(count if extra.name == "n" else self._measure(values, extra.name))
         shared = int(values[self._form.at[launch["shared"]]]) if launch["shared"] else 0
         cluster = int(values[self._form.at[launch["cluster"]]]) if launch["cluster"] else 1
-        function = self._form.function(values)
+        return *self._geometry(count, values), shared, cluster
+
+    def _function(self, values, shared, form=""):
+        """Return the compiled function for complete ``values``, which may use ``shared`` bytes of shared memory."""
+        function = self._form.function(values, form)
         if shared > STATIC_SHARED and shared > function.max_dynamic_shared_size_bytes:
             self._allow(function, shared)
         for k in self._form.wide:
             self._require_aligned(values[k], self.signature.parameters[k].name)
+        return function
+
+    def _flatten(self, values):
+        """Replace arrays in ``values`` by addresses, and complex numbers by two real ones."""
         for k, p in enumerate(self.signature.parameters):
             if p.pointer:
                 values[k] = values[k].data.ptr if values[k].size else 0
         for k in reversed(self._form.complex):
             values[k:k + 1] = values[k].real, values[k].imag
-        self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
-        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
-        self.space.launches += 1
 
     def shared(self, sharing):
         """Return a new Kernel like this one for the space ``sharing.space``, with its own buffer of arguments."""
-        return Kernel(sharing.space, self.path, self.signature.name, self.dtype)
+        return sharing.space.kernel_class(sharing.space, self.path, self.signature.name, self.dtype)
 
     def _require_aligned(self, array, name):
         """Raise InputError if ``array`` or one of its rows does not begin at a multiple of 16 bytes.
@@ -369,7 +414,7 @@ class Kernels(Shareable):
         space, path, dtype = self.__dict__["_given"]
         if name not in signatures(path):
             raise AttributeError(f"{path.name} has no kernel {name}")
-        kernel = Kernel(space, path, name, dtype)
+        kernel = space.kernel_class(space, path, name, dtype)
         setattr(self, name, kernel)
         return kernel
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.loop import Loop, interruptible
-from swell.core.slots import COLUMNS, Flag
+from swell.core.slots import Flag
 
 # A graph must be long enough to hide its launch, some 10 µs of the host. It must be short enough to stop in time: the
 # running graph and the one behind it both run to their end. The time of an iteration is estimated, not measured, so
@@ -29,37 +29,43 @@ class GraphLoop(Loop):
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
         cupy, self._rows = space.xp, n
-        size = (self.maxiter + 1) * COLUMNS
-        self._mapped = cupy.cuda.alloc_pinned_memory(8 * (1 + size))     # host memory that the device writes to
-        self._word = np.frombuffer(self._mapped, np.int64, 1)
-        self.history = np.frombuffer(self._mapped, np.float64, size, 8)[::COLUMNS]
-        self.history[:] = 0
+        count, size = self.histories.shape
+        self._mapped = cupy.cuda.alloc_pinned_memory(8 * count * (1 + size))     # host memory that the device writes to
+        self._words = np.frombuffer(self._mapped, np.int64, count)
+        self.histories = np.frombuffer(self._mapped, np.float64, count * size, 8 * count).reshape(count, size)
+        self.histories[:] = 0
         self._graph = None
         self._events = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
 
     def _send(self):
         """Copy flags, limits, and the addresses of the mapped host memory to the device."""
-        host = self.space.host_context[0]
+        host, (count, size) = self.space.host_context, self.histories.shape
         host["flags"], host["limits"] = self.flags, self.limits
-        host["mirror"], host["history"] = self._mapped.ptr, self._mapped.ptr + 8
-        self._word[0] = 0
+        host["mirror"] = self._mapped.ptr + 8 * np.arange(count)
+        host["history"] = self._mapped.ptr + 8 * (count + size * np.arange(count))
+        self._words[:] = self._word_of(self.flags)
         self.space.send_context()
 
     def report(self):
-        """Unpack the device's word (stop, verdict, iteration) into ``flags``; call the monitor for new iterations."""
-        word = self._said()
-        flags = self.flags
-        flags[Flag.STOP], flags[Flag.VERDICT], flags[Flag.ITERATION] = word & 255, word >> 8 & 255, word >> 16
+        """Unpack the device's words (stop, verdict, iteration) into ``flags``; call the monitor for new iterations."""
+        words, flags = self._said(), self.flags
+        flags[:, Flag.STOP], flags[:, Flag.VERDICT], flags[:, Flag.ITERATION] = words & 255, words >> 8 & 255, words >> 16
         super().report()
 
-    def _said(self) -> int:
-        """The last word that the device wrote to mapped host memory: stop, verdict and iteration in one integer."""
-        return int(self._word[0])
+    def _said(self):
+        """A copy of the last words that the device wrote to mapped host memory, one for each right-hand side: stop,
+        verdict and iteration in one integer."""
+        return self._words.copy()
+
+    @staticmethod
+    def _word_of(flags):
+        """The words that the device would write for these flags."""
+        return flags[:, Flag.ITERATION] << 16 | flags[:, Flag.VERDICT] << 8 | flags[:, Flag.STOP]
 
     def end(self):
         self.space.stream.synchronize()
         self.report()
-        self.space.host_context[0]["flags"] = 0
+        self.space.host_context["flags"] = 0
         self.space.send_context()
 
     def kernels(self, package, stem, dtype):

@@ -9,11 +9,18 @@ Cost of an application: 1 pass over 3 vectors before, and 1 after, fused with th
 """
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.operator import OperatorAround
+
+
+def bringing_near_one(norm):
+    """Return the power of two that brings vectors of this norm near 1, as an array of shape (1,); 1 for norm 0 or
+    infinity. For an array of k norms, of the columns of `Columns`, the shape is (k, 1)."""
+    norm = np.asarray(norm, np.float64)
+    ready = (norm > 0) & (norm < np.inf)
+    return np.where(ready, np.ldexp(1.0, -np.frexp(np.where(ready, norm, 1.0))[1]), 1.0)[..., None]
 
 
 class InPrecision(OperatorAround):
@@ -52,9 +59,7 @@ class InPrecision(OperatorAround):
         return self.inner.self_adjoint
 
     def expect(self, norm):
-        """Set ``factor`` to a power of two that brings vectors of this norm near 1; to 1 for norm 0 or infinity."""
-        ready = 0 < norm < math.inf
-        self.space.from_host(np.array([math.ldexp(1.0, -math.frexp(norm)[1]) if ready else 1.0]), self.factor)
+        self.space.from_host(bringing_near_one(norm), plain(self.factor))
 
     def _applied(self, x, adjoint):
         self._kernels.enter(x, self.scale, self.factor, 1, self._x)

@@ -54,8 +54,9 @@ class Launch:
                                count=attribute is not None)
         self._reference = ctypes.byref(self._config)
 
-    def __call__(self, function: int, grid: int, block: int, stream: int, shared: int = 0, cluster: int = 1):
-        """Launch ``function`` (a CUfunction's address) with ``grid`` blocks of ``block`` threads.
+    def __call__(self, function: int, grid: int, block: int, stream: int, shared: int = 0, cluster: int = 1,
+                 columns: int = 1):
+        """Launch ``function`` (a CUfunction's address) with ``grid`` × ``columns`` blocks of ``block`` threads.
 
         ``shared`` is the dynamic shared memory of a block, in bytes. If ``cluster``, the number of blocks in a cluster,
         is more than 1, the launch has this attribute in place of its usual one. ``stream`` is its address.
@@ -71,7 +72,7 @@ class Launch:
         attribute.id, attribute.value = (CLUSTER, cluster) if cluster > 1 else (self._given, 1)
         if cluster > PORTABLE:
             _driver().cuFuncSetAttribute(ctypes.c_void_p(function), LARGER, 1)
-        config.grid, config.block, config.shared, config.stream = grid, block, shared, stream
+        config.grid, config.grid_y, config.block, config.shared, config.stream = grid, columns, block, shared, stream
         status = _driver().cuLaunchKernelEx(self._reference, ctypes.c_void_p(function), self._addresses, None)
         if status == TOO_LARGE:
             raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory must run at the "

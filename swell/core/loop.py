@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from swell.core.slots import COLUMNS, Flag, Limit
+from swell.core.slots import Code, Flag, Limit
 from swell.core.stopping import Reason
 
 
@@ -76,15 +76,18 @@ def _handled():
         signal.signal(signal.SIGINT, previous)
 
 
-def _squared(number: float) -> float:
-    """The square of ``number``, limited to the largest double; Python's ``**`` would raise OverflowError."""
-    return min(float(number) * float(number), np.finfo(np.float64).max)
+def _squared(number):
+    """The square of a number, or of each of an array, limited to the largest double."""
+    with np.errstate(over="ignore"):
+        return np.minimum(np.square(np.asarray(number, np.float64)), np.finfo(np.float64).max)
 
 
 class Loop:
     """Base of both drivers: the judge's record, the history, the abort flag and the monitor.
 
-    ``core/slots.py`` names the rows of ``flags`` and ``limits``; each has one column for every right-hand side.
+    A row of ``flags`` and of ``limits`` belongs to one right-hand side, and so does a row of ``histories``.
+    ``core/slots.py`` names the places in a row. The loop ends when the judge has stopped every right-hand side; one
+    that has stopped earlier is frozen.
 
     Parameters
     ----------
@@ -94,37 +97,40 @@ class Loop:
         Number of unknowns.
 
     `begin` takes the monitor. The loop calls ``monitor(iteration, residual_norm)`` for every iteration, in order; a
-    true return value stops the loop.
+    true return value stops the loop. With several right-hand sides, ``residual_norm`` is an array.
     """
 
     def __init__(self, space, stopping, n):
         self.space = space
         self.stopping = stopping
         self.maxiter = stopping.limit(n)
-        self.flags = np.zeros((len(Flag), COLUMNS), np.int64)
-        self.limits = np.zeros((len(Limit), COLUMNS))
-        self.history = np.zeros((self.maxiter + 1, COLUMNS))[:, 0]
-        self._stop, self._iteration = self.flags[Flag.STOP], self.flags[Flag.ITERATION]
+        self.flags = np.zeros((space.columns, len(Flag)), np.int64)
+        self.limits = np.zeros((space.columns, len(Limit)))
+        self.histories = np.zeros((space.columns, self.maxiter + 1))
+        self._stop, self._iteration = self.flags[:, Flag.STOP], self.flags[:, Flag.ITERATION]
         self.cycle, self.patience = 0, 0         # Flag.CYCLE and Flag.SLOW_CYCLES of the next run
         self.abort = None                        # Reason, if the loop was ended from outside
         self.host_reads = 0
 
-    def begin(self, threshold: float, scale: float, window: int, done: int = 0, monitor=None):
+    def begin(self, threshold, scale, window: int, done: int = 0, monitor=None, frozen=()):
         """Reset flags and limits for a new run; ``monitor(iteration, norm)`` or None is kept.
 
-        ``threshold`` is the residual norm of convergence. Growth is measured relative to the norm ``scale``. ``window``
-        is the method's default for stagnation. ``done`` iterations of earlier runs count against the limit.
+        ``threshold`` is the residual norm of convergence. Growth is measured relative to the norm ``scale``. Both may
+        have a number for each right-hand side. ``window`` is the method's default for stagnation. ``done`` iterations
+        of earlier runs count against the limit. ``frozen``: the right-hand sides that have converged already.
         """
         flags, limits = self.flags, self.limits
         flags[:] = 0
-        flags[Flag.MAXITER] = max(self.maxiter - done, 0)
-        flags[Flag.WINDOW] = self.stopping.window if self.stopping.window is not None else window
-        flags[Flag.EVERY] = self.stopping.every
-        flags[Flag.CYCLE], flags[Flag.SLOW_CYCLES] = self.cycle, self.patience
-        limits[Limit.THRESHOLD2] = _squared(threshold)
-        limits[Limit.RATIO2] = 1
-        limits[Limit.GROWTH2] = _squared(self.stopping.growth * scale)
-        limits[Limit.BEST2] = np.inf
+        flags[:, Flag.MAXITER] = max(self.maxiter - done, 0)
+        flags[:, Flag.WINDOW] = self.stopping.window if self.stopping.window is not None else window
+        flags[:, Flag.EVERY] = self.stopping.every
+        flags[:, Flag.CYCLE], flags[:, Flag.SLOW_CYCLES] = self.cycle, self.patience
+        limits[:, Limit.THRESHOLD2] = _squared(threshold)
+        limits[:, Limit.RATIO2] = 1
+        limits[:, Limit.GROWTH2] = _squared(self.stopping.growth * scale)
+        limits[:, Limit.BEST2] = np.inf
+        for j in frozen:
+            flags[j, Flag.STOP], flags[j, Flag.FINAL], flags[j, Flag.VERDICT] = 1, 1, Code.CONVERGED
         self.abort = None
         self._monitor = monitor
         self._done, self._reported = done, 0
@@ -135,18 +141,33 @@ class Loop:
 
     @property
     def iterations(self) -> int:
-        """Number of iterations judged so far."""
-        return int(self._iteration[0])
+        """Number of iterations judged so far; with several right-hand sides, the largest of them."""
+        return int(self._iteration[0] if self._iteration.size == 1 else self._iteration.max())
+
+    @property
+    def history(self):
+        """The residual norms of the first, or the only, right-hand side."""
+        return self.histories[0]
 
     @property
     def reason(self) -> Reason:
         """Why the loop ended."""
-        return self.abort or Reason.of(int(self.flags[Flag.VERDICT, 0]))
+        return self.reason_of(0)
+
+    def iterations_of(self, j) -> int:
+        """Number of iterations judged so far for right-hand side j."""
+        return int(self._iteration[j])
+
+    def reason_of(self, j) -> Reason:
+        """Why the loop ended for right-hand side j."""
+        if self.abort is not None and not self._stop[j]:
+            return self.abort
+        return Reason.of(int(self.flags[j, Flag.VERDICT]))
 
     @property
     def stopped(self) -> bool:
-        """True once the convergence test or the user has stopped the loop."""
-        return self.abort is not None or self._stop[0] != 0
+        """True once the convergence test has stopped every right-hand side, or the user the loop."""
+        return self.abort is not None or bool(self._stop[0] and (self._stop.size == 1 or self._stop.all()))
 
     def interrupt(self):
         """Stop as soon as possible, because of Ctrl-C."""
@@ -161,24 +182,41 @@ class Loop:
         if self._monitor is None:
             return
         for k in range(self._reported, self.iterations + 1):
-            if self._monitor(self._done + k, float(self.history[k])):
+            if self._monitor(self._done + k, self._norms(k)):
                 self.ask(Reason.STOPPED)
         self._reported = self.iterations + 1
 
 
+    def _norms(self, k):
+        """The residual norm after iteration k; an array with several right-hand sides, with the last of one that has
+        stopped."""
+        if self._iteration.size == 1:
+            return float(self.histories[0, k])
+        return np.array([history[min(k, last)] for history, last in zip(self.histories, self._iteration)])
+
+
 class DirectLoop(Loop):
-    """The driver of the CPU, which calls the body from Python."""
+    """The driver of the CPU, which calls the body from Python.
+
+    Attributes
+    ----------
+    states : list of (flags, limits, history)
+        What the judge's kernels take, for each right-hand side.
+    """
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
-        self.state = (self.flags[:, 0], self.limits[:, 0], self.history)
+        self.states = list(zip(self.flags, self.limits, self.histories))
 
     def _send(self):
-        pass                                     # the kernels write to the record directly
+        self.space.flags = self.flags            # kernels write to the record directly
+
+    def end(self):
+        self.space.flags = None
 
     def kernels(self, package, stem, dtype):
         """The kernels of the file ``stem`` in ``package``, for vectors of ``dtype``, bound to this loop's state."""
-        return self.space.kernels(package, stem, dtype, self.state)
+        return self.space.kernels(package, stem, dtype, self.states)
 
     def halted(self) -> bool:
         """True if a method should skip the remaining steps of its cycle; calls the monitor for new iterations first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from swell.core.columns import Columns
 from swell.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -196,6 +197,12 @@ class CallableOperator(LinearOperator):
         """``out = alpha function(x) + beta out``; ``function`` is the user's, and gets a copy of x.
 
         Raises InputError if it returns another length, or complex values in a real system."""
+        if isinstance(x, Columns):               # it takes one vector
+            y = self.space.buffer(x.size, x.dtype)
+            for j in range(x.count):
+                self._combine(function, x.column(j), y.column(j), 1, 0)
+            self.space.axpby(alpha, y, beta, out)
+            return
         # Give a copy of x: a function that writes to its argument must not change the method's vectors.
         y = self.space.xp.asarray(function(x.copy())).reshape(-1)
         if y.shape != out.shape:

@@ -10,6 +10,7 @@ import dataclasses
 import types
 from abc import ABC, abstractmethod
 
+from swell.core.cpu_columns import ColumnKernels
 from swell.core.space import Space
 
 
@@ -80,6 +81,27 @@ class Sharing:
             return type(value)(self._copy_scratch(item) for item in value)
         if id(value) not in self._made:
             self._made[id(value)] = value.copy(), value
+        return self._made[id(value)][0]
+
+
+class Widening(Sharing):
+    """Copies objects for a space of several right-hand sides: each scratch array becomes `Columns`.
+
+    The copies' code is the same as the originals'; it works on `Columns` in place of vectors.
+    """
+
+    def _copy(self, original):
+        if isinstance(original, types.ModuleType) and ".kernels." in original.__name__:
+            return ColumnKernels(self.space, original)
+        return super()._copy(original)
+
+    def _copy_scratch(self, value):
+        if not isinstance(value, self.space.xp.ndarray):
+            return super()._copy_scratch(value)
+        if id(value) not in self._made:
+            made = self.space.buffer(value.shape, value.dtype)
+            made[...] = value
+            self._made[id(value)] = made, value
         return self._made[id(value)][0]
 
 

@@ -1,8 +1,8 @@
 """Slots: named indices of the arrays that kernels share. The judge's are here, a method's scalars in its package.
 
 A name is declared once. The host and Numba's kernels import it; the loader of device kernels writes it as an ``enum``
-before the source (``declarations``). The layout of such an array is [slot][column]. A column belongs to one right-hand
-side; at present there is one column.
+before the source (``declarations``). An array of slots belongs to one right-hand side; with several right-hand sides,
+each has its own.
 
 Numba's compiled functions in ``__pycache__`` contain these numbers: delete them (``*.nbi``) after a change here.
 """
@@ -11,8 +11,6 @@ from __future__ import annotations
 import enum
 import importlib
 import importlib.util
-
-COLUMNS = 1
 
 
 class Slots(enum.IntEnum):
@@ -78,7 +76,7 @@ def declarations(package: str, stem: str) -> str:
     groups = [Flag, Limit, Code]
     if importlib.util.find_spec(f"{package}.slots"):
         groups += importlib.import_module(f"{package}.slots").STEMS.get(stem, ())
-    return f"enum {{ COLUMNS = {COLUMNS}, FLAGS = {len(Flag)}, LIMITS = {len(Limit)} }};\n{''.join(map(_enum, groups))}"
+    return f"enum {{ FLAGS = {len(Flag)}, LIMITS = {len(Limit)} }};\n{''.join(map(_enum, groups))}"
 
 
 def _enum(group):

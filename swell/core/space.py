@@ -9,8 +9,14 @@ from types import ModuleType
 
 import numpy as np
 
+from swell.core.columns import Columns
 from swell.core.errors import OutOfMemory
 
+
+def aligned(size: int, dtype) -> int:
+    """Return the least number of elements, at least ``size``, that takes a multiple of 16 bytes."""
+    each = max(1, 16 // np.dtype(dtype).itemsize)
+    return -(-size // each) * each
 
 
 def accumulator(dtype):
@@ -29,11 +35,14 @@ class Space(ABC):
         NumPy, or CuPy with the same interface.
     single_rank : bool
         False if other ranks have parts of the vectors too, so that what a kernel sums is not yet the sum.
+    columns : int
+        The number k of right-hand sides; if it is more than 1, vectors are `Columns`.
     """
 
     name: str
     xp: ModuleType
     single_rank = True
+    columns = 1
 
     def __init__(self):
         self._scalars = threading.local()        # matrices of one space may be multiplied in several threads
@@ -43,11 +52,20 @@ class Space(ABC):
         """Return a new, uninitialised array on this space's device."""
 
     def mapped(self, shape, dtype):
-        """Return (a new uninitialised array, a NumPy array of the same memory).
+        """Return (a new uninitialised array, a NumPy array of the same memory); both are `Columns` if there are several
+        right-hand sides.
 
         Kernels write a few results to the first, and the host reads the second after ``synchronize``."""
-        array = self.empty(shape, dtype)
+        array = self.buffer(shape, dtype)
         return array, array
+
+    def buffer(self, shape, dtype):
+        """Return a new, uninitialised array for every right-hand side: `Columns` if there are several."""
+        if self.columns == 1:
+            return self.empty(shape, dtype)
+        size = math.prod(shape) if isinstance(shape, tuple) else shape
+        held = self.empty((self.columns, aligned(size, dtype)), dtype)[:, :size]
+        return Columns(held.reshape(self.columns, *shape) if isinstance(shape, tuple) else held)
 
     @abstractmethod
     def from_host(self, array, out=None):
@@ -60,10 +78,10 @@ class Space(ABC):
         """Return an array of this space as a NumPy array; copied only from a GPU."""
 
     @abstractmethod
-    def kernels(self, package: str, stem: str, dtype, state=None):
+    def kernels(self, package: str, stem: str, dtype, states=None):
         """Return the kernels in ``<package>/kernels/<stem>``, for vectors of ``dtype``, as a namespace of functions.
 
-        ``state``: the loop's state, which kernels get as first argument on a CPU."""
+        ``states``: the loop's states, of which kernels get their own as first argument on a CPU."""
 
     def compile_ahead(self, parts, dtype):
         """Begin to compile the kernels that ``parts`` of a configuration will need for a dtype; GPUs only.
@@ -81,6 +99,16 @@ class Space(ABC):
     @abstractmethod
     def memory(self) -> tuple[int, int]:
         """Return (free, total) bytes of the device; huge numbers if the system does not tell."""
+
+    @abstractmethod
+    def for_columns(self, columns: int) -> "Space":
+        """A space on the same device for ``columns`` right-hand sides at once.
+
+        Raises
+        ------
+        InputError
+            Where several ranks share the vectors.
+        """
 
     @abstractmethod
     def describe(self) -> str:
@@ -105,7 +133,7 @@ class Space(ABC):
     def same_view(self, view, base):
         """Return a view of ``base`` with the offset, shape and strides that ``view`` has in its own base.
 
-        Both bases have the same size and layout."""
+        Both bases have the same size and layout; ``base`` may be `Columns` of it, and then so is the view."""
 
     @abstractmethod
     def same_memory(self, array, other) -> bool:
@@ -254,6 +282,17 @@ class Space(ABC):
         kind = x.dtype.type
         self.kernels("swell.core", "vector", x.dtype).axpby(kind(alpha), x, kind(beta), y)
 
+    def combine(self, alpha, y, beta, out):
+        """``out = alpha y + beta out`` for an array y that another library has made, (k, n) for `Columns`.
+
+        ``beta == 0`` never reads the old ``out``. Columns that have stopped stay as they are."""
+        if not isinstance(out, Columns):
+            out[...] = alpha * y if beta == 0 else alpha * y + beta * out
+            return
+        held = self.buffer(out.size, out.dtype)
+        held[...] = y
+        self.axpby(alpha, held, beta, out)
+
     def multiply(self, x, y):
         """``y = x y``, element by element."""
         self.kernels("swell.core", "vector", x.dtype).multiply(x, y)
@@ -296,9 +335,11 @@ class Space(ABC):
     def norms(self, *vectors) -> list[float]:
         """Return a list: ‖v‖₂ and ‖v‖∞ of the first vector, then of the next. One wait for the device.
 
-        It is for the beginning and the end of a solve only."""
+        Of `Columns` each is an array with a number for every column. It is for the beginning and the end of a solve
+        only."""
+        none = 0.0 if self.columns == 1 else np.zeros(self.columns)
         if not vectors[0].size:
-            return [0.0] * (2 * len(vectors))
+            return [none] * (2 * len(vectors))
         dtype, held = accumulator(vectors[0].dtype), vars(self._scalars)
         if dtype.char not in held:
             held[dtype.char] = self.mapped((3, 2), dtype)
@@ -306,5 +347,8 @@ class Space(ABC):
         for k, v in enumerate(vectors):
             self.kernels("swell.core", "vector", v.dtype).norms(v, scalars[k])
         self.synchronize()  # sync
-        found = host.real.tolist()
-        return [value for square, most in found[:len(vectors)] for value in (math.sqrt(square), most)]
+        if self.columns == 1:
+            found = host.real.tolist()
+            return [value for square, most in found[:len(vectors)] for value in (math.sqrt(square), most)]
+        squares, most = np.moveaxis(host.array.real, 0, -1).transpose(1, 0, 2)
+        return [value for k in range(len(vectors)) for value in (np.sqrt(squares[k]), most[k].copy())]

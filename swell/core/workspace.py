@@ -3,7 +3,7 @@ from __future__ import annotations
 
 
 class Workspace:
-    """Named arrays of one space; a second request for the same name, shape and type returns the same array.
+    """Named arrays of one space (`Columns`, if it has several right-hand sides); a second request for the same name, shape and type returns the same array.
 
     The contents of a buffer are undefined: the caller must write it before reading it.
     """
@@ -17,7 +17,7 @@ class Workspace:
         shape = tuple(shape) if isinstance(shape, tuple) else (int(shape),)
         held = self._buffers.get(name)
         if held is None or held.shape != shape or held.dtype != dtype:
-            held = self._buffers[name] = self.space.empty(shape, dtype)
+            held = self._buffers[name] = self.space.buffer(shape, dtype)
         return held
 
     @property
@@ -28,4 +28,4 @@ class Workspace:
     def poison(self):
         """Fill every buffer with NaN (integers with a huge number), to test that no solve reads before it writes."""
         for buffer in self._buffers.values():
-            buffer.fill(float("nan") if buffer.dtype.kind in "fc" else 2**31 - 1)
+            buffer[...] = float("nan") if buffer.dtype.kind in "fc" else 2**31 - 1

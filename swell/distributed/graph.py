@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.graph import GraphLoop
-from swell.core.slots import Flag
 from swell.distributed.loop import Agreement, guarded_monitor
 
 
@@ -64,5 +63,4 @@ class DistributedGraphLoop(GraphLoop):
     def _said(self):
         if self._past is None:
             return super()._said()
-        flags = self._copies[self._past, :, 0]
-        return int(flags[Flag.ITERATION] << 16 | flags[Flag.VERDICT] << 8 | flags[Flag.STOP])
+        return self._word_of(self._copies[self._past])

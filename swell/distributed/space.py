@@ -99,6 +99,9 @@ class DistributedSpace(Space):
         raise InputError("a system across ranks has no copies for other threads, since all ranks solve together: "
                          "prepare one for each thread of each rank, with a communicator of its own")
 
+    def for_columns(self, columns):
+        raise InputError("a system across ranks solves its right-hand sides one by one: leave together out")
+
     def same_memory(self, array, other):
         return self.local.same_memory(array, other)
 
@@ -171,8 +174,8 @@ class DistributedSpace(Space):
     def compile_ahead(self, parts, dtype):
         self.local.compile_ahead(parts, dtype)
 
-    def kernels(self, package, stem, dtype, state=None):
-        return self.local.kernels(package, stem, dtype, state)
+    def kernels(self, package, stem, dtype, states=None):
+        return self.local.kernels(package, stem, dtype, states)
 
     def synchronize(self):
         self.local.synchronize()

@@ -15,8 +15,9 @@ from functools import cached_property
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.registry import counterpart
-from swell.core.slots import Norms
+from swell.core.slots import Flag, Norms
 from swell.krylov.method import Counts, Method
 from swell.krylov.refinement import Refinement
 
@@ -67,20 +68,31 @@ class FactorRefinement(Refinement):
         super().start(zero_guess)
 
     def body(self):
-        before = self.norm2[Norms.JUDGED2] if self.M.loose else np.inf           # loose factors are on a CPU: no wait
+        before = self.squares(Norms.JUDGED2) if self.M.loose else np.inf         # loose factors are on a CPU: no wait
         self.step()
-        if self.M.loose and not self.norm2[Norms.JUDGED2] <= before / 4 and not self.rounded():
-            self.M.repair("factors with pivots on the diagonal left the residual as it was")
-            self.repeated = 1
-            self.x.fill(0)
-            self.space.copy(self.b, self.r)
-            self.step()
+        if self.M.loose:
+            running = self.loop.flags[:, Flag.STOP] == 0
+            as_before = running & ~(self.squares(Norms.JUDGED2) <= before / 4)
+            if as_before.any() and not self.rounded()[as_before].all():
+                self._repair(running)
         self.judge.iteration(self.norm2)
 
+    def _repair(self, running):
+        """Replace the factors, and begin again with the right-hand sides that are ``running``, a mask."""
+        self.M.repair("factors with pivots on the diagonal left the residual as it was")
+        self.repeated = 1
+        np.atleast_2d(plain(self.x))[running] = 0
+        np.atleast_2d(plain(self.r))[running] = np.atleast_2d(plain(self.b))[running]
+        self.step()
+
+    def squares(self, norm):
+        """Return one of the squared ``Norms`` of the residual of each right-hand side."""
+        return np.atleast_2d(plain(self.norm2))[:, norm].real.copy()
+
     def rounded(self):
-        """Return True if the residual is at the level of the rounding errors of A x and b."""
+        """Return a mask of the right-hand sides whose residual is at the level of the rounding errors of A x and b."""
         rounding = ROUNDING * (self.M.rounding(self.x) + np.finfo(self.dtype).eps * self.space.norms(self.b)[0])
-        return self.norm2[Norms.OWN2] <= rounding**2
+        return self.squares(Norms.OWN2) <= rounding**2
 
     def counts(self, iterations, zero_guess):
         products, applications, reductions = super().counts(iterations, zero_guess)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swell.core.settings import positive
-from swell.core.slots import COLUMNS
 from swell.core.space import accumulator
 from swell.krylov.slots import Shadow
 
@@ -175,9 +174,8 @@ class Iteration(ABC):
         return self.workspace.array(name, (count, self.space.padded(rows)), dtype or self.dtype)[:, :rows]
 
     def scalars(self, name, count):
-        """Return ``count`` scalars, a strided device array: one column of the work array ``name``, [slot][column]."""
-        held = self.workspace.array(name, (count, COLUMNS), self.scalar)
-        return held[:, 0]
+        """Return ``count`` scalars: the work array ``name``."""
+        return self.workspace.array(name, count, self.scalar)
 
     def dense(self, name, shape):
         """Return the work array ``name`` for small dense matrices, of this shape, in the type of the scalars."""
@@ -218,8 +216,10 @@ class Iteration(ABC):
     def counts(self, iterations: int, zero_guess: bool) -> Counts:
         """Return the cost of this number of iterations, including the start; ``zero_guess`` as in ``start``."""
 
-    def spectrum(self):
-        """Return estimates of the operator's spectrum from the last run (krylov.spectrum.Spectrum), or None."""
+    def spectrum(self, column=0):
+        """Return estimates of the operator's spectrum from the last run (krylov.spectrum.Spectrum), or None.
+
+        ``column``: of which right-hand side, if there are several."""
         return None
 
     def run(self, zero_guess: bool, attempt: int = 0):

@@ -34,9 +34,10 @@ class LanczosIteration(Iteration):
         super().__init__(system)
         self.coefficients, self._on_host = self.space.mapped(2 * min(self.loop.maxiter, MOST), "float64")
 
-    def spectrum(self):
-        k = min(self.loop.iterations, self.coefficients.size // 2, self.unbroken)
-        pairs = self._on_host[:2 * k].copy()     # the loop has waited for the device
+    def spectrum(self, column=0):
+        k = min(self.loop.iterations_of(column), self.coefficients.size // 2, self.unbroken)
+        host = self._on_host.column(column) if self.space.columns > 1 else self._on_host
+        pairs = host[:2 * k].copy()              # the loop has waited for the device
         return Spectrum(pairs[::2], pairs[1::2])
 
 

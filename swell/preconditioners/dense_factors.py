@@ -13,6 +13,7 @@ import warnings
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 
@@ -92,8 +93,9 @@ class DenseFactorsOperator(LinearOperator):
 
     def _write(self, x, out, alpha, beta, trans):
         """Write out = alpha y + beta out, y = A⁻¹ x; with ``trans`` = 2, y = A⁻ᴴ x. beta = 0 never reads out."""
-        y = self._library.lu_solve(self._factors, x.astype(self.wide, copy=False), trans, check_finite=False)
-        out[...] = alpha * y if beta == 0 else alpha * y + beta * out
+        x = plain(x).T.astype(self.wide, copy=False)             # one vector, or k columns
+        y = self._library.lu_solve(self._factors, x, trans, check_finite=False)
+        self.space.combine(alpha, y.T, beta, out)
 
     @property
     def nbytes(self):

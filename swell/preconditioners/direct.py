@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
@@ -162,30 +163,22 @@ class SuperLUOperator(LinearOperator):
         self._weak = None                        # the next matrix is analysed anew
         self.repairs = (f"{why}: the factorisation was repeated by COLAMD with full pivoting",)
 
-    def rounding(self, x) -> float:
-        """Return eps ‖|A| |x|‖₂: about the change of A x if the entries of x are rounded."""
-        terms = self.space.empty(x.size, x.real.dtype)
+    def rounding(self, x):
+        """Return eps ‖|A| |x|‖₂: about the change of A x if the entries of x are rounded; an array for `Columns`."""
+        terms = self.space.buffer(x.size, np.finfo(x.dtype).dtype)
         self._A.absolute().apply(abs(x), terms)
-        return float(np.finfo(x.dtype).eps * self.space.norms(terms)[0])
+        return np.finfo(x.dtype).eps * self.space.norms(terms)[0]
 
     def apply(self, x, out, alpha=1, beta=0):
-        x, (p, factors) = x.astype(self.wide, copy=False), self._made
+        x, (p, factors) = plain(x).T.astype(self.wide, copy=False), self._made     # one column of x, or k of them
         y = factors.solve(x) if p is None else factors.solve(x[p.order], "T")[p.place]
-        self._write(y, out, alpha, beta)
+        self.space.combine(alpha, y.T, beta, out)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        x, (p, factors) = x.astype(self.wide, copy=False), self._made
+        x, (p, factors) = plain(x).T.astype(self.wide, copy=False), self._made
         # A⁻ᴴ x = conj(A⁻ᵀ conj(x))
         y = factors.solve(x, "H") if p is None else factors.solve(x[p.order].conj())[p.place].conj()
-        self._write(y, out, alpha, beta)
-
-    @staticmethod
-    def _write(y, out, alpha, beta):
-        """Write out = alpha y + beta out; beta = 0 never reads out."""
-        if beta == 0:
-            out[...] = alpha * y
-        else:
-            out[...] = alpha * y + beta * out
+        self.space.combine(alpha, y.T, beta, out)
 
     @property
     def nbytes(self):
@@ -269,7 +262,8 @@ class CuDSSOperator(LinearOperator, Shareable):
         if facts.empty_rows:
             raise FactorisationError("A has empty rows: the matrix is singular", singular=True)
         from cupyx.scipy.sparse import csr_matrix
-        self._rhs = A.space.empty(A.shape[0], A.dtype)
+        # A vector, or the k columns of a matrix: what cuDSS has planned for.
+        self._rhs = A.space.empty((A.space.columns, A.shape[0]) if A.space.columns > 1 else A.shape[0], A.dtype).T
         self._rhs.fill(1)
         # Its own values, so that update can write new ones where the analysis expects them.
         self._matrix = csr_matrix((A.data.copy(), A.indices, A.indptr), shape=A.shape)
@@ -302,12 +296,8 @@ class CuDSSOperator(LinearOperator, Shareable):
             raise FactorisationError(f"cuDSS could not {step} the matrix: {error}") from error
 
     def apply(self, x, out, alpha=1, beta=0):
-        self._rhs[...] = x
-        y = self.solver.solve()
-        if beta == 0:
-            out[...] = alpha * y
-        else:
-            out[...] = alpha * y + beta * out
+        self._rhs.T[...] = plain(x)
+        self.space.combine(alpha, self.solver.solve().T, beta, out)
 
     def describe(self):
         return "Direct() by cuDSS"

@@ -88,8 +88,10 @@ class Prepared(Shareable):
     def check_fits(self, method):
         """Raise OutOfMemory unless x, b and the vectors that ``method`` stores fit into free memory."""
         n, dtype = self.setup.A.shape[0], self.setup.A.dtype
-        self.space.check_fits(self.space.local_rows(n) * dtype.itemsize * (5 + method.stored),
-                              f"{name_of('method', type(method))} on {n} unknowns",
+        columns = self.space.columns
+        several = f" with {columns} right-hand sides" if columns > 1 else ""
+        self.space.check_fits(columns * self.space.local_rows(n) * dtype.itemsize * (5 + method.stored),
+                              f"{name_of('method', type(method))} on {n} unknowns{several}",
                               "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
                               "dtype='float32'")
 
@@ -114,12 +116,13 @@ class Prepared(Shareable):
         if not same:
             self._bind()
 
-    def run(self, b, x0=None, monitor=None, watch=None) -> Result:
+    def run(self, b, x0=None, monitor=None, watch=None, attempt=0) -> Result:
         """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; return the Result.
 
         ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None.
 
         ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
+        ``attempt``: number of runs before, which ended at x0.
         """
         solve = Solve(self, b, monitor, watch)
         if solve.largest_b == 0:
@@ -128,7 +131,7 @@ class Prepared(Shareable):
         threshold = solve.start(x0)
         if self.setup.failure is not None:
             return solve.unfactored()
-        reason, residual, error = solve.iterate(x0 is None)
+        reason, residual, error = solve.iterate(x0 is None, attempt)
         reason = last_word(reason, residual, threshold, solve.norm_b, self.setup.A, self.x0)
         return solve.result(reason, residual, error)
 
@@ -237,14 +240,14 @@ class Solve:
         self.history = np.array([residual])
         return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED, residual, error)
 
-    def iterate(self, zero_guess):
+    def iterate(self, zero_guess, first=0):
         """Iterate until the solve ends; returns (the loop's reason, ‖b − A x‖₂, backward error).
 
-        ``zero_guess``: x starts at zero. The solve is resumed if the true residual contradicts convergence, and after a
+        ``zero_guess``: x starts at zero. ``first``: number of runs before. The solve is resumed if the true residual contradicts convergence, and after a
         breakdown. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
         there is a longer basis."""
         last = np.inf
-        for attempt in range(RETRIES):
+        for attempt in range(first, RETRIES):
             reason, residual, error = self._run(zero_guess, attempt)
             if residual <= self.threshold or self.loop.maxiter <= self.iterations:
                 break

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.transform import Transform
 from swell.formats.csr import CSRMatrix
 
@@ -49,10 +50,10 @@ class Permutation(Transform):
         return self.space.row_pointers(rows, A.shape[0], A.indptr.dtype), columns[entry], entry
 
     def forward_b(self, b, out):
-        self.space.xp.take(b, self.order, out=out)
+        self.space.xp.take(plain(b), self.order, axis=-1, out=plain(out))
 
     def forward_x(self, x, out):
-        self.space.xp.take(x, self.order, out=out)
+        self.space.xp.take(plain(x), self.order, axis=-1, out=plain(out))
 
     def backward_x(self, x, out):
-        self.space.xp.take(x, self.inverse, out=out)
+        self.space.xp.take(plain(x), self.inverse, axis=-1, out=plain(out))

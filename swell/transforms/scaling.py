@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.transform import Transform
 
 
@@ -31,13 +32,13 @@ class Scaling(Transform):
         return A.scaled(self.left, self.right)
 
     def forward_b(self, b, out):
-        self.space.xp.multiply(b, self.left, out=out)
+        self.space.xp.multiply(plain(b), self.left, out=plain(out))
 
     def forward_x(self, x, out):
-        self.space.xp.divide(x, self.right, out=out)
+        self.space.xp.divide(plain(x), self.right, out=plain(out))
 
     def backward_x(self, x, out):
-        self.space.xp.multiply(x, self.right, out=out)
+        self.space.xp.multiply(plain(x), self.right, out=plain(out))
 
     def residual_weights(self):
         return self._weights

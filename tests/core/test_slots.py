@@ -54,11 +54,10 @@ def test_no_scalar_is_found_by_its_number():
             assert not re.findall(r"\b(?:s|small|flags|limits|norm2|state)\[\d+\]", path.read_text()), path
 
 
-def test_the_record_has_a_column_for_each_right_hand_side():
+@pytest.mark.parametrize("columns", [1, 3])
+def test_each_right_hand_side_has_its_own_record(columns):
     from swell.core.devices import make_space
-    loop = DirectLoop(make_space("cpu"), Stopping(maxiter=7), 5)
-    assert loop.flags.shape == (len(Flag), 1) and loop.limits.shape == (len(Limit), 1) and loop.history.shape == (8,)
-    loop.begin(1e-3, 1.0, 4)
-    flags, limits, history = loop.state
-    assert flags[Flag.MAXITER] == 7 and flags[Flag.WINDOW] == 4 and limits[Limit.THRESHOLD2] == pytest.approx(1e-6)
-    assert all(np.shares_memory(mine, of) for mine, of in zip(loop.state, (loop.flags, loop.limits, loop.history)))
+    space = make_space("cpu").for_columns(columns)
+    loop = DirectLoop(space, Stopping(maxiter=7), 5)
+    assert loop.flags.shape == (columns, len(Flag)) and loop.limits.shape == (columns, len(Limit))
+    assert loop.histories.shape == (columns, 8)

@@ -1,15 +1,15 @@
 // The context that all kernels of a space share, in device memory: the judge's record, and the scratch of deterministic
 // reductions.
 //
-// Flag, Limit, Code, FLAGS, LIMITS and COLUMNS are declared in core/slots.py, and precede every source. The layout of
-// the record is [slot][column], of the history [iteration][column]. Once the judge has stopped the loop, every kernel
-// returns at once: a captured graph may run past the end of a solve.
+// Flag, Limit, Code, FLAGS and LIMITS are declared in core/slots.py, and precede every source. Each right-hand side has
+// its own context; those of one solve lie one after the other. Once the judge has stopped the loop, every kernel returns
+// at once: a captured graph may run past the end of a solve.
 #pragma once
 #include "scalar.cuh"
 
 struct Context {
-  long long flags[FLAGS][COLUMNS];
-  double limits[LIMITS][COLUMNS];
+  long long flags[FLAGS];
+  double limits[LIMITS];
   long long* mirror;     // iteration, verdict and stop in one word of mapped host memory
   double* history;       // residual norms, in mapped host memory
   double* partials;      // one group of sums for each block, inside a grid_sum
@@ -18,12 +18,12 @@ struct Context {
   unsigned arrived;      // number of blocks that have reached the end of a kernel; 0 again after it
 };
 
-DEVICE long long& flag(Context* ctx, Flag place, int column = 0) { return ctx->flags[place][column]; }
-DEVICE long long flag(const Context* ctx, Flag place, int column = 0) { return ctx->flags[place][column]; }
-DEVICE double& limit(Context* ctx, Limit place, int column = 0) { return ctx->limits[place][column]; }
-DEVICE double& norm_after(const Context* ctx, long long iteration, int column = 0) { return ctx->history[iteration * COLUMNS + column]; }
+DEVICE long long& flag(Context* ctx, Flag place) { return ctx->flags[place]; }
+DEVICE long long flag(const Context* ctx, Flag place) { return ctx->flags[place]; }
+DEVICE double& limit(Context* ctx, Limit place) { return ctx->limits[place]; }
+DEVICE double& norm_after(const Context* ctx, long long iteration) { return ctx->history[iteration]; }
 // A method's scalar, by the name that the method's package declares in its slots.py.
-template <class A> DEVICE A& slot(A* s, int place, int column = 0) { return s[place * COLUMNS + column]; }
+template <class A> DEVICE A& slot(A* s, int place) { return s[place]; }
 DEVICE bool over(const Context* ctx) { return flag(ctx, STOP) != 0; }                 // has the loop been stopped?
 
 DEVICE long long thread_id() { return blockIdx.x * (long long)blockDim.x + threadIdx.x; }

@@ -93,7 +93,7 @@ DEVICE void resume(Context* ctx) {
 }
 
 DEVICE bool slow(const Context* ctx, double norm2) {
-  const double threshold2 = ctx->limits[THRESHOLD2][0], cycle2 = ctx->limits[CYCLE2][0];
+  const double threshold2 = ctx->limits[THRESHOLD2], cycle2 = ctx->limits[CYCLE2];
   if (threshold2 == 0) return false;
   return log(norm2 / threshold2) * flag(ctx, CYCLE) > log(cycle2 / norm2) * (flag(ctx, MAXITER) - flag(ctx, ITERATION));
 }

@@ -23,6 +23,7 @@ from swell.krylov.slots import GMRES as S
 from swell.krylov.slots import GMRESSums as Sums
 
 KERNELS = ("first", "dots", "subtract", "update", "close", "combine", "compress")
+AFTER_PAUSE = ("close",)
 TILE = 2048             # rows in a tile: tiles of u, w and four basis vectors fit in the cache of a core
 # A tile is a view with indices from 0. Numba tests other indices for their sign, which prevents vectorised loops.
 # A loop handles four basis vectors: each load and store of u and w serves all four.

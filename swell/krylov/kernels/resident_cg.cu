@@ -228,8 +228,8 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       if (code != RUNNING) break;
     }
     if (lane == 0 && (blockIdx.x == 0 || code == BREAKDOWN)) {
-      for (int k = 0; k < FLAGS; ++k) ctx->flags[k][0] = record.flags[k][0];
-      for (int k = 0; k < LIMITS; ++k) ctx->limits[k][0] = record.limits[k][0];
+      for (int k = 0; k < FLAGS; ++k) ctx->flags[k] = record.flags[k];
+      for (int k = 0; k < LIMITS; ++k) ctx->limits[k] = record.limits[k];
       *passes = done + it;
       if (code == RUNNING) show(ctx); else halt(ctx, code);
     }

@@ -13,12 +13,13 @@ Differs from the textbook: rows are scaled by the diagonal, and all levels share
 """
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
+from swell.core.in_precision import bringing_near_one
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import one_of, positive, share
@@ -139,9 +140,7 @@ class AIROperator(LinearOperator):
     def expect(self, norm):
         """Set ``factor`` to a power of two that brings vectors of this norm, divided by A's, into the range of the
         cycle's precision."""
-        ratio = norm / self._magnitude
-        ready = 0 < ratio < math.inf
-        self.space.from_host(np.array([math.ldexp(1.0, -math.frexp(ratio)[1]) if ready else 1.0]), self.factor)
+        self.space.from_host(bringing_near_one(norm / self._magnitude), plain(self.factor))
 
     def apply(self, x, out, alpha=1, beta=0):
         c, kind = self.cycle, out.dtype.type

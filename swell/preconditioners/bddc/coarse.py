@@ -110,8 +110,7 @@ class DenseCoarse(LinearOperator):
         self.inverse = space.xp.ascontiguousarray((0.5 / scale * (X + X.T)).astype(dtype))
 
     def apply(self, x, out, alpha=1, beta=0):
-        y = self.inverse @ x
-        out[...] = alpha * y if beta == 0 else alpha * y + beta * out
+        self.space.combine(alpha, self.inverse @ x, beta, out)
 
     @property
     def nbytes(self):

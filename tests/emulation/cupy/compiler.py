@@ -136,7 +136,7 @@ class CompiledFunction:
             held.append(ctypes.create_string_buffer(bits.tobytes(), max(bits.nbytes, self._struct.sizes[k])))
         pointers = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
         cuda.get_current_stream().do(lambda held=held: cuda.run(
-            self.kernel.ptr, grid[0], block[0], shared_mem, 0, pointers))
+            self.kernel.ptr, grid[0], 1, block[0], shared_mem, 0, pointers))
 
 
 def RawKernel(code, name, options=()):  # noqa: N802

@@ -176,9 +176,9 @@ def get_elapsed_time(begin, end):
     return 1e3 * (end.time - begin.time)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *5 * [ctypes.c_int],
                   ctypes.POINTER(ctypes.c_void_p))
-def _captured(stream, address, grid, block, shared, together, parameters):
+def _captured(stream, address, grid, columns, block, shared, together, parameters):
     """Note a launch, with copies of its parameters."""
     function = Function.from_address(address)
     held = [ctypes.create_string_buffer(ctypes.string_at(parameters[k], function.sizes[k]), function.sizes[k])
@@ -186,13 +186,13 @@ def _captured(stream, address, grid, block, shared, together, parameters):
     pointers = (ctypes.c_void_p * len(held))(*[ctypes.addressof(h) for h in held])
 
     def node(held=held):
-        run(address, grid, block, shared, together, pointers)
+        run(address, grid, columns, block, shared, together, pointers)
     Stream._known[stream or 0].nodes.append(node)
 
 
-def run(address, grid, block, shared, together, pointers):
+def run(address, grid, columns, block, shared, together, pointers):
     """Launch a kernel now."""
-    status = library().emulated_run(ctypes.c_void_p(address), grid, block, shared, together, pointers)
+    status = library().emulated_run(ctypes.c_void_p(address), grid, columns, block, shared, together, pointers)
     if status:
         raise CUDARuntimeError(status, (ctypes.c_char * 4096).in_dll(library(), "emulated_error").value.decode())
 

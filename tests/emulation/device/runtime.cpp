@@ -43,7 +43,7 @@ Thread* emulated_now;
 dim3 emulated_blocks, emulated_threads;
 int emulated_budget;
 char emulated_error[4096];
-void (*emulated_capture)(void* stream, void* function, int grid, int block, int shared, int together, void** params);
+void (*emulated_capture)(void* stream, void* function, int grid, int columns, int block, int shared, int together, void** params);
 double emulated_limit = 60;                // seconds of one launch
 void emulated_switch(void** from, void* to);
 }
@@ -255,7 +255,7 @@ static void begin(Block& b, int number, int slot, int shared) {
   }
   for (int t = 0; t < threads; ++t) {
     Fiber& f = b.fibers[t];
-    f.thread = {unsigned(t), 0, 0}, f.block = {unsigned(number), 0, 0};
+    f.thread = {unsigned(t), 0, 0}, f.block = {unsigned(number) % emulated_blocks.x, unsigned(number) / emulated_blocks.x, 0};
     f.dynamic = dynamic, f.of = &b, f.lane = t % 32, f.state = READY;
     b.alive[t / 32] |= 1u << t % 32;
     void** top = (void**)(stacks[slot * threads + t] + STACK - 64 * (t % 32));     // not all in one set of the cache
@@ -316,7 +316,8 @@ static void say_stuck(const std::vector<Block>& blocks, const char* what) {
   emulated_now = nullptr;
   fail("%s%s", what, text);
 }
-static void run(int grid, int shared, int together) {
+static void run(int shared, int together) {
+  const int grid = emulated_blocks.x * emulated_blocks.y;
   const int slots = std::min(grid, together ? grid : order.window);
   std::vector<Block> blocks(slots);
   together_now = &blocks, at_cluster = 0;
@@ -351,16 +352,16 @@ static void run(int grid, int shared, int together) {
   }
 }
 
-extern "C" int emulated_run(Function* f, int grid, int block, int shared, int together, void** params) {
+extern "C" int emulated_run(Function* f, int grid, int columns, int block, int shared, int together, void** params) {
   std::lock_guard<std::mutex> hold(one_at_a_time);
-  if (grid < 1 || block < 1 || block > 1024 || shared > f->most) {
+  if (grid < 1 || columns < 1 || columns > 65535 || block < 1 || block > 1024 || shared > f->most) {
     fprintf(stderr, "emulated GPU: %s cannot be launched with %d blocks of %d threads and %d bytes of dynamic shared memory "
             "(it may have %d)\n", f->name, grid, block, shared, f->most);
     return INVALID;
   }
   if (together && grid > 96) return TOO_LARGE;
   function = f, parameters = params;
-  emulated_blocks = {unsigned(grid), 1, 1}, emulated_threads = {unsigned(block), 1, 1};
+  emulated_blocks = {unsigned(grid), unsigned(columns), 1}, emulated_threads = {unsigned(block), 1, 1};
   static char room[64 << 10];
   stack_t own = {}, before;
   own.ss_sp = room, own.ss_size = sizeof room;
@@ -371,7 +372,7 @@ extern "C" int emulated_run(Function* f, int grid, int block, int shared, int to
   for (int k = 0; k < 3; ++k) sigaction(signals[k], &handler, &old[k]);
   int status = 0;
   running = true;
-  if (setjmp(failed)) status = FAULT; else run(grid, shared, together);
+  if (setjmp(failed)) status = FAULT; else run(shared, together);
   running = false;
   emulated_now = nullptr;
   for (int k = 0; k < 3; ++k) sigaction(signals[k], &old[k], nullptr);
@@ -390,10 +391,10 @@ extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, voi
   int together = 0;
   for (unsigned k = 0; k < c->count; ++k) together |= (c->attributes[k].id == 2 || c->attributes[k].id == 4) && c->attributes[k].value;
   if (capturing.count(c->stream)) {
-    emulated_capture(c->stream, f, c->grid[0], c->block[0], c->shared, together, params);
+    emulated_capture(c->stream, f, c->grid[0], c->grid[1], c->block[0], c->shared, together, params);
     return 0;
   }
-  return emulated_run(f, c->grid[0], c->block[0], c->shared, together, params);
+  return emulated_run(f, c->grid[0], c->grid[1], c->block[0], c->shared, together, params);
 }
 extern "C" int cuFuncSetAttribute(Function*, int, int) { return 0; }
 extern "C" void emulated_order(int kind, int window, u64 seed) { order = {kind, window, seed * 2 + 1}; }

@@ -1,0 +1,90 @@
+"""Launches for several right-hand sides on a GPU: one launch serves every column of `Columns`.
+
+A kernel for one vector runs once for each column: the grid's second dimension counts columns, and a wrapper that the
+loader writes moves the arguments to its column, the judge's context among them (``cuda_kernels.for_each_column``).
+Blocks of a column that has stopped end at once. A kernel whose blocks wait for one another is launched for one column
+after the other.
+
+A kernel NAME may have a twin NAME_columns that treats several columns at a time, and so reads a matrix once for them.
+After the arguments of NAME the twin takes ``width``, the columns of a block, which is a template argument WIDTH too, and
+``columns``, how many there are. Then come the values that the loader adds; one more is X_step, the distance between the
+columns of the array X in elements, 0 if all columns share it. ``ctx`` is the first column's.
+"""
+from __future__ import annotations
+
+from swell.core.columns import Columns
+from swell.core.cuda_kernels import EACH, Kernel, signatures
+
+WIDTHS = 2, 4, 8        # columns that a block may treat together
+
+
+class ColumnKernel(Kernel):
+    """A kernel of a space with several right-hand sides; `Columns` among its arguments make it run for all of them."""
+
+    def __init__(self, space, path, name, dtype):
+        super().__init__(space, path, name, dtype)
+        twin = f"{name}_columns"
+        self._twin = type(self)(space, path, twin, dtype) if twin in signatures(path) else None
+        pointers = [k for k, p in enumerate(self.signature.parameters) if p.pointer]
+        self._pointers, self._launches = pointers, self._launcher("q" * len(pointers))
+
+    def __call__(self, *arguments):
+        if not any(type(a) is Columns for a in arguments):
+            super().__call__(*arguments)
+        elif self._twin is not None:
+            self._twin.run_together(arguments)
+        elif self.all_at_once:
+            for j in range(self.space.columns):
+                self._run_one(j, arguments)
+        else:
+            self._run_each(arguments)
+
+    def _run_each(self, arguments):
+        """Launch once for all columns, each with its own blocks."""
+        steps = [a.step if type(a) is Columns else 0 for a in arguments]
+        values = [a.array[0] if type(a) is Columns else a for a in arguments]
+        grid, block, shared, cluster = self._complete(values)
+        if not grid:
+            return
+        function = self._function(values, shared, EACH)
+        self._flatten(values)
+        pack, buffer, launch = self._launches
+        pack(buffer, 0, self.space.context.data.ptr, *values, *(steps[k] for k in self._pointers))
+        launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster, self.space.columns)
+        self.space.launches += 1
+
+    def _run_one(self, j, arguments):
+        """Launch for column j alone."""
+        values = [a.array[j] if type(a) is Columns else a for a in arguments]
+        grid, block, shared, cluster = self._complete(values)
+        if not grid:
+            return
+        function = self._function(values, shared)
+        self._flatten(values)
+        self._pack(self._buffer, 0, self._context_of(j), *values)
+        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
+        self.space.launches += 1
+
+    def _context_of(self, j):
+        """The address of column j's context."""
+        return self.space.context.data.ptr + j * (self.space.context.size // self.space.columns)
+
+    def run_together(self, arguments):
+        """Launch this twin with the arguments of its kernel: a row of blocks for each ``width`` columns."""
+        columns = self.space.columns
+        width = next((width for width in WIDTHS if width >= columns), WIDTHS[-1])
+        self._steps = {p.name: a.step for p, a in zip(self.signature.parameters, arguments) if type(a) is Columns}
+        values = [*(a.array[0] if type(a) is Columns else a for a in arguments), width, columns]
+        grid, block, shared, cluster = self._complete(values)
+        if not grid:
+            return
+        function = self._function(values, shared)
+        self._flatten(values)
+        self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
+        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster,
+                     -(-columns // width))
+        self.space.launches += 1
+
+    def _measure(self, values, extra):
+        name, _, what = extra.rpartition("_")
+        return self._steps.get(name, 0) if what == "step" else super()._measure(values, extra)

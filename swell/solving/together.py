@@ -1,0 +1,163 @@
+"""Together: k right-hand sides of one prepared system solved at the same time, by k independent recurrences.
+
+Each iteration multiplies the matrix by k vectors at once and applies the preconditioner to them. Every column has its
+own scalars, convergence test and history, and takes the steps of its own solve. A column that has ended is frozen. If
+one needs more than a single run of the method, such as a restart after a breakdown or a longer basis, it is solved on
+alone, from its x.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.columns import Columns
+from swell.core.compilation import Stopwatch
+from swell.core.errors import InputError
+from swell.core.sharing import Widening
+from swell.core.stopping import Reason
+from swell.solving.result import Result
+from swell.solving.run import SAFE
+from swell.solving.verdict import last_word
+
+MOST = 32               # columns that are solved together; more are solved in groups
+
+
+def obstacle(prepared) -> str | None:
+    """Return why a prepared system must solve its right-hand sides one by one, or None."""
+    s = prepared.setup
+    if not s.space.single_rank:
+        return "a system across ranks solves them one by one"
+    if s.configuration.method.gpu_only:
+        return f"{s.configuration.name('method')} holds one right-hand side on the chip"
+    if s.nullspace is not None:
+        return "with a null space they are solved one by one"
+    return None
+
+
+class Together:
+    """Buffers and the bound method for k right-hand sides of ``prepared``, whose matrices and factors it shares.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    columns : int
+        k, from 2 to `MOST`.
+    """
+
+    def __init__(self, prepared, columns):
+        self.alone, self.space = prepared, prepared.space.for_columns(columns)
+        with self.space.active(prepared.setup.A.shape[0]):
+            self.prepared = prepared.shared(Widening(self.space))
+
+    def run(self, b, x0=None, monitor=None) -> list[Result]:
+        """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
+
+        ``x0``, such an array or None (zero), has the starting vectors. ``monitor(iteration, relative_norm)`` gets the
+        largest relative norm of all columns. The x of a result is an array of shape (n,).
+        """
+        n = self.prepared.setup.A.shape[0]
+        with self.space.active(n):
+            results = Run(self.prepared, self.alone.setup.A, b, monitor).solve(x0)
+        with self.alone.space.active(n):
+            return [self._completed(result, b[:, j], monitor) for j, result in enumerate(results)]
+
+    def _completed(self, result, b, monitor):
+        """Return the final result of a column with right-hand side b: ``result``, or what a further solve gives."""
+        more = result.reason in (Reason.BREAKDOWN, Reason.FALSE_CONVERGENCE, Reason.STAGNATED)
+        left = self.prepared.loop.maxiter - result.iterations
+        if not more or left <= 0 or not np.isfinite(result.residual):
+            return result
+        again = self.alone.run(b, result.x, monitor, attempt=1)
+        if not again.converged and not again.residual < result.residual:
+            return result
+        again.iterations += result.iterations
+        again.history = np.append(result.history[:-1], again.history)
+        for name in ("products", "reductions", "preconditioner_applications", "host_reads"):
+            setattr(again, name, getattr(again, name) + getattr(result, name))
+        again.timings["solve"] += result.timings["solve"]
+        again.notes.append(f"ended as {result.reason.name} beside the other right-hand sides after {result.iterations} "
+                           "iterations, and went on alone")
+        again.x = again.x.copy()                 # a buffer that the next column would overwrite
+        return again
+
+
+class Run:
+    """One run of `Together`. ``A`` is the original matrix, which multiplies single vectors."""
+
+    def __init__(self, prepared, A, b, monitor):
+        self.watch, self.p, self.A, self.space = Stopwatch(), prepared, A, prepared.space
+        self._write(b, prepared.b0)
+        self.norm_b, self.largest_b = self.space.norms(prepared.b0)
+        self.zero = self.largest_b == 0
+        self.scale = np.where(self.zero, 1.0, self.norm_b)
+        off = ~self.zero & ~((SAFE[0] < self.norm_b) & (self.norm_b < SAFE[1])) & np.isfinite(self.norm_b)
+        if off.any():
+            raise InputError(f"column {int(off.argmax())} of b has entries up to {self.largest_b[off.argmax()]:.1e}, "
+                             "whose squares leave the range of double precision: solve for it divided by that, and "
+                             "multiply its x by it")
+        self.monitor = None if monitor is None else lambda k, norms: monitor(k, float((norms / self.scale).max()))
+
+    def _write(self, vectors, out):
+        """Copy ``vectors``, shape (n, k), to the `Columns` ``out``."""
+        out.array[...] = self.space.from_host(vectors).T
+
+    def solve(self, x0):
+        """Iterate from x0 (None: zero), and return the result of each column."""
+        p, s, loop = self.p, self.p.setup, self.p.loop
+        first, products = self.norm_b, 0
+        p.transform("forward_b", p.b0, p.b, s.transforms)
+        if x0 is None:
+            p.x.fill(0)
+        else:
+            self._write(x0, p.x0)
+            p.x0.array[np.flatnonzero(self.zero)] = 0
+            p.transform("forward_x", p.x0, p.x, s.transforms)
+            first, products = self._true_residuals()[0], 1
+            if not (first[np.isfinite(self.norm_b)] < SAFE[1]).all():
+                raise InputError("x0 leaves a residual whose square leaves the range of double precision: start from a "
+                                 "smaller x0, or from none")
+        references = first if p.stopping.relative_to == "r0" else self.norm_b
+        self.thresholds = np.array([p.stopping.threshold(reference) for reference in references])
+        if s.M is not None:
+            s.M.expect(np.sqrt(first) if s.configuration.method.unit_vectors else first)
+        reads = loop.host_reads
+        loop.cycle, loop.patience = p.iteration.steps, 0
+        loop.begin(self.thresholds, np.maximum(self.norm_b, first), s.configuration.method.window(s.A.shape[0]), 0,
+                   self.monitor, np.flatnonzero(self.zero))
+        p.iteration.run(x0 is None)
+        loop.end()
+        residuals, errors = self._true_residuals()
+        self.space.synchronize()
+        self.counts = [p.iteration.counts(loop.iterations_of(j), x0 is None) for j in range(self.space.columns)]
+        self.products, self.reads, self.seconds = products + 1, loop.host_reads - reads, self.watch.seconds
+        return [self._result(j, residuals[j], errors[j]) for j in range(self.space.columns)]
+
+    def _true_residuals(self):
+        """Return (‖b − A x‖₂, backward error) of all columns, with the original matrix; writes the solutions to x0."""
+        p, s = self.p, self.p.setup
+        p.transform("backward_x", p.x, p.x0, s.transforms[::-1])
+        s.A.residual(p.x0, p.b0, p.r0)
+        norm, largest_r, _, largest_x = self.space.norms(p.r0, p.x0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            errors = largest_r / (s.norm_A * largest_x + self.largest_b)
+        return np.where(np.isfinite(largest_x), norm, np.inf), np.where(np.isfinite(largest_x), errors, np.nan)
+
+    def _result(self, j, residual, error):
+        """The `Result` of column j, whose true residual norm and backward error are given."""
+        p, s, d, loop = self.p, self.p.setup, self.p.description, self.p.loop
+        iterations, x = loop.iterations_of(j), p.x0.array[j]
+        reason = Reason.CONVERGED
+        if not self.zero[j]:
+            reason = last_word(loop.reason_of(j), residual, self.thresholds[j], self.norm_b[j], self.A, x)
+        scale, counts = self.scale[j], self.counts[j]
+        return Result(
+            x=x.copy(), reason=reason, iterations=iterations, residual=float(residual / scale),
+            backward_error=float(error), history=loop.histories[j, :iterations + 1] / scale, method=d.method,
+            precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
+            configuration=p.describe(), tolerance=float(self.thresholds[j] / scale),
+            products=counts.products + self.products, reductions=counts.reductions,
+            preconditioner_applications=counts.preconditioner,
+            timings={**s.timings, "solve": self.seconds / self.space.columns,
+                     "compile": s.timings["compile"] + (self.watch.compiled if j == 0 else 0)},
+            memory={**d.memory, "workspace": p.workspace.nbytes // self.space.columns}, host_reads=self.reads,
+            notes=list(dict.fromkeys((*d.notes, *p.iteration.notes, *d.failures))),
+            spectrum=p.iteration.spectrum(j))
