@@ -68,6 +68,11 @@ class CpuSpace(Space):
             return module
         return SimpleNamespace(**{name: functools.partial(getattr(module, name), states[0]) for name in module.KERNELS})
 
+    def block_kernels(self, package, stem, dtype, states):
+        """Return the kernels of a block method, whose first argument ``states`` is the record of all right-hand sides."""
+        module = _kernels(package, stem)
+        return SimpleNamespace(**{name: functools.partial(getattr(module, name), states) for name in module.KERNELS})
+
     def loop(self, stopping, n):
         return DirectLoop(self, stopping, n)
 

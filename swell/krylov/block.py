@@ -41,8 +41,8 @@ class BlockIteration(Iteration):
         slices = min(max(-(-self.n // LEAST), 1), SLICES)
         bounds = np.linspace(0, self.n, slices + 1).astype(np.int64) // 32 * 32
         bounds[-1] = self.n
-        self.rows = self.workspace.shared("rows", bounds.size, "int64")
-        self.space.from_host(bounds, out=self.rows)
+        self.rows = self.space.from_host(bounds)
+        self.w = self.weights if self.weights.size else self.small("no weights", 0, "float32")
         self.norm2 = self.scalars("norm2", len(Norms))
         self.step = self.loop.block_kernels("swell.krylov", stem, self.dtype)
         self.judge = self.loop.kernels("swell.core", "judging", self.dtype)

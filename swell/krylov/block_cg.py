@@ -67,7 +67,7 @@ class BlockCGIteration(BlockIteration):
         self.small_ = self.small("small", (len(S), k, k))
         self.rank = self.small("rank", 1, "int32")
         self.norms, self.metric = self.sums("norms", k, k), self.sums("metric", k, k)
-        if self.M is None and not self.weights.size:
+        if self.M is None and not self.w.size:
             self.metric = self.norms
 
     def start(self, zero_guess):
@@ -88,7 +88,7 @@ class BlockCGIteration(BlockIteration):
         self.A.apply(self.p, self.q)                                           # Q = A P
         self._sums(self.P, self.Q, self.metric)
         step.step(self.metric, small, self.rank, self.tolerance, self.count, self.width)     # ξ = (Pᴴ Q)⁻¹;  α = ξ C
-        step.residual(self.X, self.P, self.R, self.Q, self.weights, small, self.norms, self.metric, self.rows,
+        step.residual(self.X, self.P, self.R, self.Q, self.w, small, self.norms, self.metric, self.rows,
                       self.count, self.width, self.height)                     # X = X + P α;  R = R − Q ξ
         if self.M is not None:
             self._precondition()                                               # Z = M R

@@ -23,7 +23,7 @@ TILE = 1024             # rows in a tile: the tiles of three blocks of 8 vectors
 NEGATIVE = 1e-3         # a pivot below −NEGATIVE, relative to its diagonal entry, is no rounding error
 
 
-@helper
+@njit(cache=True)
 def own(states, j):
     """Return the judge's state of right-hand side j: views of its rows in ``states``."""
     flags, limits, histories = states
@@ -56,7 +56,7 @@ def go_on(states):
         flags[j, Flag.STOP] = every
 
 
-@helper
+@njit(cache=True)
 def halt_all(states, code):
     """End every right-hand side that has not ended yet in ``states``, with the verdict ``code``."""
     flags, _, _ = states
