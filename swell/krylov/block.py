@@ -15,7 +15,7 @@ from swell.krylov.method import Iteration
 SLICES, LEAST = 256, 256    # most slices of the rows, and fewest rows in a slice
 
 
-def width_of(count: int) -> int:
+def side_of(count: int) -> int:
     """Return the power of two that is not below ``count``: GPU kernels are compiled for these widths."""
     return 1 << (count - 1).bit_length()
 
@@ -25,7 +25,7 @@ class BlockIteration(Iteration):
 
     Attributes
     ----------
-    count, width : int
+    count, side : int
         k, and the power of two that is not below it.
     rows : int64 array
         Bounds of the slices of rows, each of which leaves its own sums.
@@ -37,7 +37,7 @@ class BlockIteration(Iteration):
 
     def __init__(self, system, stem):
         super().__init__(system)
-        self.count, self.width = self.space.columns, width_of(self.space.columns)
+        self.count, self.side = self.space.columns, side_of(self.space.columns)
         slices = min(max(-(-self.n // LEAST), 1), SLICES)
         bounds = np.linspace(0, self.n, slices + 1).astype(np.int64) // 32 * 32
         bounds[-1] = self.n

@@ -87,9 +87,9 @@ class BlockCGIteration(BlockIteration):
         step, small = self.step, self.small_
         self.A.apply(self.p, self.q)                                           # Q = A P
         self._sums(self.P, self.Q, self.metric)
-        step.step(self.metric, small, self.rank, self.tolerance, self.count, self.width)     # ξ = (Pᴴ Q)⁻¹;  α = ξ C
+        step.step(self.metric, small, self.rank, self.tolerance, self.count, self.side)     # ξ = (Pᴴ Q)⁻¹;  α = ξ C
         step.residual(self.X, self.P, self.R, self.Q, self.w, small, self.norms, self.metric, self.rows,
-                      self.count, self.width, self.height)                     # X = X + P α;  R = R − Q ξ
+                      self.count, self.side, self.height)                     # X = X + P α;  R = R − Q ξ
         if self.M is not None:
             self._precondition()                                               # Z = M R
             self._sums(self.R, self.Z, self.metric)
@@ -102,14 +102,14 @@ class BlockCGIteration(BlockIteration):
 
     def _sums(self, left, right, out):
         """Write leftᴴ right of every slice to ``out``."""
-        self.step.gram(left, right, out, self.rows, self.count, self.width, self.height)
+        self.step.gram(left, right, out, self.rows, self.count, self.height)
 
     def _orthonormalise(self, first):
         self.step.orthonormalise(self.norms, self.metric, self.small_, self.rank, self.tolerance, first, self.count,
-                                 self.width)
+                                 self.side)
 
     def _directions(self, first):
-        self.step.directions(self.R, self.Z, self.P, self.small_, self.M is not None, first, self.count, self.width)
+        self.step.directions(self.R, self.Z, self.P, self.small_, self.M is not None, first, self.count, self.side)
 
     def counts(self, iterations, zero_guess):
         applied = 0 if self.M is None else iterations + 2

@@ -193,7 +193,7 @@ class GMRESSums(Slots):
 class BlockCG(Slots):
     """Small matrices of block CG, each k x k."""
 
-    C = enum.auto()                 # the residual block is R C
+    COEFFICIENTS = enum.auto()      # C: the residual block is R C
     XI = enum.auto()                # ξ = (Pᴴ A P)⁻¹
     ALPHA = enum.auto()             # α = ξ C
     ZETA = enum.auto()              # ζ, with ζᴴ ζ = Rᴴ M R

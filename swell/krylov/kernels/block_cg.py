@@ -4,7 +4,7 @@ Arguments of all kernels: ``states`` is the judge's record of all right-hand sid
 and blocks have shape (k, n), as in core/kernels/block.py. ``small``, shape (slots, k, k), holds the small matrices,
 indexed by ``BlockCG`` of krylov/slots.py. ``rank[0]``: number of independent vectors in R. ``partial``, ``norms``,
 ``metric``: sums of the slices, shape (slices, k, k). ``w``: float32 weights of the tested norm², or an empty array for
-ones. ``tolerance``: a relative pivot below it is a dependent vector. ``count`` = k; ``width``: the power of two that is
+ones. ``tolerance``: a relative pivot below it is a dependent vector. ``count`` = k; ``side``: the power of two that is
 not below k. ``height``: threads of a block on a GPU.
 """
 from __future__ import annotations
@@ -36,12 +36,12 @@ def begin(states, R, small, count):
                 row[i] = 0
     for i in range(k):
         for j in range(k):
-            small[S.C, i, j] = 1 if i == j and not ended(states, j) else 0
+            small[S.COEFFICIENTS, i, j] = 1 if i == j and not ended(states, j) else 0
     go_on(states)
 
 
 @parallel(fastmath=FAST)
-def gram(states, P, Q, partial, rows, count, width, height):
+def gram(states, P, Q, partial, rows, count, height):
     """partial = Pᴴ Q, of each slice. Arguments: top of file."""
     if all_stopped(states):
         return
@@ -53,7 +53,7 @@ def gram(states, P, Q, partial, rows, count, width, height):
 
 
 @njit(cache=True)
-def step(states, partial, small, rank, tolerance, count, width):
+def step(states, partial, small, rank, tolerance, count, side):
     """ξ = (Pᴴ A P)⁻¹ from the sums of its slices, and α = ξ C, with zero columns for the right-hand sides that have
     ended. A curvature that is not positive ends the loop. Arguments: top of file."""
     if all_stopped(states):
@@ -71,14 +71,14 @@ def step(states, partial, small, rank, tolerance, count, width):
         halt_all(states, Code.INDEFINITE)
         return
     block.product(inverse, np.conj(inverse.T), small[S.XI])
-    block.product(small[S.XI], small[S.C], small[S.ALPHA])
+    block.product(small[S.XI], small[S.COEFFICIENTS], small[S.ALPHA])
     for j in range(k):
         if ended(states, j):
             small[S.ALPHA, :, j] = 0
 
 
 @parallel(fastmath=FAST)
-def residual(states, x, P, R, Q, w, small, norms, metric, rows, count, width, height):
+def residual(states, x, P, R, Q, w, small, norms, metric, rows, count, side, height):
     """x += P α;  R −= Q ξ;  norms = Rᴴ diag(w) R of each slice, and metric = Rᴴ R if there are weights w.
 
     Right-hand sides that have ended keep their x. Arguments: top of file."""
@@ -102,7 +102,7 @@ def residual(states, x, P, R, Q, w, small, norms, metric, rows, count, width, he
 
 
 @njit(cache=True)
-def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, width):
+def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, side):
     """ζᴴ ζ = Rᴴ Z from the sums ``metric``; then C = ζ C, and the inverse of ζ that makes R orthonormal. Test each
     right-hand side, of squared norm (Cᴴ norms C)_jj with the old C, for convergence; not if ``first``.
 
@@ -110,7 +110,7 @@ def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, 
     if all_stopped(states):
         return
     N, G = block.total(norms), block.total(metric)
-    k, C = N.shape[0], small[S.C].copy()
+    k, C = N.shape[0], small[S.COEFFICIENTS].copy()
     NC = np.empty_like(N)
     block.product(N, C, NC)
     good = block.finite(G)
@@ -119,7 +119,7 @@ def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, 
     for j in range(k):
         definite = definite and not (N[j, j].real > 0 and G[j, j].real <= 0)
     if good and definite:
-        block.product(small[S.ZETA], C, small[S.C])
+        block.product(small[S.ZETA], C, small[S.COEFFICIENTS])
     if not first:
         for j in range(k):
             norm2 = 0.0
@@ -133,7 +133,7 @@ def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, 
 
 
 @parallel(fastmath=FAST)
-def directions(states, R, Z, P, small, apart, first, count, width):
+def directions(states, R, Z, P, small, apart, first, count, side):
     """R = R ζ⁻¹;  P = Z ζ⁻¹ + P ζᴴ, or P = Z ζ⁻¹ if ``first``. ``apart``: Z is not R. Arguments: top of file."""
     if all_stopped(states):
         return
