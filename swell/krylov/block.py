@@ -45,6 +45,7 @@ class BlockIteration(Iteration):
         self.w = self.weights if self.weights.size else self.small("no weights", 0, "float32")
         self.norm2 = self.scalars("norm2", len(Norms))
         self.step = self.loop.block_kernels("swell.krylov", stem, self.dtype)
+        self.inner = self.loop.block_kernels("swell.krylov", "gram", self.dtype)
         self.judge = self.loop.kernels("swell.core", "judging", self.dtype)
 
     def small(self, name, shape, dtype=None):
@@ -54,6 +55,10 @@ class BlockIteration(Iteration):
     def sums(self, name, *shape):
         """Return a work array for the sums of every slice, each of this shape."""
         return self.small(name, (self.rows.size - 1, *shape))
+
+    def gram(self, left, right, out):
+        """Write leftᴴ right of every slice to ``out``, for two blocks."""
+        self.inner.gram(left, right, out, self.rows, self.count, self.height)
 
     def block(self, vectors):
         """Return the array of shape (k, n) behind ``vectors``, which are `Columns` or one vector."""

@@ -77,32 +77,28 @@ class BlockCGIteration(BlockIteration):
         self.step.begin(self.R, self.small_, self.count)                       # C = I
         for _ in range(2):                                                     # Cholesky QR twice
             self._precondition()                                               # Z = M R
-            self._sums(self.R, self.R, self.norms)
+            self.gram(self.R, self.R, self.norms)
             if self.metric is not self.norms:
-                self._sums(self.R, self.Z, self.metric)
+                self.gram(self.R, self.Z, self.metric)
             self._orthonormalise(True)                                         # ζᴴ ζ = Rᴴ Z;  C = ζ C
             self._directions(True)                                             # R = R ζ⁻¹;  P = Z ζ⁻¹
 
     def body(self):
         step, small = self.step, self.small_
         self.A.apply(self.p, self.q)                                           # Q = A P
-        self._sums(self.P, self.Q, self.metric)
+        self.gram(self.P, self.Q, self.metric)
         step.step(self.metric, small, self.rank, self.tolerance, self.count, self.side)     # ξ = (Pᴴ Q)⁻¹;  α = ξ C
         step.residual(self.X, self.P, self.R, self.Q, self.w, small, self.norms, self.metric, self.rows,
                       self.count, self.side, self.height)                     # X = X + P α;  R = R − Q ξ
         if self.M is not None:
             self._precondition()                                               # Z = M R
-            self._sums(self.R, self.Z, self.metric)
+            self.gram(self.R, self.Z, self.metric)
         self._orthonormalise(False)                                            # ζᴴ ζ = Rᴴ Z;  C = ζ C
         self._directions(False)                                                # R = R ζ⁻¹;  P = Z ζ⁻¹ + P ζᴴ
 
     def _precondition(self):
         if self.M is not None:
             self.M.apply(self.r, self.z)
-
-    def _sums(self, left, right, out):
-        """Write leftᴴ right of every slice to ``out``."""
-        self.step.gram(left, right, out, self.rows, self.count, self.height)
 
     def _orthonormalise(self, first):
         self.step.orthonormalise(self.norms, self.metric, self.small_, self.rank, self.tolerance, first, self.count,

@@ -62,11 +62,11 @@ template <class T> DEVICE double tile_sums(const T* P, long long P_stride, int i
   return scatter_sum(flat);
 }
 
-// One block: out[i b + j] = Σ conj(P_i) w Q_j over the rows from `from` to `to`, for a vectors of P and b of Q. A warp has
+// One block: out[i out_stride + j] = Σ conj(P_i) w Q_j over the rows from `from` to `to`, for a vectors of P and b of Q. A warp has
 // a tile, or a part of its rows if there are more warps than tiles. The vectors are read again for each tile, from a
 // near cache.
 template <class T> DEVICE void gram_of(const T* P, long long P_stride, int a, const T* Q, long long Q_stride, int b, const float* w,
-                                       long long from, long long to, acc_t<T>* out) {
+                                       long long from, long long to, acc_t<T>* out, int out_stride) {
   constexpr int J = TILE_J<T>, parts = scalar<T>::parts;
   __shared__ double sums[32][32];
   const int warps = blockDim.x / 32, warp = threadIdx.x / 32, across = (b + J - 1) / J, tiles = (a + TILE_I - 1) / TILE_I * across;
@@ -84,7 +84,7 @@ template <class T> DEVICE void gram_of(const T* P, long long P_stride, int a, co
       const int tile = first + e / 32, i = tile / across * TILE_I + e % 32 / parts / J, j = tile % across * J + e % 32 / parts % J;
       double total = 0;
       for (int share = 0; share < shares; ++share) total += tile < tiles ? sums[e / 32 * shares + share][e % 32] : 0.0;
-      if (tile < tiles && i < a && j < b) reinterpret_cast<double*>(out + i * b + j)[e % parts] = total;
+      if (tile < tiles && i < a && j < b) reinterpret_cast<double*>(out + i * (long long)out_stride + j)[e % parts] = total;
     }
     __syncthreads();
   }
@@ -93,7 +93,7 @@ template <class T> DEVICE void gram_of(const T* P, long long P_stride, int a, co
 // Two small matrices and the scalars of their factorisation, in shared memory.
 template <class A, int SIDE> struct Dense {
   A h[SIDE][SIDE + 1], f[SIDE][SIDE + 1];
-  double scale[SIDE], pivot, scratch[DENSE];
+  double reference[SIDE], scale[SIDE], pivot, scratch[DENSE];
   int order[SIDE], free[SIDE], at, bad;
 };
 
@@ -117,44 +117,50 @@ template <class A, int SIDE> DEVICE bool all_finite(const A (&m)[SIDE][SIDE + 1]
   return good;
 }
 
+// One block of DENSE threads: reference = the diagonal of h.
+template <class A, int SIDE> DEVICE void own_reference(Dense<A, SIDE>& s, int k) {
+  if (threadIdx.x < k) s.reference[threadIdx.x] = real(s.h[threadIdx.x][threadIdx.x]);
+  __syncthreads();
+}
+
 // One block of DENSE threads: pivoted_cholesky of block.py for the matrix in h. f becomes the factor, h the inverse.
-template <class A, int SIDE> DEVICE int pivoted_cholesky(Dense<A, SIDE>& s, int k, double tolerance) {
+template <class A, int SIDE> DEVICE int pivoted_cholesky(Dense<A, SIDE>& s, int k, double tolerance, bool clamp) {
   const int t = threadIdx.x, i = t / SIDE, j = t % SIDE;
   const bool entry = i < k && j < k;
   if (t == 0) s.bad = 0;
   __syncthreads();
   if (t < k) {
-    const double d = real(s.h[t][t]);
-    if (d < 0) s.bad = 1;
-    s.scale[t] = d > 0 ? sqrt(d) : 0.0;
-    s.free[t] = 1;
+    const double size2 = s.reference[t];
+    if (!clamp && real(s.h[t][t]) < -NEGATIVE * size2) s.bad = 1;
+    s.scale[t] = size2 > 0 ? sqrt(size2) : 0.0;
+    s.free[t] = size2 > 0;
   }
   __syncthreads();
   if (entry) {
     const double both = s.scale[i] * s.scale[j];
-    s.h[i][j] = i == j ? A(both > 0 ? 1.0 : 0.0) : both > 0 ? (1 / s.scale[i]) * ((1 / s.scale[j]) * s.h[i][j]) : A(0);
+    s.h[i][j] = both > 0 ? (1 / s.scale[i]) * ((1 / s.scale[j]) * s.h[i][j]) : A(0);
     s.f[i][j] = A(0);
   }
   __syncthreads();
   int rank = 0;
-  while (rank < k && !s.bad) {
+  while (rank < k) {
     if (t < 32) {
       const bool mine = t < k && s.free[t];
-      double most = mine ? real(s.h[t][t]) : -2.0;
-      int at = t;
-      if (mine && most < -NEGATIVE) s.bad = 1;
+      double most = mine ? real(s.h[t][t]) : 0;
+      int at = mine ? t : -1;
+      if (mine && !clamp && most < -NEGATIVE) s.bad = 1;
 #pragma unroll
       for (int o = 16; o; o >>= 1) {
         const double other = __shfl_xor_sync(~0u, most, o);
         const int there = __shfl_xor_sync(~0u, at, o);
-        if (other > most || (other == most && there < at)) most = other, at = there;
+        if (there >= 0 && (at < 0 || other > most || (other == most && there < at))) most = other, at = there;
       }
       if (t == 0) s.pivot = most, s.at = at;
     }
     __syncthreads();
     const int p = s.at;
-    const double pivot = s.pivot, root = sqrt(pivot > 0 ? pivot : 0.0);
-    if (s.bad || !(pivot > tolerance)) break;
+    const double pivot = s.pivot, root = sqrt(max(pivot, tolerance));
+    if (s.bad || p < 0 || (!(pivot > tolerance) && !clamp)) break;
     if (i == 0 && j < k) s.f[rank][j] = j == p ? A(root) : s.free[j] ? (1 / root) * s.h[p][j] : A(0);
     __syncthreads();
     if (entry && s.free[i] && s.free[j] && i != p && j != p) s.h[i][j] = s.h[i][j] - conj(s.f[rank][i]) * s.f[rank][j];

@@ -135,36 +135,40 @@ def total(partial):
 
 
 @njit(cache=True)
-def pivoted_cholesky(G, tolerance, factor, inverse):
+def pivoted_cholesky(G, reference, tolerance, clamp, factor, inverse):
     """Find ``factor`` and ``inverse`` with G = factorᴴ factor and inverseᴴ G inverse = I on the first rows; return the
     rank, or −1 if G is plainly indefinite.
 
-    G is Hermitian, and scaled to a diagonal of ones first. Rows of ``factor`` and columns of ``inverse`` from the rank on
-    are zero: there every remaining pivot is at most ``tolerance``, so the vectors are dependent to working precision.
+    G is Hermitian. ``reference``: squares of the sizes relative to which pivots are judged, by which G is scaled first.
+    Where every remaining pivot is at most ``tolerance``, the vectors are dependent to working precision: rows of
+    ``factor`` and columns of ``inverse`` are zero from this rank on. With ``clamp`` such a pivot counts as ``tolerance``
+    instead, so only vectors with a reference of 0 are left out.
     """
     k = G.shape[0]
-    H = G.copy()
-    scale, order, free = np.zeros(k), np.zeros(k, np.int64), np.ones(k, np.bool_)
+    H = np.zeros((k, k), G.dtype)
+    scale, order, free = np.zeros(k), np.zeros(k, np.int64), np.zeros(k, np.bool_)
     factor[:] = 0
     inverse[:] = 0
     for i in range(k):
-        if G[i, i].real < 0:
+        if not clamp and G[i, i].real < -NEGATIVE * reference[i]:
             return -1
-        scale[i] = math.sqrt(G[i, i].real)
+        free[i] = reference[i] > 0
+        scale[i] = math.sqrt(reference[i]) if free[i] else 0.0
     for i in range(k):
         for j in range(k):
-            H[i, j] = G[i, j] / (scale[i] * scale[j]) if scale[i] > 0 and scale[j] > 0 else 0
-        H[i, i] = 1 if scale[i] > 0 else 0
+            if free[i] and free[j]:
+                H[i, j] = G[i, j] / scale[i] / scale[j]
     rank = 0
     while rank < k:
-        p, most = -1, tolerance
+        p, most = -1, -np.inf
         for i in range(k):
-            if free[i] and H[i, i].real < -NEGATIVE:
+            if free[i] and not clamp and H[i, i].real < -NEGATIVE:
                 return -1
             if free[i] and H[i, i].real > most:
                 p, most = i, H[i, i].real
-        if p < 0:
+        if p < 0 or (most <= tolerance and not clamp):
             break
+        most = max(most, tolerance)
         free[p] = False
         order[rank] = p
         pivot = math.sqrt(most)
@@ -191,6 +195,16 @@ def pivoted_cholesky(G, tolerance, factor, inverse):
             if scale[i] > 0:
                 inverse[i, j] /= scale[i]
     return rank
+
+
+@njit(cache=True)
+def diagonal(G):
+    """Return the real parts of the diagonal of G."""
+    k = G.shape[0]
+    out = np.empty(k)
+    for i in range(k):
+        out[i] = G[i, i].real
+    return out
 
 
 @njit(cache=True)

@@ -14,14 +14,6 @@ template <typename T> __global__ void begin(Context* ctx, T* R, acc_t<T>* small,
   if (threadIdx.x == 0) go_on(ctx, count);
 }
 
-// launch: a block of height threads for each slice of rows
-template <typename T> __global__ void __launch_bounds__(256) gram(Context* ctx, const T* P, const T* Q, acc_t<T>* partial,
-    const long long* rows, int count, int height, long long P_stride, long long Q_stride) {
-  if (stopped(ctx)) return;
-  const int p = blockIdx.x;
-  gram_of<T>(P, P_stride, count, Q, Q_stride, count, nullptr, rows[p], rows[p + 1], partial + (long long)p * count * count);
-}
-
 // launch: one block of 1024 threads
 template <typename T, int SIDE> __global__ void __launch_bounds__(1024) step(Context* ctx, const acc_t<T>* partial, acc_t<T>* small,
     const int* rank, double tolerance, int count, int side, long long partial_size) {
@@ -35,7 +27,8 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) step(Con
   bool positive = true;
   for (int l = 0; l < rank[0]; ++l) positive = positive && real(s.h[l][l]) > 0;
   __syncthreads();
-  const bool definite = good && pivoted_cholesky(s, k, tolerance) >= 0 && positive;
+  own_reference(s, k);
+  const bool definite = good && pivoted_cholesky(s, k, tolerance, false) >= 0 && positive;
   if (!definite) {
     if (t == 0) halt_all(ctx, k, good ? INDEFINITE : NONFINITE);
     return;
@@ -77,8 +70,8 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) residual(
     for (int j = 0; j < k; ++j) R[j * R_stride + row] = combination(v, xi[j], R[j * R_stride + row]);
   }
   __syncthreads();
-  gram_of<T>(R, R_stride, k, R, R_stride, k, w, from, to, norms + blockIdx.x * (long long)k * k);
-  if (w) gram_of<T>(R, R_stride, k, R, R_stride, k, nullptr, from, to, metric + blockIdx.x * (long long)k * k);
+  gram_of<T>(R, R_stride, k, R, R_stride, k, w, from, to, norms + blockIdx.x * (long long)k * k, k);
+  if (w) gram_of<T>(R, R_stride, k, R, R_stride, k, nullptr, from, to, metric + blockIdx.x * (long long)k * k, k);
 }
 
 // launch: one block of 1024 threads
@@ -112,7 +105,8 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) orthonor
   bool definite = true;
   for (int l = 0; l < k; ++l) definite = definite && !(nonzero[l] && real(s.h[l][l]) <= 0);
   __syncthreads();
-  const int found = good ? pivoted_cholesky(s, k, tolerance) : 0;
+  own_reference(s, k);
+  const int found = good ? pivoted_cholesky(s, k, tolerance, false) : 0;
   definite = definite && found >= 0;
   A c(0);
   if (entry) {

@@ -20,7 +20,7 @@ from swell.core.kernels.vector import FAST
 from swell.core.slots import Code
 from swell.krylov.slots import BlockCG as S
 
-KERNELS = ("begin", "gram", "step", "residual", "orthonormalise", "directions")
+KERNELS = ("begin", "step", "residual", "orthonormalise", "directions")
 TILE = block.TILE
 
 
@@ -40,18 +40,6 @@ def begin(states, R, small, count):
     go_on(states)
 
 
-@parallel(fastmath=FAST)
-def gram(states, P, Q, partial, rows, count, height):
-    """partial = Pᴴ Q, of each slice. Arguments: top of file."""
-    if all_stopped(states):
-        return
-    none = np.empty(0, np.float32)
-    for p in prange(rows.size - 1):
-        partial[p] = 0
-        for lo in range(rows[p], rows[p + 1], TILE):
-            block.gram(P, Q, none, lo, min(lo + TILE, rows[p + 1]), partial[p])
-
-
 @njit(cache=True)
 def step(states, partial, small, rank, tolerance, count, side):
     """ξ = (Pᴴ A P)⁻¹ from the sums of its slices, and α = ξ C, with zero columns for the right-hand sides that have
@@ -64,7 +52,7 @@ def step(states, partial, small, rank, tolerance, count, side):
     if not block.finite(D):
         halt_all(states, Code.NONFINITE)
         return
-    definite = block.pivoted_cholesky(D, tolerance, small[S.ALPHA], inverse) >= 0
+    definite = block.pivoted_cholesky(D, block.diagonal(D), tolerance, False, small[S.ALPHA], inverse) >= 0
     for j in range(rank[0]):
         definite = definite and D[j, j].real > 0
     if not definite:
@@ -114,7 +102,9 @@ def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, 
     NC = np.empty_like(N)
     block.product(N, C, NC)
     good = block.finite(G)
-    rank[0] = block.pivoted_cholesky(G, tolerance, small[S.ZETA], small[S.INVERSE]) if good else 0
+    rank[0] = 0
+    if good:
+        rank[0] = block.pivoted_cholesky(G, block.diagonal(G), tolerance, False, small[S.ZETA], small[S.INVERSE])
     definite = rank[0] >= 0
     for j in range(k):
         definite = definite and not (N[j, j].real > 0 and G[j, j].real <= 0)
