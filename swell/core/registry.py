@@ -22,6 +22,7 @@ TABLE = {
         "block_cg": "swell.krylov.block_cg:BlockCG",
         "minres": "swell.krylov.minres:MINRES",
         "gmres": "swell.krylov.gmres:GMRES",
+        "block_gmres": "swell.krylov.block_gmres:BlockGMRES",
         "fgmres": "swell.krylov.fgmres:FGMRES",
         "bicgstab": "swell.krylov.bicgstab:BiCGSTAB",
         "bicgstabl": "swell.krylov.bicgstabl:BiCGSTABL",

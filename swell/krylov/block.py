@@ -52,7 +52,7 @@ class BlockIteration(Iteration):
         """Return the work array ``name`` that all right-hand sides share, of this shape."""
         return self.workspace.shared(name, shape, dtype or self.scalar)
 
-    def sums(self, name, *shape):
+    def of_slices(self, name, *shape):
         """Return a work array for the sums of every slice, each of this shape."""
         return self.small(name, (self.rows.size - 1, *shape))
 

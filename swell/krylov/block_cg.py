@@ -66,7 +66,7 @@ class BlockCGIteration(BlockIteration):
         self.X, self.R, self.P, self.Q, self.Z = map(self.block, (self.x, self.r, self.p, self.q, self.z))
         self.small_ = self.small("small", (len(S), k, k))
         self.rank = self.small("rank", 1, "int32")
-        self.norms, self.metric = self.sums("norms", k, k), self.sums("metric", k, k)
+        self.norms, self.metric = self.of_slices("norms", k, k), self.of_slices("metric", k, k)
         if self.M is None and not self.w.size:
             self.metric = self.norms
 

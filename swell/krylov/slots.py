@@ -200,6 +200,17 @@ class BlockCG(Slots):
     INVERSE = enum.auto()           # of ζ on its rank
 
 
+class BlockGMRES(Slots):
+    """Small matrices of block GMRES, each k x k."""
+
+    ALPHA = enum.auto()             # α, with αᴴ α = Uᴴ U − Sᴴ S
+    INVERSE = enum.auto()           # of α on its rank
+    BETA = enum.auto()              # β = V_jᴴ W
+    GAMMA_INVERSE = enum.auto()     # of γ, with γᴴ γ = Wᴴ W − Tᴴ T − βᴴ β
+    SCALE = enum.auto()             # Γ = γ α⁻¹
+
+
 STEMS = {"cg": (CG,), "single_reduction_cg": (SingleReductionCG,), "cocg": (COCG,), "cocr": (COCR,),
          "minres": (MINRES,), "shadow": (Shadow,), "bicgstab": (BiCGSTAB,), "bicgstabl": (BiCGSTABL,),
-         "tfqmr": (TFQMR,), "qmr": (QMR,), "idrs": (IDRS,), "gmres": (GMRES, GMRESSums, Norms), "block_cg": (BlockCG,)}
+         "tfqmr": (TFQMR,), "qmr": (QMR,), "idrs": (IDRS,), "gmres": (GMRES, GMRESSums, Norms), "block_cg": (BlockCG,),
+         "block_gmres": (BlockGMRES, Norms)}
