@@ -93,7 +93,7 @@ template <class T> DEVICE void gram_of(const T* P, long long P_stride, int a, co
 // Two small matrices and the scalars of their factorisation, in shared memory.
 template <class A, int SIDE> struct Dense {
   A h[SIDE][SIDE + 1], f[SIDE][SIDE + 1];
-  double reference[SIDE], scale[SIDE], pivot, scratch[DENSE];
+  double reference[SIDE], scale[SIDE], pivot, scratch[SIDE < 32 ? DENSE * scalar<A>::parts : DENSE];
   int order[SIDE], free[SIDE], at, bad;
 };
 
@@ -188,8 +188,30 @@ template <class A, int SIDE> DEVICE int pivoted_cholesky(Dense<A, SIDE>& s, int 
   return bad ? -1 : rank;
 }
 
+// One block of DENSE threads: the entry (i, j) of Xᴴ Y, where x(l, i) and y(l, j) are entries of matrices with L rows.
+// Groups of SIDE² threads divide the rows. Valid in the first group.
+template <class A, int SIDE, class X, class Y> DEVICE A adjoint_product(Dense<A, SIDE>& s, int k, int L, X&& x, Y&& y) {
+  constexpr int groups = DENSE / (SIDE * SIDE), parts = scalar<A>::parts;
+  const int t = threadIdx.x, group = t / (SIDE * SIDE), i = t / SIDE % SIDE, j = t % SIDE;
+  A sum(0);
+  if (i < k && j < k)
+    for (int l = group; l < L; l += groups) sum = fused(conj(x(l, i)), y(l, j), sum);
+  if constexpr (groups > 1) {
+    split(s.scratch + parts * t, sum);
+    __syncthreads();
+    if (group == 0)
+      for (int g = 1; g < groups; ++g) {
+        A more(0);
+        join(more, s.scratch + parts * (t + g * SIDE * SIDE));
+        sum += more;
+      }
+    __syncthreads();
+  }
+  return sum;
+}
+
 // A k x k matrix of global memory as coefficients in shared memory, transposed: out[j][i] = sign m[i][j], 0 beyond k.
-template <class T, int SIDE> DEVICE void coefficients(const acc_t<T>* m, int k, double sign, T (&out)[SIDE][SIDE]) {
+template <class T, int SIDE> DEVICE void coefficients_of(const acc_t<T>* m, int k, double sign, T (&out)[SIDE][SIDE]) {
   for (int e = threadIdx.x; e < SIDE * SIDE; e += blockDim.x) {
     const int i = e % SIDE, j = e / SIDE;
     out[j][i] = i < k && j < k ? T(sign * m[i * k + j]) : T(0);

@@ -54,8 +54,8 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) residual(
   __shared__ T alpha[SIDE][SIDE], xi[SIDE][SIDE];
   __shared__ bool frozen[SIDE];
   const int k = count;
-  coefficients(small + ALPHA * k * k, k, 1, alpha);
-  coefficients(small + XI * k * k, k, -1, xi);
+  coefficients_of(small + ALPHA * k * k, k, 1, alpha);
+  coefficients_of(small + XI * k * k, k, -1, xi);
   if (threadIdx.x < k) frozen[threadIdx.x] = ended(ctx, threadIdx.x);
   __syncthreads();
   const long long from = rows[blockIdx.x], to = rows[blockIdx.x + 1];
@@ -133,7 +133,7 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) direction
   if (stopped(ctx)) return;
   __shared__ T inverse[SIDE][SIDE], zeta[SIDE][SIDE];
   const int k = count;
-  coefficients(small + INVERSE * k * k, k, 1, inverse);
+  coefficients_of(small + INVERSE * k * k, k, 1, inverse);
   for (int e = threadIdx.x; e < SIDE * SIDE; e += blockDim.x) {      // zeta[j][i] = conj(ζ_ji): P ζᴴ
     const int i = e % SIDE, j = e / SIDE;
     zeta[j][i] = i < k && j < k ? T(conj(small[(ZETA * k + j) * k + i])) : T(0);

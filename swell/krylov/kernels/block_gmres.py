@@ -262,17 +262,19 @@ def close(states, sums, H, R, turns, g, small, columns, y, tolerance, j, count, 
         finish_block(states, sums, H, R, turns, g, small, columns, j, k)
     go_on(states)
     y[:] = 0
-    for i in range(columns[0] * k - 1, -1, -1):
+    many = columns[0] * k
+    for i in range(many):
         size2 = 0.0
         for q in range(i + 1):
             size2 += (np.conj(R[q, i]) * R[q, i]).real
         if abs(R[i, i]) <= 2.0**-52 * math.sqrt(size2):
-            continue
+            R[i, i] = 0
+    for i in range(many - 1, -1, -1):
         for l in range(k):
             left = g[i, l]
-            for q in range(i + 1, columns[0] * k):
+            for q in range(i + 1, many):
                 left -= R[i, q] * y[q, l]
-            y[i, l] = left / R[i, i]
+            y[i, l] = left / R[i, i] if R[i, i] != 0 else 0
 
 
 @parallel(fastmath=FAST)
