@@ -85,7 +85,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "MinimumDegree": "orderings.minimum_degree",
     "transversal": "orderings.transversal",
     "Stopping": "core.stopping", "Reason": "core.stopping",
-    "Result": "solving.result", "Results": "solving.result",
+    "Result": "solving.result", "Results": "solving.results",
     "LinearOperator": "core.operator", "names": "core.registry",
     "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",
     "OutOfMemory": "core.errors", "quiet": "core.compilation",

@@ -56,7 +56,7 @@ from swell.krylov.qmr import QMR as QMR
 from swell.core.stopping import Reason as Reason
 from swell.krylov.resident_cg import ResidentCG as ResidentCG
 from swell.solving.result import Result as Result
-from swell.solving.result import Results as Results
+from swell.solving.results import Results as Results
 from swell.orderings.cuthill_mckee import ReverseCuthillMcKee as ReverseCuthillMcKee
 from swell.transforms.ruiz import RuizScaling as RuizScaling
 from swell.formats.sell import SELL as SELL

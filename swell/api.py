@@ -13,15 +13,17 @@ from swell import inputs
 from swell.advisor.attempts import FINAL, follow
 from swell.advisor.machine import complaints
 from swell.advisor.plan import Plan
+from swell.advisor.several import Task
 from swell.core.configuration import Configuration
 from swell.core.cpu import SERIAL
 from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.registry import resolve
 from swell.core.sharing import Sharing
-from swell.core.stopping import Reason, Stopping
+from swell.core.stopping import Stopping
 from swell.core.turn import Turn
 from swell.preconditioners.user import resolve_preconditioner
-from swell.solving.result import Result, Results
+from swell.solving.result import Result
+from swell.solving.results import Results
 from swell.solving.run import Prepared
 from swell.transforms.nullspace import resolve_nullspace
 
@@ -30,7 +32,7 @@ ALL_GPUS = "cuda:all"
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
           smoother=None, device=None, dtype=None, block=None, x0=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
-          monitor=None) -> Result | Any:
+          monitor=None, together=None) -> Result | Any:
     """Solve A x = b.
 
     If no method is named, an advisor analyses A and chooses one. If that choice fails, it tries the next one.
@@ -41,7 +43,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         SciPy or CuPy sparse of any kind, a dense array, a torch tensor, a JAX array, BCOO or BCSR, a PETSc Mat, a
         ``LinearOperator``, or one of swell's own formats.
     b : array, shape (n,) or (n, k)
-        The columns are solved one by one and returned together.
+        Several columns are solved together if that is predicted to be faster, else one by one; the result says which.
     method, precond, scaling, ordering, format : str or settings object, optional
         A name in the registry (``swell.names("method")``), with settings as in ``"gmres(restart=50)"``, or an object:
         ``swell.GMRES(restart=50)``.
@@ -58,17 +60,19 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     dtype : {"float32", "float64", "complex64", "complex128"}, optional
         Convert A to this type first.
     block : int, optional
-        Block size: the number of consecutive rows that belong together, such as the unknowns of a mesh point. A
-        part's own block size takes precedence. Default: SciPy's and PETSc's block size, or the dense blocks found in A.
+        Block size: consecutive rows that belong together, such as the unknowns of a mesh point. A part's own block size
+        takes precedence. Default: SciPy's and PETSc's block size, or the dense blocks found in A.
     x0 : array like b, optional
-        Starting vector; it is not modified.
+        Starting vectors; not modified.
     rtol, atol, maxiter
         Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with A and the returned x. ``maxiter`` limits the
         iterations; by default n, but at least 1000 and at most 20 000.
     stopping : Stopping, optional
         All stopping settings at once, instead of ``rtol``, ``atol`` and ``maxiter``.
     monitor : callable, optional
-        ``monitor(iteration, relative_residual)``; a true return value stops the solve.
+        ``monitor(iteration, relative_residual)``, of columns together the largest; a true answer stops the solve.
+    together : bool, optional
+        Solve for all columns at once, or one by one, whatever is predicted to be faster.
 
     Returns
     -------
@@ -90,13 +94,13 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     >>> r.converged
     True
     """
-    inputs.check_monitor(monitor)
+    inputs.check_monitor(monitor, together)
     named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
     stopping = _stopping(stopping, rtol, atol, maxiter)
     if device == ALL_GPUS:
-        return _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping).solve(b, x0, monitor)
+        return _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping).solve(b, x0, monitor, together)
     given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method), named.parts)
-    return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b)
+    return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
@@ -231,8 +235,7 @@ class Solver:
 
     def _prepare(self, k) -> Prepared:
         if self._failure is not None:
-            raise InputError(f"the last update failed ({self._failure}), so there is no matrix to solve with: update "
-                             "with another one, or prepare again")
+            raise InputError(f"the last update failed ({self._failure}): update with another matrix, or prepare again")
         if k not in self._prepared:
             self._prepared[k] = Prepared(self.A, self.chain[k], self.stopping, self.kept)
         elif k in self._stale:
@@ -240,26 +243,23 @@ class Solver:
             self._prepared[k].update(self.A)
         return self._prepared[k]
 
-    def solve(self, b, x0=None, monitor=None) -> Result | Any:
-        """Solve for b of shape (n,), or for each column of b of shape (n, k). `swell.solve` documents the arguments."""
+    def solve(self, b, x0=None, monitor=None, together=None) -> Result | Any:
+        """Solve for b of shape (n,) or (n, k). `swell.solve` documents the arguments."""
         with self._turn:
             with self.space.agreed():
-                inputs.check_monitor(monitor)
+                inputs.check_monitor(monitor, together)
                 rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
-            return self._solve_all(rhs, guess, monitor, b)
+            return self._solve_all(rhs, guess, monitor, b, together)
 
-    def _solve_all(self, rhs, guess, monitor, b) -> Result | Results:
-        """Solve for vectors that `inputs` has checked; x is converted to the array type of ``original``."""
+    def _solve_all(self, rhs, guess, monitor, b, together=None) -> Result | Results:
+        """Solve for vectors that `inputs` has checked; x is converted to the array type of b."""
         self.space.require_equal((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape "
                                  "beside the rows, whether there is an x0)")
         if rhs.ndim == 1:
             return self._solve_one(rhs, guess, monitor, b)
-        columns = []
-        for k in range(rhs.shape[1]):
-            columns.append(self._solve_one(rhs[:, k], None if guess is None else guess[:, k], monitor, b))
-            if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
-                break                            # x then has fewer columns than b
-        return Results(inputs.stack([r.x for r in columns], rhs, b), columns)
+        with self.space.active(self.A.shape[0]):
+            return Task(self._plan, self.chain, self._prepared, self._prepare, rhs, guess, monitor, b, together,
+                        lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b)).solve()
 
     def _solve_one(self, b, x0, monitor, original) -> Result:
         """Try the choices of the chain until one converges; return the result of the best."""
@@ -280,7 +280,7 @@ class Solver:
             Keep the preconditioner of the old values, for matrices that change little. It is then only approximate,
             and may need more iterations. A direct method always factors again.
 
-        A Solver that shares its arrays with copies is set up anew, so that the copies keep their matrix.
+        A Solver that shares arrays with copies is set up anew: the copies keep their matrix.
 
         Raises
         ------

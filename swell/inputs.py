@@ -343,11 +343,15 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
     return v
 
 
-def check_monitor(monitor):
-    """Raise InputError unless the monitor is None or callable; called before the setup, which may take long."""
+def check_monitor(monitor, together=None):
+    """Raise InputError unless the monitor is None or callable, and ``together`` None, True or False; called before the
+    setup, which may take long."""
     if not (monitor is None or callable(monitor)):
         raise InputError(f"monitor={shown(monitor)}: expected a function of (iteration, relative_residual), which may "
                          "return True to stop the solve")
+    if together not in (None, True, False):
+        raise InputError(f"together={shown(together)}: expected True, to solve for all columns of b at once, False, to "
+                         "solve one by one, or None, to take what is predicted to be faster")
 
 
 def device_of(given) -> str:

@@ -50,6 +50,9 @@ class Costs:
         Seconds that multigrid must save, since it compiles for long at its first use.
     multigrid_from : int
         Unknowns from which multigrid contends: below, what it saves is small.
+    further_entry, further_calls : float
+        What each further right-hand side adds, if it is solved with the first: shares of the cost of an entry and of
+        a call.
     """
 
     reference: float
@@ -63,6 +66,12 @@ class Costs:
     applied: dict
     margin: float
     multigrid_from: int
+    further_entry: float
+    further_calls: float
+
+    def further(self, cost) -> Cost:
+        """Return what a product or an application costs for each further right-hand side, beside the first."""
+        return cost._replace(calls=cost.calls * self.further_calls, entry=cost.entry * self.further_entry)
 
     def seconds(self, cost, A, machine) -> float:
         """Return the predicted seconds of ``cost``, a Cost, for the CSRMatrix A on ``machine``, a Machine."""
@@ -98,7 +107,7 @@ CPU = Costs(
         "shifted_laplacian": Cost(5, 2, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 0.5, 32),
         "smoothed_aggregation": Cost(40, 2.1, 20),                   # the default W-cycle with steps of degree 2
     },
-    margin=0.05, multigrid_from=20_000)
+    margin=0.05, multigrid_from=20_000, further_entry=0.6, further_calls=1.0)
 
 # Triangular solves wait for levels, of which meshes have about √n: rows stand for them. Of cuDSS most is its analysis.
 CUDA = Costs(
@@ -120,7 +129,7 @@ CUDA = Costs(
         "block_ilu0": Cost(100, 0, 2.5), "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(30, 0.015, 0.04),
         "smoothed_aggregation": Cost(60, 0.035, 0.04),
     },
-    margin=0.005, multigrid_from=2_000)
+    margin=0.005, multigrid_from=2_000, further_entry=0.4, further_calls=0.03)
 RESIDENT, BISECTED = Cost(0, 0, 1), Cost(1000, 0, 20)              # setup of resident_cg: consecutive rows; bisection
 
 COSTS = {"cpu": CPU, "cuda": CUDA}

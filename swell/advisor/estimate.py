@@ -39,6 +39,7 @@ ORDERED = 2.5e-9                                 # seconds of A's entries in the
 LONGER, SHARE = 3, 4                             # an analysis ends after 3 times that, or a quarter of what is at stake
 VISIT = 20e-9                                    # seconds of a look at an element of a list in the analysis
 SUBSTITUTED = 3e-9                               # seconds of an entry of the factors in a solve
+BESIDE = 0.5                                     # share of that for each further right-hand side in one call
 CUDSS_SOLVED = 1.3e-3                              # seconds of a solve with cuDSS's factors
 
 
@@ -61,13 +62,16 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
         return costs.seconds(cost, A, machine)
 
     iteration = products * (seconds(costs.product) + seconds(costs.applied[part])) + seconds(rest)
+    further = math.inf if name == "resident_cg" else (
+        products * (seconds(costs.further(costs.product)) + seconds(costs.further(costs.applied[part])))
+        + seconds(rest._replace(calls=rest.calls * costs.further_calls)))
     setup = seconds(costs.solve) + seconds(costs.setups[part])
     if name == "resident_cg":
         parts = usual_counts(facts.n, A.space.multiprocessors)[0]
         near = parts == 1 or 2 * facts.bandwidth * parts <= FEW * facts.n            # the halo of consecutive rows
         setup += seconds(RESIDENT if near else BISECTED)
     return Estimate(setup, iteration, _iterations(facts, name, part, multigrid), part not in MULTIGRID,
-                    costs.margin if part in MULTIGRID else 0.0)
+                    costs.margin if part in MULTIGRID else 0.0, further=further)
 
 
 def _iterations(facts, method, part, multigrid):
@@ -106,9 +110,10 @@ def direct(A, machine, seconds=0.0) -> Estimate:
             solve = CUSOLVER_SOLVED[0] + CUSOLVER_SOLVED[1] * n
         else:
             setup, solve = fixed + scale * (COPIED * n**2 + FULL * flops), scale * SUBSTITUTED * n**2
-        return Estimate(setup, solve, 1.0, False, outright=setup + solve <= CERTAIN[A.space.name])
+        return Estimate(setup, solve, 1.0, False, outright=setup + solve <= CERTAIN[A.space.name],
+                        further=BESIDE * solve)
     if on_gpu:
-        return Estimate(fixed, CUDSS_SOLVED, 1.0, False)
+        return Estimate(fixed, CUDSS_SOLVED, 1.0, False, further=BESIDE * CUDSS_SOLVED)
     least, looking = fixed + scale * ENTRY[kind] * A.nnz, scale * ORDERED * A.nnz**1.3
     if least + looking > seconds:                # the factors hold all of A
         return Estimate(least + looking, 0.0, 1.0, False, finer=partial(direct, A, machine), looking=looking)
@@ -122,4 +127,4 @@ def direct(A, machine, seconds=0.0) -> Estimate:
     solve = scale * SUBSTITUTED * cost.entries + costs.seconds(costs.product, A, machine)
     outright = cost.complete and setup + solve <= CERTAIN["cpu"]
     return Estimate(setup if cost.complete else max(setup, seconds), solve, 1.0, False, outright=outright, finer=finer,
-                    looking=looking)
+                    looking=looking, further=BESIDE * solve)

@@ -49,6 +49,8 @@ class Estimate:
         Of a lower bound: ``finer(seconds)`` looks closer, and gives up where the setup takes more than that.
     looking : float
         Predicted seconds of looking closer.
+    further : float
+        Seconds that each further right-hand side adds to an iteration, if they are solved together.
     """
 
     setup: float
@@ -59,11 +61,28 @@ class Estimate:
     outright: bool = False
     finer: Callable | None = field(default=None, compare=False)
     looking: float = 0.0
+    further: float = math.inf
 
     @property
     def solve(self) -> float:
         """Seconds of a solve after the setup."""
         return self.iteration * self.iterations
+
+    def alone(self, columns) -> float:
+        """Seconds of solves for ``columns`` right-hand sides, one by one."""
+        return columns * self.solve
+
+    def together(self, columns) -> float:
+        """Seconds of a solve for ``columns`` right-hand sides together; infinite if there is no such form."""
+        return self.solve + ((columns - 1) * self.further * self.iterations if columns > 1 else 0.0)
+
+    def at_best(self, columns) -> float:
+        """Seconds of the faster way."""
+        return min(self.alone(columns), self.together(columns))
+
+    def iteration_at_best(self, columns) -> float:
+        """Seconds of an iteration of the faster way."""
+        return self.iteration + (columns - 1) * min(self.iteration, self.further) if columns > 1 else self.iteration
 
 
 def fastest_choice(estimates, choices, seconds, patience=math.inf) -> int | None:
@@ -128,11 +147,12 @@ class Plan:
         self.estimates = self._first = [] if None in found else found
         self.adapt, self.solves = adapt, 0
 
-    def route(self, chain, prepared) -> "Route":
-        """Return a new Route for the next solve. ``chain``: configurations; ``prepared``: choices already set up."""
+    def route(self, chain, prepared, columns=1) -> "Route":
+        """Return a new Route for the next solve. ``chain``: configurations; ``prepared``: choices already set up;
+        ``columns``: number of right-hand sides."""
         if all(math.isinf(e.setup + e.iterations) for e in self.estimates):
             self.renew()
-        return Route(self, chain, prepared if self.adapt else [0])
+        return Route(self, chain, prepared if self.adapt else [0], columns)
 
     def renew(self):
         """Restore the first estimates of choices that have failed, so that they are tried again, as for new values."""
@@ -142,8 +162,8 @@ class Plan:
 class Route:
     """One solve's way through the choices of a chain."""
 
-    def __init__(self, plan, chain, prepared):
-        self._plan, self._chain, self._done = plan, chain, set(prepared)
+    def __init__(self, plan, chain, prepared, columns=1):
+        self._plan, self._chain, self._done, self._columns = plan, chain, set(prepared), columns
         self._running, self._left = list(range(len(chain))), []
         self._estimates, self._failures = list(plan.estimates), {}
         self._watch, self._x, self._harder, self._probed = None, None, 1.0, {}
@@ -153,7 +173,7 @@ class Route:
         """Return the seconds that choice k is predicted to need from here on, with its share of the setup."""
         e = self._estimates[k]
         setup = 0.0 if k in self._done else (e.setup + e.margin) / (1 + self._plan.solves)
-        return setup + e.solve * (self._harder if e.alike else 1.0)
+        return setup + e.at_best(self._columns) * (self._harder if e.alike else 1.0)
 
     def next(self) -> int | None:
         """Return the number of the choice to try next; None if no choice is left."""
@@ -172,7 +192,8 @@ class Route:
         others = [j for j in self._running if j != k]
         self._watch = None
         if self._estimates and others:
-            self._watch = Watch(self._estimates[k].iteration, partial(self._best_of, others, k),
+            e = self._estimates[k]
+            self._watch = Watch(e.iteration_at_best(self._columns), partial(self._best_of, others, k),
                                 min(map(self.seconds, others)))
         return self._watch
 

@@ -1,19 +1,20 @@
 """Launches for several right-hand sides on a GPU: one launch serves every column of `Columns`.
 
 A kernel for one vector runs once for each column: the grid's second dimension counts columns, and a wrapper that the
-loader writes moves the arguments to its column, the judge's context among them (``cuda_kernels.for_each_column``).
+loader writes moves the arguments to its column, the judge's context among them (``each_column.py``).
 Blocks of a column that has stopped end at once. A kernel whose blocks wait for one another is launched for one column
 after the other.
 
 A kernel NAME may have a twin NAME_columns that treats several columns at a time, and so reads a matrix once for them.
-After the arguments of NAME the twin takes ``width``, the columns of a block, which is a template argument WIDTH too, and
-``columns``, how many there are. Then come the values that the loader adds; one more is X_step, the distance between the
-columns of the array X in elements, 0 if all columns share it. ``ctx`` is the first column's.
+After the arguments of NAME the twin takes ``width``, the columns of a block, also as a template argument WIDTH, and
+``columns``, how many there are. Then come the values that the loader adds; one more is X_step, the distance between
+the columns of the array X in elements, 0 if all columns share it. ``ctx`` is the first column's.
 """
 from __future__ import annotations
 
 from swell.core.columns import Columns
-from swell.core.cuda_kernels import EACH, Kernel, signatures
+from swell.core.cuda_kernels import Kernel, signatures
+from swell.core.each_column import EACH
 
 WIDTHS = 2, 4, 8        # columns that a block may treat together
 

@@ -42,14 +42,11 @@ Before compilation, the loader prepends the names of ``core/slots.py`` and of th
 """
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import importlib.util
-import itertools
 import pathlib
 import re
-import struct
 import weakref
 from dataclasses import dataclass
 
@@ -58,8 +55,9 @@ import numpy as np
 from swell.core.ahead import Ahead
 from swell.core.caches import of_cupy
 from swell.core.compilation import counted
+from swell.core.each_column import EACH, for_each_column
 from swell.core.errors import InputError
-from swell.core.launch import COOPERATIVE, DEPENDENT, Launch
+from swell.core.launch import COOPERATIVE, DEPENDENT, Launch, packing
 from swell.core.sharing import Shareable
 from swell.core.slots import declarations
 
@@ -83,7 +81,6 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
                     r"(?P<more>, and one block more)?(?P<cooperative>, all at once)?)(?P<wide>, 16 bytes at once)?$")
 WIDE = 16                   # bytes of the widest access (``Pack``)
-EACH = "_each"              # ends the name of a kernel that runs once for every column
 STATIC_SHARED = 48 << 10    # bytes of shared memory that a block may use without a function attribute
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
 OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
@@ -140,25 +137,6 @@ def source(path: pathlib.Path, expression: str = "") -> str:
     if name.endswith(EACH):
         text = for_each_column(text, signatures(path)[name.removesuffix(EACH)])
     return f'{declarations(package, path.stem)}#line 1 "{path.name}"\n{text}'
-
-
-def for_each_column(text: str, signature: "Signature") -> str:
-    """Return the source ``text`` with one kernel as a device function, and a kernel that calls it for column
-    blockIdx.y.
-
-    After the kernel's parameters the new one takes NAME_step for each array: the distance between its columns, in
-    elements; 0 for an array that all columns share."""
-    d, pointers = signature.declared, [p.name for p in signature.parameters if p.pointer]
-    steps = ", ".join(f"long long {name}_step" for name in pointers)
-    given = ", ".join(f"{p.name} + column * {p.name}_step" if p.pointer else p.name for p in signature.parameters)
-    types, head = ", ".join(name for _, name in signature.template), f"__global__ void {d['bounds'] or ''}{d['name']}("
-    before, after = re.split(r"__global__ void\s+" + re.escape(d["bounds"] or "") + rf"{d['name']}\(", text, maxsplit=1)
-    return f"""{before}DEVICE void {d['name']}({after}
-template <{d['template']}> {head.replace(d['name'] + '(', d['name'] + EACH + '(')}{d['parameters']}, {steps}) {{
-  const long long column = blockIdx.y;
-  {d['name']}<{types}>(ctx + column, {given});
-}}
-"""
 
 
 @functools.lru_cache(maxsize=None)
@@ -377,24 +355,6 @@ class Kernel(Shareable):
         lanes = int(values[self._form.at[launch["lanes"]]]) if launch["lanes"] else 32 if launch["warp"] else 1
         blocks = -(-count * lanes // (threads * self._form.each))
         return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads
-
-
-def packing(formats):
-    """Return (pack, buffer, addresses) for launch arguments with these `struct` formats, a tuple.
-
-    ``pack(buffer, 0, *values)`` writes the values into ``buffer``. A launch gives ``addresses``, one for each argument,
-    to the driver."""
-    packer, offsets = _layout(formats)
-    buffer = (ctypes.c_char * packer.size)()
-    start = ctypes.addressof(buffer)
-    return packer.pack_into, buffer, (ctypes.c_void_p * len(formats))(*[start + offset for offset in offsets])
-
-
-@functools.lru_cache(maxsize=None)
-def _layout(formats):
-    """Return (the `struct.Struct` of arguments with these formats, the offset of each argument in bytes)."""
-    sizes = [struct.calcsize("=" + format) for format in formats[:-1]]
-    return struct.Struct("=" + "".join(formats)), list(itertools.accumulate(sizes, initial=0))
 
 
 @functools.lru_cache(maxsize=None)

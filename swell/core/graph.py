@@ -49,7 +49,8 @@ class GraphLoop(Loop):
     def report(self):
         """Unpack the device's words (stop, verdict, iteration) into ``flags``; call the monitor for new iterations."""
         words, flags = self._said(), self.flags
-        flags[:, Flag.STOP], flags[:, Flag.VERDICT], flags[:, Flag.ITERATION] = words & 255, words >> 8 & 255, words >> 16
+        flags[:, Flag.STOP], flags[:, Flag.VERDICT] = words & 255, words >> 8 & 255
+        flags[:, Flag.ITERATION] = words >> 16
         super().report()
 
     def _said(self):

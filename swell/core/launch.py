@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
+import struct
 
 from swell.core.errors import InputError
 
@@ -80,3 +82,21 @@ class Launch:
                              "that limit, or use method='cg'")
         if status:
             raise RuntimeError(f"cuLaunchKernelEx failed with CUresult {status} (grid {grid}, block {block})")
+
+
+def packing(formats):
+    """Return (pack, buffer, addresses) for launch arguments with these `struct` formats, a tuple.
+
+    ``pack(buffer, 0, *values)`` writes the values into ``buffer``. A launch gives ``addresses``, one for each argument,
+    to the driver."""
+    packer, offsets = _layout(formats)
+    buffer = (ctypes.c_char * packer.size)()
+    start = ctypes.addressof(buffer)
+    return packer.pack_into, buffer, (ctypes.c_void_p * len(formats))(*[start + offset for offset in offsets])
+
+
+@functools.lru_cache(maxsize=None)
+def _layout(formats):
+    """Return (the `struct.Struct` of arguments with these formats, the offset of each argument in bytes)."""
+    sizes = [struct.calcsize("=" + format) for format in formats[:-1]]
+    return struct.Struct("=" + "".join(formats)), list(itertools.accumulate(sizes, initial=0))

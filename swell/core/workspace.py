@@ -3,7 +3,9 @@ from __future__ import annotations
 
 
 class Workspace:
-    """Named arrays of one space (`Columns`, if it has several right-hand sides); a second request for the same name, shape and type returns the same array.
+    """Named arrays of one space; `Columns`, if it has several right-hand sides.
+
+    A second request for the same name, shape and type returns the same array.
 
     The contents of a buffer are undefined: the caller must write it before reading it.
     """

@@ -13,7 +13,7 @@ from swell.distributed.communicator import Broken
 from swell.distributed.distribute import scatter
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.threads import Group
-from swell.solving.result import Results
+from swell.solving.results import Results
 
 DEVICE = "cuda:all"
 
@@ -93,11 +93,13 @@ class SolverOnAllGPUs:
         """Rank 0's preconditioner, or None."""
         return self._solvers[0].M
 
-    def solve(self, b, x0=None, monitor=None):
+    def solve(self, b, x0=None, monitor=None, together=None):
         """Solve for the right-hand sides b, as ``Solver.solve`` does; return its Result or Results. x is a NumPy array
-        with all rows. Rank 0 calls the monitor."""
+        with all rows. Rank 0 calls the monitor. Several right-hand sides are solved one by one."""
         with self._exclusive():
-            inputs.check_monitor(monitor)
+            inputs.check_monitor(monitor, together)
+            if together:
+                raise InputError("together=True: a system across ranks solves them one by one; leave together out")
             n = self.A.shape[0]
             rhs = _host(inputs.read_vector(b, n, "b"))
             guess = None if x0 is None else _host(inputs.read_vector(x0, n, "x0"))

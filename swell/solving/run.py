@@ -44,6 +44,8 @@ class Prepared(Shareable):
         Right-hand side and solution of the transformed system.
     b0, x0 : arrays
         Right-hand side and solution of the original system; the same arrays as b and x without transforms.
+    companions : dict
+        The `Together` for a number of right-hand sides, as long as this system is bound as it is.
     """
 
     def __init__(self, A, configuration, stopping, kept=None):
@@ -74,6 +76,7 @@ class Prepared(Shareable):
     def _bind(self):
         """Create the loop and the iteration: the method bound to the system and buffers. No graph is captured yet."""
         s = self.setup
+        self.companions = {}
         self.loop = self.space.loop(self.stopping, s.A.shape[0])
         self.iteration = self.bound(s.configuration.method, self.workspace, self.loop)
         self._bound, self._description = s.launched, None
@@ -104,7 +107,7 @@ class Prepared(Shareable):
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
-        self._description = None
+        self._description, self.companions = None, {}
         if self._bound != self.setup.launched:   # the preconditioner is new or gone, or launches other work
             self._bind()
 
@@ -112,7 +115,7 @@ class Prepared(Shareable):
         """Replace the `Stopping` settings by ``stopping``. If more than tolerances differ, bind the method again."""
         same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
                        relative_to=self.stopping.relative_to) == self.stopping
-        self.stopping, self._description = stopping, None
+        self.stopping, self._description, self.companions = stopping, None, {}
         if not same:
             self._bind()
 
@@ -243,9 +246,9 @@ class Solve:
     def iterate(self, zero_guess, first=0):
         """Iterate until the solve ends; returns (the loop's reason, ‖b − A x‖₂, backward error).
 
-        ``zero_guess``: x starts at zero. ``first``: number of runs before. The solve is resumed if the true residual contradicts convergence, and after a
-        breakdown. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
-        there is a longer basis."""
+        ``zero_guess``: x starts at zero. ``first``: number of runs before. The solve is resumed if the true residual
+        contradicts convergence, and after a breakdown. Each further run must halve the true residual. After a
+        stagnation the solve is resumed as long as there is a longer basis."""
         last = np.inf
         for attempt in range(first, RETRIES):
             reason, residual, error = self._run(zero_guess, attempt)

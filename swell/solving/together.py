@@ -33,6 +33,13 @@ def obstacle(prepared) -> str | None:
     return None
 
 
+def bound(prepared, columns) -> "Together":
+    """Return ``prepared`` bound to ``columns`` right-hand sides. The last is kept, with its buffers."""
+    if columns not in prepared.companions:
+        prepared.companions = {columns: Together(prepared, columns)}
+    return prepared.companions[columns]
+
+
 class Together:
     """Buffers and the bound method for k right-hand sides of ``prepared``, whose matrices and factors it shares.
 
@@ -48,15 +55,16 @@ class Together:
         with self.space.active(prepared.setup.A.shape[0]):
             self.prepared = prepared.shared(Widening(self.space))
 
-    def run(self, b, x0=None, monitor=None) -> list[Result]:
+    def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
 
         ``x0``, such an array or None (zero), has the starting vectors. ``monitor(iteration, relative_norm)`` gets the
-        largest relative norm of all columns. The x of a result is an array of shape (n,).
+        largest relative norm of all columns. ``watch(norm, threshold)`` gets those of the column that is furthest from
+        its threshold; a true value ends the run as OVERTAKEN. The x of a result is an array of shape (n,).
         """
         n = self.prepared.setup.A.shape[0]
         with self.space.active(n):
-            results = Run(self.prepared, self.alone.setup.A, b, monitor).solve(x0)
+            results = Run(self.prepared, self.alone.setup.A, b, monitor, watch).solve(x0)
         with self.alone.space.active(n):
             return [self._completed(result, b[:, j], monitor) for j, result in enumerate(results)]
 
@@ -83,7 +91,7 @@ class Together:
 class Run:
     """One run of `Together`. ``A`` is the original matrix, which multiplies single vectors."""
 
-    def __init__(self, prepared, A, b, monitor):
+    def __init__(self, prepared, A, b, monitor, watch=None):
         self.watch, self.p, self.A, self.space = Stopwatch(), prepared, A, prepared.space
         self._write(b, prepared.b0)
         self.norm_b, self.largest_b = self.space.norms(prepared.b0)
@@ -94,7 +102,16 @@ class Run:
             raise InputError(f"column {int(off.argmax())} of b has entries up to {self.largest_b[off.argmax()]:.1e}, "
                              "whose squares leave the range of double precision: solve for it divided by that, and "
                              "multiply its x by it")
-        self.monitor = None if monitor is None else lambda k, norms: monitor(k, float((norms / self.scale).max()))
+        self._monitor, self._watch = monitor, watch
+        self.monitor = self._on_iteration if monitor or watch else None
+
+    def _on_iteration(self, iteration, norms):
+        """Monitor the loop, with the norms of all columns; a true return value stops it."""
+        if self._watch is not None:
+            last = int(np.argmax(norms / np.maximum(self.thresholds, np.finfo(float).tiny)))
+            if self._watch(float(norms[last]), float(self.thresholds[last])):
+                self.p.loop.ask(Reason.OVERTAKEN)
+        return self._monitor and self._monitor(iteration, float((norms / self.scale).max()))
 
     def _write(self, vectors, out):
         """Copy ``vectors``, shape (n, k), to the `Columns` ``out``."""
@@ -109,7 +126,8 @@ class Run:
             p.x.fill(0)
         else:
             self._write(x0, p.x0)
-            p.x0.array[np.flatnonzero(self.zero)] = 0
+            for j in np.flatnonzero(self.zero):
+                p.x0.array[j] = 0
             p.transform("forward_x", p.x0, p.x, s.transforms)
             first, products = self._true_residuals()[0], 1
             if not (first[np.isfinite(self.norm_b)] < SAFE[1]).all():
