@@ -49,6 +49,11 @@ class CpuSpace(Space):
     def empty(self, shape, dtype):
         return np.empty(shape, dtype)
 
+    def buffer(self, shape, dtype):
+        if self.columns == 1:
+            return self.empty(shape, dtype)
+        return Columns(self.empty((self.columns, *(shape if isinstance(shape, tuple) else (shape,))), dtype))
+
     def from_host(self, array, out=None):
         if type(array).__module__.startswith("cupy"):
             array = array.get()                  # the data is on a GPU, and the solve is on the CPU

@@ -67,6 +67,14 @@ def halt_all(states, code):
 
 
 @njit(cache=True, inline="always")
+def four(P, i, lo, hi):
+    """Return the rows from ``lo`` to ``hi`` of four vectors of P, from the i-th on; the last one stands for those
+    beyond."""
+    last = P.shape[0] - 1
+    return P[i, lo:hi], P[min(i + 1, last), lo:hi], P[min(i + 2, last), lo:hi], P[min(i + 3, last), lo:hi]
+
+
+@njit(cache=True, inline="always")
 def gram(P, Q, w, lo, hi, out):
     """out[i, j] += Σ conj(P_i) w Q_j over the rows from ``lo`` to ``hi``; an empty ``w`` stands for ones."""
     a, b = P.shape[0], Q.shape[0]
@@ -74,7 +82,7 @@ def gram(P, Q, w, lo, hi, out):
     for j in range(0, b, 2):
         x, y = Q[j, lo:hi], Q[min(j + 1, b - 1), lo:hi]
         for i in range(0, a, 4):
-            v0, v1, v2, v3 = P[i, lo:hi], P[min(i + 1, a - 1), lo:hi], P[min(i + 2, a - 1), lo:hi], P[min(i + 3, a - 1), lo:hi]
+            v0, v1, v2, v3 = four(P, i, lo, hi)
             s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = number(0)
             if w.size:
                 u = w[lo:hi]
@@ -107,22 +115,44 @@ def gram(P, Q, w, lo, hi, out):
 
 
 @njit(cache=True, inline="always")
-def add_product(P, C, sign, lo, hi, out, skip):
-    """out_j += sign Σ P_i C[i, j] in the rows from ``lo`` to ``hi``, for the vectors j with ``skip[j]`` = 0."""
+def add_product(P, lo, hi, C, sign, out, begin, skip):
+    """out_j += sign Σ P_i C[i, j], for the vectors j with ``skip[j]`` = 0: the rows of P from ``lo`` to ``hi`` to those
+    of ``out`` from ``begin`` on."""
     a, b = P.shape[0], out.shape[0]
     number = out.dtype.type
     for j in range(b):
         if skip[j]:
             continue
-        x = out[j, lo:hi]
+        x = out[j, begin:begin + hi - lo]
         for i in range(0, a, 4):
-            v0, v1, v2, v3 = P[i, lo:hi], P[min(i + 1, a - 1), lo:hi], P[min(i + 2, a - 1), lo:hi], P[min(i + 3, a - 1), lo:hi]
-            c0 = number(sign * C[i, j])
-            c1 = number(sign * C[i + 1, j]) if i + 1 < a else number(0)
-            c2 = number(sign * C[i + 2, j]) if i + 2 < a else number(0)
-            c3 = number(sign * C[i + 3, j]) if i + 3 < a else number(0)
+            v0, v1, v2, v3 = four(P, i, lo, hi)
+            c0, c1, c2, c3 = number(sign * C[i, j]), number(0), number(0), number(0)
+            if i + 1 < a:
+                c1 = number(sign * C[i + 1, j])
+            if i + 2 < a:
+                c2 = number(sign * C[i + 2, j])
+            if i + 3 < a:
+                c3 = number(sign * C[i + 3, j])
             for r in range(x.size):
                 x[r] += (c0 * v0[r] + c1 * v1[r]) + (c2 * v2[r] + c3 * v3[r])
+
+
+@njit(cache=True, inline="always")
+def clear(out, size):
+    """out_j = 0 in the first ``size`` rows."""
+    for j in range(out.shape[0]):
+        x = out[j, :size]
+        for r in range(size):
+            x[r] = 0
+
+
+@njit(cache=True, inline="always")
+def copy(P, lo, hi, out, begin):
+    """Copy the rows of P from ``lo`` to ``hi`` to those of ``out`` from ``begin`` on."""
+    for j in range(P.shape[0]):
+        v, x = P[j, lo:hi], out[j, begin:begin + hi - lo]
+        for r in range(v.size):
+            x[r] = v[r]
 
 
 @njit(cache=True)

@@ -14,14 +14,14 @@ from numba import njit, prange
 
 from swell.core.compiled import parallel
 from swell.core.kernels import block
-from swell.core.kernels.block import add_product, all_stopped, ended, go_on, halt_all, own
+from swell.core.kernels.block import add_product, all_stopped, clear, copy, ended, go_on, halt_all, own
 from swell.core.kernels.judge import judge
 from swell.core.kernels.vector import FAST
 from swell.core.slots import Code
 from swell.krylov.slots import BlockCG as S
 
 KERNELS = ("begin", "step", "residual", "orthonormalise", "directions")
-TILE = block.TILE
+TILE, SHORT = block.TILE, 256     # rows in a tile; in one that has copies of two blocks besides
 
 
 @parallel
@@ -82,8 +82,8 @@ def residual(states, x, P, R, Q, w, small, norms, metric, rows, count, side, hei
         metric[p] = 0
         for lo in range(rows[p], rows[p + 1], TILE):
             hi = min(lo + TILE, rows[p + 1])
-            add_product(P, small[S.ALPHA], 1, lo, hi, x, frozen)
-            add_product(Q, small[S.XI], -1, lo, hi, R, none)
+            add_product(P, lo, hi, small[S.ALPHA], 1, x, lo, frozen)
+            add_product(Q, lo, hi, small[S.XI], -1, R, lo, none)
             block.gram(R, R, w, lo, hi, norms[p])
             if w.size:
                 block.gram(R, R, ones, lo, hi, metric[p])
@@ -129,15 +129,17 @@ def directions(states, R, Z, P, small, apart, first, count, side):
         return
     k, n = R.shape
     adjoint, inverse, none = np.conj(small[S.ZETA].T), small[S.INVERSE], np.zeros(k, np.uint8)
-    for tile in prange((n + TILE - 1) // TILE):
-        lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        r, p, made = R[:, lo:hi], P[:, lo:hi], np.zeros((2, k, TILE), R.dtype)
-        add_product(r, inverse, 1, 0, hi - lo, made[0], none)
-        if not first:
-            add_product(p, adjoint, 1, 0, hi - lo, made[1], none)
+    for tile in prange((n + SHORT - 1) // SHORT):
+        lo, hi = tile * SHORT, min(n, (tile + 1) * SHORT)
+        m, r, p = hi - lo, np.empty((k, SHORT), R.dtype), np.empty((k, SHORT), R.dtype)
+        clear(r, m)
+        add_product(R, lo, hi, inverse, 1, r, 0, none)
         if apart:
-            add_product(Z[:, lo:hi], inverse, 1, 0, hi - lo, made[1], none)
-        for j in range(k):
-            for i in range(hi - lo):
-                r[j, i] = made[0, j, i]
-                p[j, i] = made[1, j, i] if apart else made[1, j, i] + made[0, j, i]
+            clear(p, m)
+            add_product(Z, lo, hi, inverse, 1, p, 0, none)
+        else:
+            copy(r, 0, m, p, 0)
+        if not first:
+            add_product(P, lo, hi, adjoint, 1, p, 0, none)
+        copy(r, 0, m, R, lo)
+        copy(p, 0, m, P, lo)

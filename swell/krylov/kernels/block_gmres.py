@@ -19,7 +19,7 @@ from numba import njit, prange
 
 from swell.core.compiled import parallel
 from swell.core.kernels import block
-from swell.core.kernels.block import add_product, all_stopped, ended, go_on, own
+from swell.core.kernels.block import add_product, all_stopped, clear, copy, ended, go_on, own
 from swell.core.kernels.judge import judge_cycle, judge_inner, set_ratio
 from swell.core.kernels.vector import FAST
 from swell.core.slots import Code, Flag, Norms
@@ -81,11 +81,10 @@ def scale(states, UW, small, count, side):
     n, none = UW.shape[1], np.zeros(count, np.uint8)
     for tile in prange((n + TILE - 1) // TILE):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        u, made = UW[:count, lo:hi], np.zeros((count, TILE), UW.dtype)
-        add_product(u, small[S.INVERSE], 1, 0, hi - lo, made, none)
-        for l in range(count):
-            for i in range(hi - lo):
-                u[l, i] = made[l, i]
+        made = np.empty((count, TILE), UW.dtype)
+        clear(made, hi - lo)
+        add_product(UW[:count], lo, hi, small[S.INVERSE], 1, made, 0, none)
+        copy(made, 0, hi - lo, UW[:count], lo)
 
 
 @parallel(fastmath=FAST)
@@ -236,20 +235,24 @@ def update(states, V, UW, sums, small, j, count, side):
     """V_j = (U − V S) α⁻¹;  U = (W − V T − V_j β) γ⁻¹. Arguments: top of file."""
     if all_stopped(states):
         return
-    n, k, none = UW.shape[1], count, np.zeros(2 * count, np.uint8)
+    n, k, none = UW.shape[1], count, np.zeros(count, np.uint8)
     coefficients = sums[2 * k:(2 + j) * k]
     for tile in prange((n + TILE - 1) // TILE):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        m, both, made = hi - lo, np.empty((2 * k, TILE), UW.dtype), np.zeros((2, k, TILE), UW.dtype)
-        both[:, :m] = UW[:, lo:hi]
+        m, u, w, v = hi - lo, np.empty((k, TILE), UW.dtype), np.empty((k, TILE), UW.dtype), np.empty((k, TILE), UW.dtype)
+        copy(UW[:k], lo, hi, u, 0)
+        copy(UW[k:], lo, hi, w, 0)
         for i in range(0, j * k, GROUP):
             end = min(i + GROUP, j * k)
-            add_product(V[i:end, lo:hi], coefficients[i:end], -1, 0, m, both, none)
-        add_product(both[:k], small[S.INVERSE], 1, 0, m, made[0], none)
-        add_product(made[0], small[S.BETA], -1, 0, m, both[k:], none)
-        add_product(both[k:], small[S.GAMMA_INVERSE], 1, 0, m, made[1], none)
-        V[j * k:(j + 1) * k, lo:hi] = made[0, :, :m]
-        UW[:k, lo:hi] = made[1, :, :m]
+            add_product(V[i:end], lo, hi, coefficients[i:end, :k], -1, u, 0, none)
+            add_product(V[i:end], lo, hi, coefficients[i:end, k:], -1, w, 0, none)
+        clear(v, m)
+        add_product(u, 0, m, small[S.INVERSE], 1, v, 0, none)
+        add_product(v, 0, m, small[S.BETA], -1, w, 0, none)
+        copy(v, 0, m, V[j * k:(j + 1) * k], lo)
+        clear(u, m)
+        add_product(w, 0, m, small[S.GAMMA_INVERSE], 1, u, 0, none)
+        copy(u, 0, m, UW[:k], lo)
 
 
 @njit(cache=True)
@@ -293,4 +296,4 @@ def combine(states, V, y, columns, out, add, count, side):
             out[:, lo:hi] = 0
         for i in range(0, many, GROUP):
             end = min(i + GROUP, many)
-            add_product(V[i:end], y[i:end], 1, lo, hi, out, skip)
+            add_product(V[i:end], lo, hi, y[i:end], 1, out, lo, skip)
