@@ -332,6 +332,8 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
     if v.ndim not in (1, 2) or v.shape[0] != n:
         raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({n},) or ({n}, k) for "
                          f"{name + part if part else f'an A of {n} rows'}")
+    if v.ndim == 2 and not v.shape[1]:
+        raise InputError(f"{name} has shape {tuple(v.shape)}: expected at least one column")
     if space is None or device_of(v) != space.device_name:
         check_finite(name, v)
         return v

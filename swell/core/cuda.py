@@ -13,7 +13,7 @@ import numpy as np
 from swell.core.ahead import foreseen
 from swell.core.caches import for_cupy
 from swell.core.columns import Columns
-from swell.core.cuda_columns import ColumnKernel
+from swell.core.cuda_columns import ColumnKernel, for_columns
 from swell.core.cuda_kernels import C_TYPES, Kernel, Kernels, functions, kernel_file
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
@@ -68,12 +68,12 @@ def _properties(device):
 
 
 @functools.cache
-def _compile_ahead(device, part, value):
+def _compile_ahead(device, part, value, columns):
     """Queue the kernels of a part, such as "method cg", for compilation in threads; repeated calls do nothing.
 
-    ``device``: the GPU's number. ``value``: the C++ type of the values."""
+    ``device``: the GPU's number. ``value``: the C++ type of the values. ``columns``: number of right-hand sides."""
     for path, expression in foreseen(part, value):
-        functions.begin(path, device, expression)
+        functions.begin(path, device, expression if columns == 1 else for_columns(path, expression, columns))
 
 
 class CudaSpace(Space):
@@ -224,7 +224,7 @@ class CudaSpace(Space):
 
     def compile_ahead(self, parts, dtype):
         for part in parts:
-            _compile_ahead(self.device, part, C_TYPES[np.dtype(dtype).name])
+            _compile_ahead(self.device, part, C_TYPES[np.dtype(dtype).name], self.columns)
 
     def loop(self, stopping, n):
         from swell.core.graph import GraphLoop

@@ -6,7 +6,7 @@ Blocks of a column that has stopped end at once. A kernel whose blocks wait for 
 after the other.
 
 A kernel NAME may have a twin NAME_columns that treats several columns at a time, and so reads a matrix once for them.
-After the arguments of NAME the twin takes ``width``, the columns of a block, also as a template argument WIDTH, and
+After the arguments of NAME the twin takes ``width``, the columns of a block, also as its last template argument, and
 ``columns``, how many there are. Then come the values that the loader adds; one more is X_step, the distance between
 the columns of the array X in elements, 0 if all columns share it. ``ctx`` is the first column's.
 """
@@ -17,6 +17,18 @@ from swell.core.cuda_kernels import Kernel, signatures
 from swell.core.each_column import EACH
 
 WIDTHS = 2, 4, 8        # columns that a block may treat together
+
+
+def width_of(columns: int) -> int:
+    """Return how many of so many columns a block of a twin treats together."""
+    return next((width for width in WIDTHS if width >= columns), WIDTHS[-1])
+
+
+def for_columns(path, expression: str, columns: int) -> str:
+    """Return the instantiation that stands for ``expression``, one of the file ``path``, with so many columns."""
+    name, types = expression.removesuffix(">").split("<", 1)
+    twin = f"{name}_columns" in signatures(path)
+    return f"{name}_columns<{types}, {width_of(columns)}>" if twin else f"{name}{EACH}<{types}>"
 
 
 class ColumnKernel(Kernel):
@@ -73,7 +85,7 @@ class ColumnKernel(Kernel):
     def run_together(self, arguments):
         """Launch this twin with the arguments of its kernel: a row of blocks for each ``width`` columns."""
         columns = self.space.columns
-        width = next((width for width in WIDTHS if width >= columns), WIDTHS[-1])
+        width = width_of(columns)
         self._steps = {p.name: a.step for p, a in zip(self.signature.parameters, arguments) if type(a) is Columns}
         values = [*(a.array[0] if type(a) is Columns else a for a in arguments), width, columns]
         grid, block, shared, cluster = self._complete(values)

@@ -237,9 +237,12 @@ class BlockJacobiOperator(TwoBufferOperator):
         self.blocks = Blocks(A, settings, "the block Jacobi smoother")
         self.variable = self.blocks.variable or settings.asynchronous
         self.self_adjoint = settings.inner in ("jacobi", "exact") and not self.variable
-        kernels = A.space.kernels("swell.smoothers", "block_jacobi", A.dtype)
-        self._kernel = {"jacobi": kernels.jacobi, "gauss_seidel": kernels.gauss_seidel, "exact": kernels.exact,
-                        "cg": kernels.conjugate_gradients}[settings.inner]
+        self._kernels = A.space.kernels("swell.smoothers", "block_jacobi", A.dtype)
+
+    @property
+    def _kernel(self):
+        """The kernel of the inner method."""
+        return getattr(self._kernels, {"cg": "conjugate_gradients"}.get(self.settings.inner, self.settings.inner))
 
     def update(self, A):
         super().update(A)

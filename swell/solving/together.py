@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.columns import Columns
+from swell.core.ahead import MATRIX
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
 from swell.core.sharing import Widening
 from swell.core.stopping import Reason
+from swell.krylov.method import Counts
 from swell.solving.result import Result
 from swell.solving.run import SAFE
 from swell.solving.verdict import last_word
@@ -52,7 +53,9 @@ class Together:
 
     def __init__(self, prepared, columns):
         self.alone, self.space = prepared, prepared.space.for_columns(columns)
-        with self.space.active(prepared.setup.A.shape[0]):
+        setup = prepared.setup
+        with self.space.active(setup.A.shape[0]):
+            self.space.compile_ahead((MATRIX, *setup.configuration.parts), setup.A.dtype)
             self.prepared = prepared.shared(Widening(self.space))
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
@@ -145,8 +148,10 @@ class Run:
         loop.end()
         residuals, errors = self._true_residuals()
         self.space.synchronize()
-        self.counts = [p.iteration.counts(loop.iterations_of(j), x0 is None) for j in range(self.space.columns)]
-        self.products, self.reads, self.seconds = products + 1, loop.host_reads - reads, self.watch.seconds
+        self.counts = [Counts(0, 0, 0) if self.zero[j] else
+                       Counts(products, 0, 0).plus(p.iteration.counts(loop.iterations_of(j), x0 is None), check=1)
+                       for j in range(self.space.columns)]
+        self.reads, self.seconds = loop.host_reads - reads, self.watch.seconds
         return [self._result(j, residuals[j], errors[j]) for j in range(self.space.columns)]
 
     def _true_residuals(self):
@@ -172,7 +177,7 @@ class Run:
             backward_error=float(error), history=loop.histories[j, :iterations + 1] / scale, method=d.method,
             precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
             configuration=p.describe(), tolerance=float(self.thresholds[j] / scale),
-            products=counts.products + self.products, reductions=counts.reductions,
+            products=counts.products, reductions=counts.reductions,
             preconditioner_applications=counts.preconditioner,
             timings={**s.timings, "solve": self.seconds / self.space.columns,
                      "compile": s.timings["compile"] + (self.watch.compiled if j == 0 else 0)},

@@ -1,0 +1,220 @@
+"""Several right-hand sides at once: each column gets the bits, the record and the history of its own solve."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.core.test_canaries import CHOICES, system
+from tests.support.during import during
+
+import swell
+from swell import gallery
+from swell.core.errors import InputError
+from swell.core.stopping import Reason
+from swell.solving.together import MOST, bound, obstacle
+
+N = 133                 # no multiple of a warp, a pack or a slice
+LIBRARY = ("direct", "bddc", "smoothed_aggregation")     # matrix products of LAPACK and BLAS: other bits for k columns
+
+
+def right_hand_sides(n, k, dtype="float64"):
+    """k columns: random, and from the second on easier, zero, or of another size."""
+    rng = np.random.default_rng(k)
+    B = rng.standard_normal((n, k)).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        B = B + 1j * rng.standard_normal((n, k)).astype(dtype)
+    if k > 1:
+        B[:, 1] = 0
+    if k > 2:
+        B[:, 2] = 1e5
+    return B.astype(dtype)
+
+
+def on_host(x):
+    """x as a NumPy array."""
+    return x.get() if hasattr(x, "get") else np.asarray(x)
+
+
+def check_columns(solver, B, exact=True):
+    """Solve together and one by one; compare every column."""
+    together, alone = solver.solve(B, together=True), solver.solve(B, together=False)
+    assert together.notes[0].startswith("solved together") and alone.notes[0].startswith("solved one by one")
+    assert together.x.shape == B.shape and len(together) == B.shape[1]
+    for j, (one, single) in enumerate(zip(together, alone)):
+        assert one.reason is single.reason, f"column {j}: {one}\n{single}"
+        if exact:
+            assert np.array_equal(on_host(one.x), on_host(single.x)), f"column {j}"
+            assert one.iterations == single.iterations and np.array_equal(one.history, single.history)
+            assert one.products == single.products and one.reductions == single.reductions
+            assert one.preconditioner_applications == single.preconditioner_applications
+        else:
+            scale = max(abs(on_host(single.x)).max(), 1e-30)
+            assert abs(on_host(one.x) - on_host(single.x)).max() <= 1e-5 * scale
+        assert np.array_equal(on_host(together.x)[:, j], on_host(one.x))
+    return together
+
+
+@pytest.mark.parametrize("named", CHOICES, ids=str)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_every_algorithm(named, dtype, device):
+    hermitian = named.get("method", "").split("(")[0] not in ("cocg", "cocr")
+    A, _ = system(N, dtype, hermitian)
+    with during(**named):
+        try:
+            s = swell.prepare(A, device=device, maxiter=300, **named)
+        except InputError as refused:            # real matrices only, a GPU only, and the like
+            pytest.skip(str(refused))
+        with s.space.active(N):
+            why = obstacle(s._prepare(0))
+        B = right_hand_sides(N, 3, dtype)
+        if why is None:
+            check_columns(s, B, not any(part in str(named) for part in LIBRARY))
+            return
+        with pytest.raises(InputError, match="leave together out"):
+            s.solve(B, together=True)
+        assert why in s.solve(B).notes[0]
+
+
+@pytest.mark.parametrize("k", [1, 3, 8, 33])
+@pytest.mark.parametrize("named", [{"method": "cg", "precond": "amg"}, {"method": "single_reduction_cg"},
+                                   {"method": "bicgstab", "precond": "ilu0"}, {"method": "idrs"},
+                                   {"method": "gmres(restart=7)", "precond": "ilu0(solve=sweeps)"},
+                                   {"method": "fgmres(restart=7)"}], ids=str)
+def test_any_number_of_columns(named, k, device):
+    s = swell.prepare(gallery.poisson2d(12), device=device, **named)
+    B = right_hand_sides(144, k)
+    found = check_columns(s, B) if k > 1 else s.solve(B)
+    assert found.converged and found.x.shape == B.shape
+    A = gallery.poisson2d(12)
+    assert (np.linalg.norm(B - A @ on_host(found.x), axis=0) <= 1.01e-8 * np.linalg.norm(B, axis=0)).all()
+    if k > MOST:
+        assert "in groups of 32, 1" in found.notes[0]
+
+
+def test_complex_symmetric_columns(device):
+    s = swell.prepare(gallery.helmholtz((13, 11), 0.3, 0.2), method="cocg", precond="ilu0", device=device)
+    assert check_columns(s, right_hand_sides(143, 5, "complex128")).converged
+
+
+def test_transformed_systems(device):
+    A = gallery.poisson2d(12)
+    s = swell.prepare(A, method="cg", scaling="jacobi", ordering="rcm", precond="ic0", device=device)
+    check_columns(s, right_hand_sides(144, 4))
+
+
+def test_starting_vectors(device):
+    s = swell.prepare(gallery.poisson2d(12), method="cg", device=device)
+    B = right_hand_sides(144, 4)
+    X = on_host(s.solve(B).x)
+    again = s.solve(B, X, together=True)
+    assert again.converged and again.iterations == 0
+    near = s.solve(B, X + 1e-3, together=True)
+    alone = s.solve(B, X + 1e-3, together=False)
+    assert np.array_equal(on_host(near.x), on_host(alone.x)) and near.iterations == alone.iterations
+
+
+def test_nan_in_one_column_leaves_the_others_right(device):
+    """Input with NaN is refused at the door; here it comes in behind it, as an overflow would."""
+    s = swell.prepare(gallery.poisson2d(12), method="cg", device=device)
+    B = right_hand_sides(144, 4)
+    right = [on_host(r.x) for r in s.solve(B)]
+    B[3, 2] = np.nan
+    with s.space.active(144):
+        results = bound(s._prepare(0), 4).run(B)
+    assert [r.reason for r in results] == [Reason.CONVERGED, Reason.CONVERGED, Reason.NONFINITE, Reason.CONVERGED]
+    assert all(np.array_equal(on_host(results[j].x), right[j]) for j in (0, 1, 3))
+
+
+def test_a_column_that_fails_is_one_record(device):
+    """The third right-hand side has a part outside of the range of a singular matrix."""
+    A = gallery.neumann((6, 6))
+    B = np.stack([A @ np.arange(36.0), A @ np.sin(np.arange(36.0)), np.ones(36)], axis=1)
+    found = swell.solve(A, B, method="minres", device=device, together=True, maxiter=100)
+    assert found[0].converged and found[1].converged and not found[2].converged and not found.converged
+    assert found.reasons[:2] == [Reason.CONVERGED] * 2 and found.reason is found[2].reason
+    assert str(found).index("[2]") < str(found).index("[0]"), "the worst first"
+
+
+def test_updates_and_tolerances(device):
+    A = gallery.poisson2d(12)
+    s = swell.prepare(A, method="cg", precond="ic0", device=device)
+    B = right_hand_sides(144, 3)
+    s.solve(B, together=True)
+    s.update(2 * A)
+    check_columns(s, B)
+    s.stop_by(swell.Stopping(rtol=1e-3))
+    assert check_columns(s, B).iterations < s.stop_by(swell.Stopping(rtol=1e-10)).solve(B, together=True).iterations
+
+
+def test_monitor_and_interruption(device):
+    seen = []
+    s = swell.prepare(gallery.poisson2d(12), method="cg", device=device)
+    B = right_hand_sides(144, 3)
+    r = s.solve(B, monitor=lambda k, norm: seen.append((k, norm)), together=True)
+    assert [k for k, _ in seen] == list(range(max(one.iterations for one in r) + 1))
+    assert seen[-1][1] <= 1e-8 < seen[0][1]
+    stopped = s.solve(B, monitor=lambda k, norm: k == 3, together=True)
+    assert stopped.reasons[0] is Reason.STOPPED and stopped.x.shape == B.shape
+
+
+def test_a_users_operator_takes_one_vector_at_a_time():
+    from scipy.sparse.linalg import LinearOperator
+    A = gallery.poisson2d(12)
+    calls = []
+
+    def product(x):
+        calls.append(x.shape)
+        return A @ x
+    operator = LinearOperator(A.shape, product, dtype=float)
+    B = right_hand_sides(144, 3)
+    found = swell.solve(operator, B, method="cg", M=lambda r: r / 4, together=True)
+    assert found.converged and set(calls) == {(144,)}
+
+
+def test_launches_do_not_grow_with_the_columns():
+    pytest.importorskip("cupy")
+    launches = []
+    for k in (2, 8):
+        s = swell.prepare(gallery.poisson2d(12), method="cg", precond="amg", device="cuda")
+        with s.space.active(144):
+            group = bound(s._prepare(0), k)
+        group.run(right_hand_sides(144, k))
+        before = group.space.launches
+        results = group.run(right_hand_sides(144, k))
+        launches.append(group.space.launches - before)
+        assert all(r.host_reads == 0 for r in results)
+    assert launches[0] == launches[1]
+
+
+test_launches_do_not_grow_with_the_columns = pytest.mark.gpu(test_launches_do_not_grow_with_the_columns)
+
+
+def test_what_results_say():
+    B = right_hand_sides(144, 20)
+    found = swell.solve(gallery.poisson2d(12), B, method="cg", together=True)
+    text = str(found)
+    assert text.startswith("20 of 20 right-hand sides converged in 0 to ") and text.count("CG()") == 1
+    assert "and 4 more, no worse" in text and "note: solved together" in text
+    assert found.history.shape == (max(r.iterations for r in found) + 1, 20) and np.isnan(found.history[-1, 1])
+    assert found.timings["solve"] == pytest.approx(sum(r.timings["solve"] for r in found))
+    assert len(found[2:5]) == 3 and found[2:5].x.shape == (144, 3) and found[2:5][0] is found[2]
+    assert found.residuals.shape == (20,) and found.residual == found.residuals.max()
+    assert "<table>" in found._repr_html_() and "20 of 20" in found._repr_html_()
+    assert found.as_dict()["notes"] == found.notes
+
+
+def test_bad_input():
+    A = gallery.poisson2d(5)
+    with pytest.raises(InputError, match="together='yes': expected True"):
+        swell.solve(A, np.ones((25, 2)), together="yes")
+    with pytest.raises(InputError, match="together=True: with a null space"):
+        swell.solve(gallery.neumann((5, 5)), np.zeros((25, 2)) + np.arange(25)[:, None] - 12, method="cg",
+                    nullspace="constants", together=True)
+    with pytest.raises(InputError, match="has shape .25, 0.: expected at least one column"):
+        swell.solve(A, np.ones((25, 0)))
+
+
+def test_the_choice_says_what_it_takes_and_why(nothing_outright):
+    A, B = gallery.poisson2d(40), right_hand_sides(1600, 8)
+    found = swell.solve(A, B)
+    assert found.converged and found.notes[0].startswith("solved together")
+    assert "considered" in str(found)
