@@ -48,7 +48,7 @@ class BlockCG(Method):
     cost = "1 product, 1 preconditioner, 3 reductions"
     vectors = "3 (4 with a preconditioner)"
     stored = 4
-    unit_vectors = True
+    unit_vectors = shared_space = True
 
     def bind(self, system):
         return BlockCGIteration(system)

@@ -61,7 +61,7 @@ class BlockGMRES(Method):
     problem = "any square matrix, several right-hand sides"
     cost = "1 product, 1 preconditioner, 1 reduction"
     vectors = "restart + 2"
-    unit_vectors = True
+    unit_vectors = shared_space = True
 
     def __post_init__(self):
         positive(self, "restart", most=MOST)
