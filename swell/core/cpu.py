@@ -74,7 +74,7 @@ class CpuSpace(Space):
         return SimpleNamespace(**{name: functools.partial(getattr(module, name), states[0]) for name in module.KERNELS})
 
     def block_kernels(self, package, stem, dtype, states):
-        """Return the kernels of a block method, whose first argument ``states`` is the record of all right-hand sides."""
+        """Return the kernels of a block method, whose first argument is ``states``, of all right-hand sides."""
         module = _kernels(package, stem)
         return SimpleNamespace(**{name: functools.partial(getattr(module, name), states) for name in module.KERNELS})
 

@@ -1,9 +1,9 @@
 """Block conjugate gradients, preconditioned: k right-hand sides share one Krylov space.
 
-For A = Aᴴ positive definite, M likewise. O'Leary, The block conjugate gradient algorithm and related methods, 1980. The
-variant is Dubrulle's BCGrQ (Retooling the method of block conjugate gradients, 2001), with the inner product of M: the
-residual block is R C, where R has orthonormal columns and C is small. It is the sound one in finite precision, by
-Šimonová and Tichý, Block CG algorithms revisited, 2025.
+For A = Aᴴ positive definite, M likewise. O'Leary, The block conjugate gradient algorithm and related methods, 1980.
+The variant is Dubrulle's BCGrQ (Retooling the method of block conjugate gradients, 2001), with the inner product of M:
+the residual block is R C, where R has orthonormal columns and C is small. This variant keeps its accuracy in finite
+precision: Šimonová and Tichý, Block CG algorithms revisited, 2025.
 
     X += P α,          α = ξ C,  ξ = (Pᴴ A P)⁻¹
     R −= A P ξ
@@ -11,20 +11,20 @@ residual block is R C, where R has orthonormal columns and C is small. It is the
     P = M R + P ζᴴ
 
 An iteration: 1 product and 1 application of M with k vectors, 2 reductions of k² sums (3 with M), no host read. Vector
-traffic without M: 12 words a row and right-hand side, plus 2 for the product; 15 with M. Flops: 12 k a row and
-right-hand side. Storage: k vectors each of R, P, Q = A P, and Z = M R if there is an M. Reports ‖b − A x‖₂ of the
+traffic without M: 12 words a row and right-hand side, plus 2 for the product; 15 with M. Flops without M: 12 k a row
+and right-hand side. Storage: k vectors each of R, P, Q = A P, and Z = M R if there is an M. Reports ‖b − A x‖₂ of the
 recursive residual, from Rᴴ R and C.
 
 C carries the sizes of the residuals. So R stays well conditioned when right-hand sides converge at different speeds.
-Dependent vectors are found by a pivoted Cholesky factorisation of Rᴴ M R scaled to a unit diagonal. They become zero
+Dependent vectors are found by a pivoted Cholesky factorisation of Rᴴ M R, scaled to a unit diagonal. They become zero
 vectors, so that no shape changes and the host reads nothing. A right-hand side that has converged keeps its x; its
-direction stays in the space, where it still helps the others. Zero residuals, converged right-hand sides, and those
-with NaN are taken out of the block before the first iteration.
+direction stays in the space, where it still helps the others. Right-hand sides that are solved at the start, and those
+with NaN, are taken out of the block before the first iteration.
 
-Differs from the textbook: the factorisation of R is Cholesky QR with pivots in place of Householder's, twice at the
-start and once in an iteration. A direction of relative size below about 1e-7 is lost with it; the true residual at the
-end of the solve shows it, and the solve then goes on from x. If the curvature Pᴴ A P or Rᴴ M R is not positive definite,
-the iteration ends as INDEFINITE.
+Differs from the textbook: R is orthonormalised by Cholesky QR with pivots in place of Householder reflections, twice at
+the start and once in an iteration. It loses a direction whose relative size is below about 1e-7. The true residual at
+the end of the solve shows this, and the solve then goes on from x. If Pᴴ A P or Rᴴ M R is not positive definite, the
+iteration ends as INDEFINITE.
 """
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class BlockCGIteration(BlockIteration):
         self.z = self.r if self.M is None else self.vector("z")
         self.X, self.R, self.P, self.Q, self.Z = map(self.block, (self.x, self.r, self.p, self.q, self.z))
         self.small_ = self.small("small", (len(S), k, k))
-        self.rank = self.small("rank", 1, "int32")
+        self.independent = self.small("independent", 1, "int32")
         self.norms, self.metric = self.of_slices("norms", k, k), self.of_slices("metric", k, k)
         if self.M is None and not self.w.size:
             self.metric = self.norms
@@ -87,7 +87,7 @@ class BlockCGIteration(BlockIteration):
         step, small = self.step, self.small_
         self.A.apply(self.p, self.q)                                           # Q = A P
         self.gram(self.P, self.Q, self.metric)
-        step.step(self.metric, small, self.rank, self.tolerance, self.count, self.side)     # ξ = (Pᴴ Q)⁻¹;  α = ξ C
+        step.step(self.metric, small, self.independent, self.tolerance, self.count, self.side)     # ξ and α = ξ C
         step.residual(self.X, self.P, self.R, self.Q, self.w, small, self.norms, self.metric, self.rows,
                       self.count, self.side, self.height)                     # X = X + P α;  R = R − Q ξ
         if self.M is not None:
@@ -101,8 +101,8 @@ class BlockCGIteration(BlockIteration):
             self.M.apply(self.r, self.z)
 
     def _orthonormalise(self, first):
-        self.step.orthonormalise(self.norms, self.metric, self.small_, self.rank, self.tolerance, first, self.count,
-                                 self.side)
+        self.step.orthonormalise(self.norms, self.metric, self.small_, self.independent, self.tolerance, first,
+                                 self.count, self.side)
 
     def _directions(self, first):
         self.step.directions(self.R, self.Z, self.P, self.small_, self.M is not None, first, self.count, self.side)

@@ -15,8 +15,8 @@ One step, with V the j finished blocks of k vectors, U the candidates (orthogona
     next U = (W − V T − V_j β) γ⁻¹                          the first pass over A M V_j
 
 A step: 1 product and 1 application of M with k vectors, 1 reduction of (j + 2) k × 2 k sums, no host read; 16 (j + 3)
-bytes and 8 (j + 3) k flops a row and right-hand side, in double. Storage: m k basis vectors, U and W. Reports ‖b − A x‖₂
-of each right-hand side: recursive inside a cycle, true at the end of each.
+bytes and about 8 (j + 2) k flops a row and right-hand side, in double. Storage: m k basis vectors, U and W. Reports
+‖b − A x‖₂ of each right-hand side: recursive inside a cycle, true at the end of each.
 
 Deflation: right-hand sides that have ended, and residuals that depend on others, are taken out at the start of a cycle;
 candidates that depend on the basis or on one another are taken out in every step. α is a pivoted Cholesky factor, so

@@ -4,9 +4,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.conftest import DEVICES, space_or_skip
-from tests.support.cases import rng
-from tests.support.during import during
 
 import swell
 from swell import gallery
@@ -15,6 +12,9 @@ from swell.core.kernels import block
 from swell.core.stopping import Reason, Stopping
 from swell.krylov.block import side_of
 from swell.solving.together import bound
+from tests.conftest import space_or_skip
+from tests.support.cases import rng
+from tests.support.during import during
 
 N = 195                 # no multiple of a warp, a pack or a slice
 METHODS = {"block_cg": "cg", "block_gmres(restart=12)": "gmres(restart=12)"}

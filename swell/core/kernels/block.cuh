@@ -8,6 +8,8 @@
 
 constexpr double NEGATIVE = 1e-3;      // a pivot below it, relative to its diagonal entry, is no rounding error
 constexpr int DENSE = 1024;            // threads of a kernel for small matrices: one for each entry
+// Threads that hold entries, in whole warps. The others only add up sums: when they have left, barriers are sooner.
+template <int SIDE> constexpr int ENTRIES = SIDE * SIDE < 32 ? 32 : SIDE * SIDE;
 
 DEVICE bool ended(const Context* ctx, int j) { return flag(ctx + j, FINAL) != 0; }
 

@@ -17,7 +17,7 @@ from numba import njit
 
 from swell.core.compiled import helper
 from swell.core.kernels.judge import halt
-from swell.core.slots import Code, Flag
+from swell.core.slots import Flag
 
 TILE = 1024             # rows in a tile: the tiles of three blocks of 8 vectors fit in the cache of a core
 NEGATIVE = 1e-3         # a pivot below −NEGATIVE, relative to its diagonal entry, is no rounding error
@@ -171,8 +171,8 @@ def pivoted_cholesky(G, reference, tolerance, clamp, factor, inverse):
 
     G is Hermitian. ``reference``: squares of the sizes relative to which pivots are judged, by which G is scaled first.
     Where every remaining pivot is at most ``tolerance``, the vectors are dependent to working precision: rows of
-    ``factor`` and columns of ``inverse`` are zero from this rank on. With ``clamp`` such a pivot counts as ``tolerance``
-    instead, so only vectors with a reference of 0 are left out.
+    ``factor`` and columns of ``inverse`` are zero from this rank on. With ``clamp`` such a pivot counts as
+    ``tolerance``, so only vectors with a reference of 0 are left out.
     """
     k = G.shape[0]
     H = np.zeros((k, k), G.dtype)

@@ -16,16 +16,17 @@ template <typename T> __global__ void begin(Context* ctx, T* R, acc_t<T>* small,
 
 // launch: one block of 1024 threads
 template <typename T, int SIDE> __global__ void __launch_bounds__(1024) step(Context* ctx, const acc_t<T>* partial, acc_t<T>* small,
-    const int* rank, double tolerance, int count, int side, long long partial_size) {
+    const int* independent, double tolerance, int count, int side, long long partial_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   __shared__ Dense<A, SIDE> s;
   const int k = count, t = threadIdx.x, i = t / SIDE, j = t % SIDE;
   const bool entry = i < k && j < k;
   total(partial, partial_size, k, s.scratch, s.h);
+  if (t >= ENTRIES<SIDE>) return;
   const bool good = all_finite(s.h, k, &s.bad);
   bool positive = true;
-  for (int l = 0; l < rank[0]; ++l) positive = positive && real(s.h[l][l]) > 0;
+  for (int l = 0; l < independent[0]; ++l) positive = positive && real(s.h[l][l]) > 0;
   __syncthreads();
   own_reference(s, k);
   const bool definite = good && pivoted_cholesky(s, k, tolerance, false) >= 0 && positive;
@@ -76,7 +77,7 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) residual(
 
 // launch: one block of 1024 threads
 template <typename T, int SIDE> __global__ void __launch_bounds__(1024) orthonormalise(Context* ctx, const acc_t<T>* norms,
-    const acc_t<T>* metric, acc_t<T>* small, int* rank, double tolerance, bool first, int count, int side, long long norms_size,
+    const acc_t<T>* metric, acc_t<T>* small, int* independent, double tolerance, bool first, int count, int side, long long norms_size,
     long long metric_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
@@ -101,6 +102,7 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) orthonor
   }
   __syncthreads();
   total(metric, metric_size, k, s.scratch, s.h);
+  if (t >= ENTRIES<SIDE>) return;
   const bool good = all_finite(s.h, k, &s.bad);
   bool definite = true;
   for (int l = 0; l < k; ++l) definite = definite && !(nonzero[l] && real(s.h[l][l]) <= 0);
@@ -121,7 +123,7 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) orthonor
   if (t < k && !first && !ended(ctx, t)) judge(ctx + t, norm2[t]);
   __syncthreads();
   if (t) return;
-  rank[0] = found;
+  independent[0] = found;
   if (!first) go_on(ctx, k);
   if (!over(ctx) && !(good && found > 0 && definite)) halt_all(ctx, k, !good ? NONFINITE : !definite ? INDEFINITE : BREAKDOWN);
 }

@@ -1,11 +1,11 @@
-"""Fused steps of block CG on the CPU; ``block_cg.cu`` has the same kernels for a GPU. Notation of ``krylov/block_cg.py``.
+"""Fused steps of block CG on the CPU; ``block_cg.cu`` has the same kernels for a GPU. Notation: ``krylov/block_cg.py``.
 
 Arguments of all kernels: ``states`` is the judge's record of all right-hand sides, ``rows`` are the bounds of slices,
 and blocks have shape (k, n), as in core/kernels/block.py. ``small``, shape (slots, k, k), holds the small matrices,
-indexed by ``BlockCG`` of krylov/slots.py. ``rank[0]``: number of independent vectors in R. ``partial``, ``norms``,
-``metric``: sums of the slices, shape (slices, k, k). ``w``: float32 weights of the tested norm², or an empty array for
-ones. ``tolerance``: a relative pivot below it is a dependent vector. ``count`` = k; ``side``: the power of two that is
-not below k. ``height``: threads of a block on a GPU.
+indexed by ``BlockCG`` of krylov/slots.py. ``independent[0]``: number of independent vectors in R. ``partial``,
+``norms``, ``metric``: sums of the slices, shape (slices, k, k). ``w``: float32 weights of the tested norm², or an empty
+array for ones. ``tolerance``: a relative pivot below it is a dependent vector. ``count`` = k; ``side``: the power of two
+that is not below k. ``height``: threads of a block on a GPU.
 """
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def begin(states, R, small, count):
 
 
 @njit(cache=True)
-def step(states, partial, small, rank, tolerance, count, side):
+def step(states, partial, small, independent, tolerance, count, side):
     """ξ = (Pᴴ A P)⁻¹ from the sums of its slices, and α = ξ C, with zero columns for the right-hand sides that have
     ended. A curvature that is not positive ends the loop. Arguments: top of file."""
     if all_stopped(states):
@@ -53,7 +53,7 @@ def step(states, partial, small, rank, tolerance, count, side):
         halt_all(states, Code.NONFINITE)
         return
     definite = block.pivoted_cholesky(D, block.diagonal(D), tolerance, False, small[S.ALPHA], inverse) >= 0
-    for j in range(rank[0]):
+    for j in range(independent[0]):
         definite = definite and D[j, j].real > 0
     if not definite:
         halt_all(states, Code.INDEFINITE)
@@ -90,7 +90,7 @@ def residual(states, x, P, R, Q, w, small, norms, metric, rows, count, side, hei
 
 
 @njit(cache=True)
-def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, side):
+def orthonormalise(states, norms, metric, small, independent, tolerance, first, count, side):
     """ζᴴ ζ = Rᴴ Z from the sums ``metric``; then C = ζ C, and the inverse of ζ that makes R orthonormal. Test each
     right-hand side, of squared norm (Cᴴ norms C)_jj with the old C, for convergence; not if ``first``.
 
@@ -102,10 +102,10 @@ def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, 
     NC = np.empty_like(N)
     block.product(N, C, NC)
     good = block.finite(G)
-    rank[0] = 0
+    independent[0] = 0
     if good:
-        rank[0] = block.pivoted_cholesky(G, block.diagonal(G), tolerance, False, small[S.ZETA], small[S.INVERSE])
-    definite = rank[0] >= 0
+        independent[0] = block.pivoted_cholesky(G, block.diagonal(G), tolerance, False, small[S.ZETA], small[S.INVERSE])
+    definite = independent[0] >= 0
     for j in range(k):
         definite = definite and not (N[j, j].real > 0 and G[j, j].real <= 0)
     if good and definite:
@@ -118,7 +118,7 @@ def orthonormalise(states, norms, metric, small, rank, tolerance, first, count, 
             if not ended(states, j):
                 judge(own(states, j), norm2 if not norm2 < 0 else 0.0)
         go_on(states)
-    if not all_stopped(states) and not (good and definite and rank[0] > 0):
+    if not all_stopped(states) and not (good and definite and independent[0] > 0):
         halt_all(states, Code.NONFINITE if not good else Code.INDEFINITE if not definite else Code.BREAKDOWN)
 
 

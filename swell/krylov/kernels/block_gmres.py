@@ -25,7 +25,8 @@ from swell.core.kernels.vector import FAST
 from swell.core.slots import Code, Flag, Norms
 from swell.krylov.slots import BlockGMRES as S
 
-KERNELS = ("judge_cycles", "first", "normalise", "scale", "dots", "collect", "coefficients", "update", "close", "combine")
+KERNELS = ("judge_cycles", "first", "normalise", "scale", "dots", "collect", "coefficients", "update", "close",
+           "combine")
 TILE = 512              # rows in a tile: the tiles of U, W and a basis block fit in the cache of a core
 GROUP = 16              # basis vectors that a tile's loop handles together
 
@@ -239,7 +240,8 @@ def update(states, V, UW, sums, small, j, count, side):
     coefficients = sums[2 * k:(2 + j) * k]
     for tile in prange((n + TILE - 1) // TILE):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
-        m, u, w, v = hi - lo, np.empty((k, TILE), UW.dtype), np.empty((k, TILE), UW.dtype), np.empty((k, TILE), UW.dtype)
+        m, made = hi - lo, np.empty((3, k, TILE), UW.dtype)
+        u, w, v = made[0], made[1], made[2]
         copy(UW[:k], lo, hi, u, 0)
         copy(UW[k:], lo, hi, w, 0)
         for i in range(0, j * k, GROUP):
