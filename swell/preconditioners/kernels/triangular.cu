@@ -121,7 +121,7 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
 // row waits for running warps only. Few warps run, since every waiting warp polls memory. The lanes of a warp poll
 // together, so that none blocks another. w has two halves: this solve writes one and empties the other for the next
 // solve. state: the half to write, the number of drawn tasks, the number of finished warps.
-// launch: elements of rows, 256 threads, at most 1 blocks per multiprocessor
+// launch: elements of rows, 256 threads, at most 1 blocks per multiprocessor, of all columns
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(256) sync_free(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, T* w, T* x, int* state, long long n) {
   if (stopped(ctx)) return;
