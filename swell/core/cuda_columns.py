@@ -18,6 +18,7 @@ from swell.core.cuda_kernels import Kernel, signatures
 from swell.core.each_column import EACH
 
 TILES = 2, 4, 8         # columns that a block may treat together
+BUSY = 1024             # threads a multiprocessor that hide latency: a smaller tile gives a short matrix more blocks
 
 
 def tile_for(columns: int) -> int:
@@ -85,13 +86,15 @@ class ColumnKernel(Kernel):
 
     def run_together(self, arguments):
         """Launch this twin with the arguments of its kernel: a row of blocks for each tile of columns."""
-        columns = self.space.columns
-        tile = tile_for(columns)
+        columns, tile = self.space.columns, tile_for(self.space.columns)
         self._steps = {p.name: a.step for p, a in zip(self.signature.parameters, arguments) if type(a) is Columns}
         values = [*(a.array[0] if type(a) is Columns else a for a in arguments), tile, columns]
         grid, block, shared, cluster = self._complete(values)
         if not grid:
             return
+        while tile > TILES[0] and grid * block * -(-columns // tile) < BUSY * self.space.multiprocessors:
+            tile //= 2
+        values[self._form.at["tile"]] = tile
         function = self._function(values, shared)
         self._flatten(values)
         self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
