@@ -2,6 +2,9 @@
 
 A chunk has about ``task`` rows. ``swell/formats/sell.py`` describes the layout. Unsigned indices spare Numba's test for
 negative ones. Without ``_nrt=False`` Numba counts references to the arrays for every eight rows.
+
+Products with several right-hand sides, arrays of shape (k, n), take pieces of about PIECE rows, and two columns of x at
+a time, so that the matrix comes from memory once. ``running`` lists the columns to be computed.
 """
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from swell.formats.kernels.sums import empty_sum, plus_product, sum_value
 
 ROWS = 8                # rows computed together, as in ``eight_rows``; every slice height is a multiple of it
 PAD = 0xFFFF
+PIECE = 512             # rows whose entries stay in the cache until all columns are done
 
 
 @helper
@@ -44,6 +48,21 @@ def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
         s6 = add(s6, offsets[k + np.uint64(6)], values[k + np.uint64(6)], x, c, padded)
         s7 = add(s7, offsets[k + np.uint64(7)], values[k + np.uint64(7)], x, c, padded)
     return s0, s1, s2, s3, s4, s5, s6, s7
+
+
+@njit(cache=True, inline="always")
+def eight_sums(zero):
+    """Return eight empty sums, for numbers of the type of ``zero``."""
+    none = empty_sum(zero)
+    return none, none, none, none, none, none, none, none
+
+
+@njit(cache=True, inline="always")
+def eight_values(sums):
+    """Return the values of eight sums."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    return (sum_value(s0), sum_value(s1), sum_value(s2), sum_value(s3),
+            sum_value(s4), sum_value(s5), sum_value(s6), sum_value(s7))
 
 
 def full_until(zero, offsets, begin, end, height, i):
@@ -77,13 +96,23 @@ def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
 
     The slice has slice columns begin to end − 1. ``zero``: a zero of y's type. ``base``, ``offsets``, ``values``,
     ``height``: A in SELL (formats/sell.py)."""
-    none = empty_sum(zero)
     full = full_until(zero, offsets, begin, end, height, i)
-    sums = none, none, none, none, none, none, none, none
-    sums = add_columns(sums, base, offsets, values, x, begin, full, height, i, False)
-    s0, s1, s2, s3, s4, s5, s6, s7 = add_columns(sums, base, offsets, values, x, full, end, height, i, True)
-    return (sum_value(s0), sum_value(s1), sum_value(s2), sum_value(s3),
-            sum_value(s4), sum_value(s5), sum_value(s6), sum_value(s7))
+    sums = add_columns(eight_sums(zero), base, offsets, values, x, begin, full, height, i, False)
+    return eight_values(add_columns(sums, base, offsets, values, x, full, end, height, i, True))
+
+
+@njit(cache=True, inline="always")
+def eight_rows_of_two(base, offsets, values, x, other, zero, begin, end, height, i):
+    """Return the eight numbers of `eight_rows` for x and those for ``other``, with the same bits."""
+    full = full_until(zero, offsets, begin, end, height, i)
+    sums, others = eight_sums(zero), eight_sums(zero)
+    for e in range(begin, full):
+        sums = add_columns(sums, base, offsets, values, x, e, e + np.uint64(1), height, i, False)
+        others = add_columns(others, base, offsets, values, other, e, e + np.uint64(1), height, i, False)
+    for e in range(full, end):
+        sums = add_columns(sums, base, offsets, values, x, e, e + np.uint64(1), height, i, True)
+        others = add_columns(others, base, offsets, values, other, e, e + np.uint64(1), height, i, True)
+    return eight_values(sums), eight_values(others)
 
 
 @helper
@@ -128,6 +157,16 @@ def products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, heig
     return eight_rows(base, offsets, values, x, zero, begin, end, height, i)
 
 
+@njit(cache=True, inline="always")
+def products_of_two(base, offsets, values, high_ptr, high, x, other, zero, s, begin, end, height, i):
+    """Return the eight numbers of `products` for x and those for ``other``, with the same bits."""
+    if high_ptr.size > 0 and high_ptr[s] >= 0:
+        first = np.uint64(high_ptr[s])
+        return (eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, first),
+                eight_wide_rows(offsets, values, high, other, zero, begin, end, height, i, first))
+    return eight_rows_of_two(base, offsets, values, x, other, zero, begin, end, height, i)
+
+
 @helper
 def row_at(rows, place, window):
     """Return the row at a place of the sorted order; ``rows`` holds row numbers inside windows of ``window`` rows.
@@ -146,6 +185,20 @@ def put(y, row, value, alpha, beta):
             y[row] = alpha * value + beta * y[row]
 
 
+@njit(cache=True, inline="always")
+def put_eight(y, rows, place, window, sums, alpha, beta):
+    """`put` of eight sums, which belong to the rows at ``place`` and the next places; see `row_at`."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    put(y, row_at(rows, place, window), s0, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(1), window), s1, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(2), window), s2, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(3), window), s3, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(4), window), s4, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(5), window), s5, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(6), window), s6, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(7), window), s7, alpha, beta)
+
+
 @helper
 def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
     """y = alpha A x + beta y for the rows of slices first to last − 1; beta = 0 never reads y.
@@ -156,17 +209,22 @@ def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, hig
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
         for i in range(np.uint64(0), height, np.uint64(ROWS)):
-            s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
-                                                      height, i)
-            place = s * height + i
-            put(y, row_at(rows, place, window), s0, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(1), window), s1, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(2), window), s2, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(3), window), s3, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(4), window), s4, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(5), window), s5, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(6), window), s6, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(7), window), s7, alpha, beta)
+            sums = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i)
+            put_eight(y, rows, s * height + i, window, sums, alpha, beta)
+
+
+@helper
+def multiply_slices_two(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, other_x, y, other_y, height,
+                        window, alpha, beta):
+    """`multiply_slices` for two columns: x, to which y belongs, and ``other_x``, to which ``other_y`` belongs."""
+    zero, end = y.dtype.type(0), np.uint64(ptr[first]) // height
+    for s in range(first, last):
+        begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
+        for i in range(np.uint64(0), height, np.uint64(ROWS)):
+            sums, others = products_of_two(base, offsets, values, high_ptr, high, x, other_x, zero, s, begin, end,
+                                           height, i)
+            put_eight(y, rows, s * height + i, window, sums, alpha, beta)
+            put_eight(other_y, rows, s * height + i, window, others, alpha, beta)
 
 
 @parallel
@@ -184,6 +242,23 @@ def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, wind
                         alpha, beta)
 
 
+@parallel
+def product_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha, beta):
+    """y[j] = alpha A x[j] + beta y[j] for the columns j in ``running``, as `product` computes each."""
+    slices, count = ptr.size - 1, running.size
+    pieces = max(1, -(-slices * height // PIECE))
+    for piece in prange(pieces):
+        first, last = np.uint64(piece * slices // pieces), np.uint64((piece + 1) * slices // pieces)
+        for k in range(0, count - 1, 2):
+            a, b = running[k], running[k + 1]
+            multiply_slices_two(first, last, ptr, base, offsets, values, rows, high_ptr, high, x[a], x[b], y[a], y[b],
+                                np.uint64(height), window, alpha, beta)
+        if count % 2:
+            a = running[count - 1]
+            multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x[a], y[a],
+                            np.uint64(height), window, alpha, beta)
+
+
 def product_sum(ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, height, window, task, alpha, beta, gamma):
     """y = alpha A x + beta z + gamma w. The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL
     (formats/sell.py). gamma = 0 never reads w.
@@ -191,6 +266,15 @@ def product_sum(ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, he
     ``window``: rows sorted together. ``task``: rows of a thread's piece of work."""
     y[:] = beta * z + gamma * w if gamma else beta * z
     product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha, y.dtype.type(1))
+
+
+def product_sum_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, height, window, task,
+                        alpha, beta, gamma):
+    """y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in ``running``, as `product_sum` computes each."""
+    for j in running:
+        y[j] = beta * z[j] + gamma * w[j] if gamma else beta * z[j]
+    product_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha,
+                    y.dtype.type(1))
 
 
 @helper
@@ -208,30 +292,53 @@ def square(value):
     return (np.conj(value) * value).real
 
 
+@njit(cache=True, inline="always")
+def put_dots(y, w, rows, place, window, sums, dots, none):
+    """`put_dot` of eight sums, which belong to the rows at ``place`` and the next places; return ``dots``, the parts of
+    (w, y) and (y, y), plus theirs."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    a, b = dots
+    a += put_dot(y, w, row_at(rows, place, window), s0, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(1), window), s1, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(2), window), s2, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(3), window), s3, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(4), window), s4, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(5), window), s5, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(6), window), s6, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(7), window), s7, none)
+    b += square(s0) + square(s1) + square(s2) + square(s3)
+    b += square(s4) + square(s5) + square(s6) + square(s7)
+    return a, b
+
+
 @helper
 def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, height, window, none):
     """y = A x for the rows of slices first to last − 1; return these rows' parts of (w, y) and (y, y).
 
     The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL (formats/sell.py). ``window``: rows sorted
     together. ``none``: a zero of the type of the first sum."""
-    zero, a, b, end = y.dtype.type(0), none, 0.0, np.uint64(ptr[first]) // height
+    zero, dots, end = y.dtype.type(0), (none, 0.0), np.uint64(ptr[first]) // height
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
         for i in range(np.uint64(0), height, np.uint64(ROWS)):
-            s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
-                                                      height, i)
-            place = s * height + i
-            a += put_dot(y, w, row_at(rows, place, window), s0, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(1), window), s1, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(2), window), s2, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(3), window), s3, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(4), window), s4, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(5), window), s5, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(6), window), s6, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(7), window), s7, none)
-            b += square(s0) + square(s1) + square(s2) + square(s3)
-            b += square(s4) + square(s5) + square(s6) + square(s7)
-    return a, b
+            sums = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i)
+            dots = put_dots(y, w, rows, s * height + i, window, sums, dots, none)
+    return dots
+
+
+@helper
+def multiply_slices_dots_two(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, other_x, y, other_y, w,
+                             other_w, height, window, none):
+    """`multiply_slices_dots` for two columns; return the parts of the first, then of the other, as pairs."""
+    zero, dots, other_dots, end = y.dtype.type(0), (none, 0.0), (none, 0.0), np.uint64(ptr[first]) // height
+    for s in range(first, last):
+        begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
+        for i in range(np.uint64(0), height, np.uint64(ROWS)):
+            sums, others = products_of_two(base, offsets, values, high_ptr, high, x, other_x, zero, s, begin, end,
+                                           height, i)
+            dots = put_dots(y, w, rows, s * height + i, window, sums, dots, none)
+            other_dots = put_dots(other_y, other_w, rows, s * height + i, window, others, other_dots, none)
+    return dots, other_dots
 
 
 @parallel
@@ -248,3 +355,27 @@ def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots
         wy[chunk], yy[chunk] = multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y,
                                                     w, np.uint64(height), window, dots.dtype.type(0))
     dots[0], dots[1] = total(wy), total(yy)
+
+
+@parallel
+def product_dots_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window, task):
+    """y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in ``running``, as `product_dots`
+    computes each."""
+    slices, count, none = ptr.size - 1, running.size, dots.dtype.type(0)
+    chunks = max(1, (y.shape[1] + task - 1) // task)
+    wy, yy = np.empty((y.shape[0], chunks), dots.dtype), np.empty((y.shape[0], chunks))
+    for chunk in prange(chunks):
+        first, last = np.uint64(chunk * slices // chunks), np.uint64((chunk + 1) * slices // chunks)
+        for k in range(0, count - 1, 2):
+            a, b = running[k], running[k + 1]
+            own, other = multiply_slices_dots_two(first, last, ptr, base, offsets, values, rows, high_ptr, high, x[a],
+                                                  x[b], y[a], y[b], w[a], w[b], np.uint64(height), window, none)
+            wy[a, chunk], yy[a, chunk] = own
+            wy[b, chunk], yy[b, chunk] = other
+        if count % 2:
+            a = running[count - 1]
+            wy[a, chunk], yy[a, chunk] = multiply_slices_dots(
+                first, last, ptr, base, offsets, values, rows, high_ptr, high, x[a], y[a], w[a], np.uint64(height),
+                window, none)
+    for j in running:
+        dots[j, 0], dots[j, 1] = total(wy[j]), total(yy[j])
