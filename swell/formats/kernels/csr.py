@@ -4,15 +4,17 @@ Two independent sums a row, of its even and its odd entries, let additions overl
 for negative ones.
 
 Products with several right-hand sides, arrays of shape (k, n), take pieces of PIECE rows, and FOUR columns of x at a
-time: their sums overlap too, and the matrix comes from memory once. ``running`` lists the columns to be computed.
+time: their sums overlap too, and the matrix comes from memory once. ``running`` lists the columns to be computed;
+``groups.py`` says which of them are taken together.
 """
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
+from numba import njit, prange
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import CHUNKS, chunk_rows, total
+from swell.formats.kernels.groups import SAMPLES, groups
 from swell.formats.kernels.sums import empty_sum, plus_product, sum_value
 
 ONE, TWO = np.uint64(1), np.uint64(2)
@@ -69,6 +71,17 @@ def product_dots(indptr, indices, data, x, y, w, dots, lanes):
     dots[0], dots[1] = total(parts[0]), total(parts[1])
 
 
+@njit(cache=True)
+def reach(indptr, indices):
+    """Return the distance between the first and the last column of a row: the mean over some rows."""
+    distance, n = 0, indptr.size - 1
+    for sample in range(SAMPLES):
+        row = sample * n // SAMPLES
+        if indptr[row] < indptr[row + 1]:
+            distance += abs(np.int64(indices[indptr[row + 1] - 1]) - np.int64(indices[indptr[row]]))
+    return distance / SAMPLES
+
+
 @helper(inlined=True)
 def four_products(indices, data, x, columns, zero, begin, end):
     """Return four numbers: for each of four ``columns`` of x, the sum that `row_product` returns, with the same bits."""
@@ -110,9 +123,18 @@ def put(y, j, i, value, alpha, beta):
     y[j, i] = alpha * value if beta == 0 else alpha * value + beta * y[j, i]
 
 
-@parallel
 def product_columns(running, indptr, indices, data, x, y, lanes, alpha, beta):
     """y[j] = alpha A x[j] + beta y[j] for the columns j in ``running``, as `product` computes each."""
+    for group in groups(running, reach(indptr, indices), x.itemsize):
+        if group.size == 1:
+            product(indptr, indices, data, x[group[0]], y[group[0]], lanes, alpha, beta)
+        else:
+            group_product(group, indptr, indices, data, x, y, alpha, beta)
+
+
+@parallel
+def group_product(running, indptr, indices, data, x, y, alpha, beta):
+    """`product_columns` for one group."""
     n, zero = y.shape[1], y.dtype.type(0)
     for piece in prange(-(-n // PIECE)):
         for j in range(0, running.size, FOUR):
@@ -135,9 +157,19 @@ def put_sum(y, z, w, j, i, value, alpha, beta, gamma):
     y[j, i] = part + gamma * w[j, i] if gamma != 0 else part
 
 
-@parallel
 def product_sum_columns(running, indptr, indices, data, x, z, w, y, lanes, alpha, beta, gamma):
     """y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in ``running``, as `product_sum` computes each."""
+    for group in groups(running, reach(indptr, indices), x.itemsize):
+        if group.size == 1:
+            j = group[0]
+            product_sum(indptr, indices, data, x[j], z[j], w[j], y[j], lanes, alpha, beta, gamma)
+        else:
+            group_product_sum(group, indptr, indices, data, x, z, w, y, alpha, beta, gamma)
+
+
+@parallel
+def group_product_sum(running, indptr, indices, data, x, z, w, y, alpha, beta, gamma):
+    """`product_sum_columns` for one group."""
     n, zero = y.shape[1], y.dtype.type(0)
     for piece in prange(-(-n // PIECE)):
         for j in range(0, running.size, FOUR):
@@ -160,10 +192,20 @@ def put_dot(y, w, j, i, value, wy, yy):
     return wy + np.conj(w[j, i]) * value, yy + (np.conj(value) * value).real
 
 
-@parallel
 def product_dots_columns(running, indptr, indices, data, x, y, w, dots, lanes):
     """y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in ``running``, as `product_dots`
     computes each."""
+    for group in groups(running, reach(indptr, indices), x.itemsize):
+        if group.size == 1:
+            j = group[0]
+            product_dots(indptr, indices, data, x[j], y[j], w[j], dots[j], lanes)
+        else:
+            group_product_dots(group, indptr, indices, data, x, y, w, dots)
+
+
+@parallel
+def group_product_dots(running, indptr, indices, data, x, y, w, dots):
+    """`product_dots_columns` for one group."""
     n, zero, none = y.shape[1], y.dtype.type(0), dots.dtype.type(0)
     parts = np.empty((2, y.shape[0], CHUNKS), dots.dtype)
     for c in prange(CHUNKS):
