@@ -129,7 +129,7 @@ CUDA = Costs(
         "block_ilu0": Cost(100, 0, 2.5), "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(30, 0.015, 0.04),
         "smoothed_aggregation": Cost(60, 0.035, 0.04),
     },
-    margin=0.005, multigrid_from=2_000, further_entry=0.4, further_calls=0.03)
+    margin=0.005, multigrid_from=2_000, further_entry=0.7, further_calls=0.05)
 RESIDENT, BISECTED = Cost(0, 0, 1), Cost(1000, 0, 20)              # setup of resident_cg: consecutive rows; bisection
 
 COSTS = {"cpu": CPU, "cuda": CUDA}

@@ -70,13 +70,14 @@ class Task:
         if first is None:
             return "no choice is left"
         why = obstacle(self.prepare(first))
-        estimates = self.plan.estimates
-        if why or self.together or not estimates:
+        estimates, count = self.plan.estimates, self._count
+        if self.together or not estimates:
             return why
-        e = estimates[first]
-        if e.alone(self._count) <= e.together(self._count):
-            return f"predicted {e.alone(self._count):.2g} s, together {e.together(self._count):.2g} s"
-        return None
+        alone, together = estimates[first].alone(count), min(e.together(count) for e in estimates)
+        if why is None and estimates[first].together(count) < alone:
+            return None
+        predicted = f"predicted {alone:.2g} s for them, and {together:.2g} s for the fastest choice together"
+        return predicted if why is None else f"{why}; {predicted}"
 
     def _one_by_one(self, why):
         """Solve for one column after the other. Returns (the results, a note that says ``why``)."""

@@ -3,13 +3,20 @@
 A column that the judge has stopped is frozen: no kernel is called for it. Kernels listed in a module's ``AFTER_PAUSE``
 are still called for a column that has only paused, at the end of a cycle.
 
-A kernel NAME may have a twin NAME_columns, which takes the arrays of shape (k, n) and all columns together, so that it
-reads a matrix once.
+A kernel NAME may have a twin NAME_columns, which treats several columns at a time, and so reads a matrix once for them.
+Its first argument ``running`` lists the columns to be computed; then come the arguments of NAME, with arrays of shape
+(k, n) in place of vectors. It is called if each of its arguments named in VECTORS is `Columns`.
 """
 from __future__ import annotations
 
+import inspect
+
+import numpy as np
+
 from swell.core.columns import Columns
 from swell.core.slots import Flag
+
+VECTORS = {"x", "y", "z", "w", "dots"}           # what a twin has a row of for every column
 
 
 class ColumnKernels:
@@ -29,21 +36,29 @@ class ColumnKernels:
         self._after_pause = getattr(module, "AFTER_PAUSE", ())
 
     def __getattr__(self, name):
-        kernel, together = getattr(self._module, name), getattr(self._module, f"{name}_columns", None)
+        kernel, together, vectors = getattr(self._module, name), *self._twin(name)
         stop = Flag.FINAL if name in self._after_pause else Flag.STOP
 
         def call(*arguments):
             if self._states is None and not any(type(a) is Columns for a in arguments):
                 return kernel(*arguments)
             running = self._running(stop)
-            if together is not None and 2 * len(running) > self._space.columns:
-                return together(*(a.array if type(a) is Columns else a for a in arguments))
+            if together and len(running) > 1 and all(type(arguments[k]) is Columns for k in vectors):
+                return together(np.array(running), *(a.array if type(a) is Columns else a for a in arguments))
             for j in running:
                 own = () if self._states is None else (self._states[j],)
                 kernel(*own, *(a.array[j] if type(a) is Columns else a for a in arguments))
             return None
         setattr(self, name, call)
         return call
+
+    def _twin(self, name):
+        """Return (the twin of kernel ``name`` or None, the places of its vectors among the arguments of the kernel)."""
+        twin = getattr(self._module, f"{name}_columns", None)
+        if twin is None:
+            return None, []
+        parameters = list(inspect.signature(twin).parameters)[1:]
+        return twin, [k for k, parameter in enumerate(parameters) if parameter in VECTORS]
 
     def _running(self, stop):
         """The columns whose flag ``stop`` is not set; all of them outside of a loop."""

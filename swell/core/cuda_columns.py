@@ -5,10 +5,11 @@ loader writes moves the arguments to its column, the judge's context among them 
 Blocks of a column that has stopped end at once. A kernel whose blocks wait for one another is launched for one column
 after the other.
 
-A kernel NAME may have a twin NAME_columns that treats several columns at a time, and so reads a matrix once for them.
-After the arguments of NAME the twin takes ``width``, the columns of a block, also as its last template argument, and
-``columns``, how many there are. Then come the values that the loader adds; one more is X_step, the distance between
-the columns of the array X in elements, 0 if all columns share it. ``ctx`` is the first column's.
+A kernel NAME may have a twin NAME_columns that treats several columns at a time, and so reads a matrix once for them
+(``kernels/columns.cuh``). After the arguments of NAME the twin takes ``tile``, the columns of a block, which is a
+template argument TILE too, and ``vectors``, how many columns there are. Then come the values that the loader adds; one
+more is X_step, the distance between the columns of the array X in elements, 0 if all columns share it. ``ctx`` is the
+first column's. The twin writes nothing for a column that has stopped.
 """
 from __future__ import annotations
 
@@ -16,19 +17,20 @@ from swell.core.columns import Columns
 from swell.core.cuda_kernels import Kernel, signatures
 from swell.core.each_column import EACH
 
-WIDTHS = 2, 4, 8        # columns that a block may treat together
+TILES = 2, 4, 8         # columns that a block may treat together
+BUSY = 1024             # threads a multiprocessor that hide latency: a smaller tile gives a short matrix more blocks
 
 
-def width_of(columns: int) -> int:
+def tile_for(columns: int) -> int:
     """Return how many of so many columns a block of a twin treats together."""
-    return next((width for width in WIDTHS if width >= columns), WIDTHS[-1])
+    return next((tile for tile in TILES if tile >= columns), TILES[-1])
 
 
 def for_columns(path, expression: str, columns: int) -> str:
     """Return the instantiation that stands for ``expression``, one of the file ``path``, with so many columns."""
     name, types = expression.removesuffix(">").split("<", 1)
     twin = f"{name}_columns" in signatures(path)
-    return f"{name}_columns<{types}, {width_of(columns)}>" if twin else f"{name}{EACH}<{types}>"
+    return f"{name}_columns<{types}, {tile_for(columns)}>" if twin else f"{name}{EACH}<{types}>"
 
 
 class ColumnKernel(Kernel):
@@ -83,19 +85,21 @@ class ColumnKernel(Kernel):
         return self.space.context.data.ptr + j * (self.space.context.size // self.space.columns)
 
     def run_together(self, arguments):
-        """Launch this twin with the arguments of its kernel: a row of blocks for each ``width`` columns."""
-        columns = self.space.columns
-        width = width_of(columns)
+        """Launch this twin with the arguments of its kernel: a row of blocks for each tile of columns."""
+        columns, tile = self.space.columns, tile_for(self.space.columns)
         self._steps = {p.name: a.step for p, a in zip(self.signature.parameters, arguments) if type(a) is Columns}
-        values = [*(a.array[0] if type(a) is Columns else a for a in arguments), width, columns]
+        values = [*(a.array[0] if type(a) is Columns else a for a in arguments), tile, columns]
         grid, block, shared, cluster = self._complete(values)
         if not grid:
             return
+        while tile > TILES[0] and grid * block * -(-columns // tile) < BUSY * self.space.multiprocessors:
+            tile //= 2
+        values[self._form.at["tile"]] = tile
         function = self._function(values, shared)
         self._flatten(values)
         self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
         self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster,
-                     -(-columns // width))
+                     -(-columns // tile))
         self.space.launches += 1
 
     def _measure(self, values, extra):

@@ -9,6 +9,8 @@ The comment above a kernel declares its launch, next to the code that relies on 
     // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
                                                                    a thread takes 16 bytes at a time (``Pack``), in a
                                                                    grid-stride loop
+    // launch: ..., at most 1 blocks per multiprocessor, of all columns
+                                                                   with `Columns` they share that number of blocks
     // launch: elements of rows, 256 threads, a warp each          one warp for each element
     // launch: elements of rows, 256 threads, lanes threads each   ``lanes`` threads, an argument, for each element
     // launch: a block of height threads for each slice of ptr
@@ -74,7 +76,7 @@ KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]
                     r"(?P<bounds>__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?(?:, (?P<lanes>\w+) threads each)?"
-                    r"(?:, at most (?P<per>\d+) blocks per multiprocessor)?"
+                    r"(?:, at most (?P<per>\d+) blocks per multiprocessor(?P<of_all>, of all columns)?)?"
                     r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
                     r"(?:, (?P<shared>\w+) bytes shared(?P<all_at_once>, all at once)?"
                     r"(?:, in clusters of (?P<cluster>\w+))?)?"
@@ -354,7 +356,10 @@ class Kernel(Shareable):
         threads = int(threads) if threads.isdigit() else int(values[self._form.at[threads]])
         lanes = int(values[self._form.at[launch["lanes"]]]) if launch["lanes"] else 32 if launch["warp"] else 1
         blocks = -(-count * lanes // (threads * self._form.each))
-        return min(blocks, int(launch["per"]) * self.space.multiprocessors) if launch["per"] else blocks, threads
+        if launch["per"]:
+            most = int(launch["per"]) * self.space.multiprocessors
+            blocks = min(blocks, max(1, most // self.space.columns) if launch["of_all"] else most)
+        return blocks, threads
 
 
 @functools.lru_cache(maxsize=None)

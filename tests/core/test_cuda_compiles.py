@@ -17,7 +17,7 @@ TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("l
          "DEPTH": ("false", "true"), "SCALE": ("false", "true"),
          "INDPTR": ("false", "true"), "BOARD": ("false", "true"), "INDICES": ("false", "true"),
          "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32"), "SLOTS": ("8",), "CHUNK": ("4",),
-         "SIDE": ("1", "8", "32"), "L": ("8", "1"), "S": ("8", "1"), "WIDTH": ("1", "4"),
+         "SIDE": ("1", "8", "32"), "TILE": ("2", "8"), "L": ("8", "1"), "S": ("8", "1"), "WIDTH": ("1", "4"),
          "X": ("8", "16", "32"), "ROWS": ("8", "128"), "KIND": ("0", "1", "2")}
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
           "complex<double>": ("complex<double>", "complex<float>")}          # V or B, what a factor or a basis may be stored as
@@ -73,6 +73,19 @@ def test_compiles(path):
         assert compile_log(source, path.name, [found[0] for found in kernels], "--gpu-architecture=sm_90") == ""
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_kernel_compiles_for_each_column(path):
+    """The form that runs once for every column of several right-hand sides, in double."""
+    source, expressions, signatures = cuda_kernels.source(path), [], cuda_kernels.signatures(path)
+    for signature, found in zip(signatures.values(), instantiations(path)):
+        if signature.name.removesuffix("_columns") in signatures.keys() - {signature.name}:
+            continue                             # a twin, which takes all columns
+        source = cuda_kernels.for_each_column(source, signature)
+        own = next((e for e in found if "<double" in e), found[0])
+        expressions.append(own.replace("<", cuda_kernels.EACH + "<", 1))
+    assert compile_log(source, path.name, expressions, *READ_ONLY) == ""
+
+
 def test_loader_reads_every_kernel():
     for path in FILES:
         assert len(cuda_kernels.signatures(path)) == path.read_text().count("__global__"), path
@@ -99,9 +112,12 @@ def test_kernels_match_their_numba_twins():
         for name, signature in cuda_kernels.signatures(path).items():
             if name in getattr(twin, "GPU_ONLY", ()):
                 continue
-            parameters = list(inspect.signature(getattr(twin, name)).parameters)
+            one = name.removesuffix("_columns")
+            together = one != name and one in cuda_kernels.signatures(path)
+            parameters = list(inspect.signature(getattr(twin, one if together else name)).parameters)
+            parameters += ["tile", "vectors"] if together else []
             if parameters[0] == "state" != signature.parameters[0].name:      # the record of a loop; amg's is an array of rows
                 parameters = parameters[1:]
             assert [p.name for p in signature.parameters][:len(parameters)] == parameters, f"{path.name}: {name}"
             extra = [p.name for p in signature.parameters][len(parameters):]
-            assert all(e == "n" or e.endswith(("_size", "_stride")) for e in extra)
+            assert all(e == "n" or e.endswith(("_size", "_stride", "_step")) for e in extra)

@@ -1,7 +1,7 @@
 // Functions shared by the SELL and staircase SELL products: each thread has one row, and loads a batch of its entries
 // at a time.
 #pragma once
-#include "context.cuh"
+#include "columns.cuh"
 
 // A batch of entries of one row. Column -1 means padding, or past the end.
 template <class T, class I> struct Batch {
@@ -21,6 +21,14 @@ template <class T, class I> DEVICE T accumulate(const Batch<T, I>& batch, const 
   for (int i = 0; i < SIZE; ++i)
     if (batch.column[i] >= 0) sum = fused(batch.value[i], gathered[i], sum);
   return sum;
+}
+
+// sums[c] + the products of a batch with column c of x, for the running columns.
+template <int TILE, class T, class I>
+DEVICE void accumulate(const Tile<TILE>& tile, const Batch<T, I>& batch, const T* x, long long step, T (&sums)[TILE]) {
+#pragma unroll
+  for (int i = 0; i < Batch<T, I>::SIZE; ++i)
+    if (batch.column[i] >= 0) add_entry(tile, batch.value[i], x, step, batch.column[i], sums);
 }
 
 // The row at position `slot` of the sorted order; n past the last slice.

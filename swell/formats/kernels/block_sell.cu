@@ -4,7 +4,7 @@
 // As in SELL, a thread loads a batch of values before it uses the first: columns of one block, or of several small
 // blocks. Padding has column -1 and ends the row. HEIGHT and BLOCK are constants, since divisions by variables cost
 // registers.
-#include "context.cuh"
+#include "columns.cuh"
 
 // The product with x of row `lane` of a slice with slice columns e to end - 1.
 template <int HEIGHT, int BLOCK, class T, class I>
@@ -67,4 +67,70 @@ __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* ptr, 
     weight = w[row];
   }
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+}
+
+// The products with the columns of x of a row, as row_product.
+template <int HEIGHT, int BLOCK, int TILE, class T, class I>
+DEVICE void row_products(const I* columns, const T* values, const Tile<TILE>& tile, const T* x, long long step, I e, I end,
+                         int lane, I x_size, T (&sums)[TILE]) {
+  constexpr int ROWS = HEIGHT * BLOCK, WIDTH = BLOCK < 4 ? BLOCK : 4, AHEAD = BLOCK < 4 ? 4 / BLOCK : 1;
+  clear(sums);
+  for (; e < end; e += AHEAD) {
+    I of_block[AHEAD];
+#pragma unroll
+    for (int a = 0; a < AHEAD; ++a)
+      of_block[a] = e + a < end ? load_stream(columns + (e + a) * HEIGHT + lane / BLOCK) : I(-1);
+#pragma unroll
+    for (int c = 0; c < BLOCK; c += WIDTH) {             // WIDTH columns of each block at a time
+      T value[AHEAD][WIDTH];
+#pragma unroll
+      for (int a = 0; a < AHEAD; ++a)
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i)
+          if (of_block[a] >= 0 && c + i < BLOCK)
+            value[a][i] = load_stream(values + ((e + a) * BLOCK + c + i) * ROWS + lane);
+#pragma unroll
+      for (int a = 0; a < AHEAD; ++a)
+#pragma unroll
+        for (int i = 0; i < WIDTH; ++i) {
+          const I column = of_block[a] * BLOCK + c + i;
+          if (of_block[a] >= 0 && c + i < BLOCK && column < x_size) add_entry(tile, value[a][i], x, step, column, sums);
+        }
+    }
+    if (of_block[AHEAD - 1] < 0) return;                 // padding ends the row
+  }
+}
+
+// y = alpha A x + beta y, of every column.
+// launch: elements of y, 256 threads
+template <typename T, typename I, int HEIGHT, int BLOCK, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_columns(Context* ctx, const I* ptr,
+    const I* columns, const T* values, const T* x, T* y, int height, int block, T alpha, T beta, int tile, int vectors,
+    long long n, long long x_size, long long x_step, long long y_step) {
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
+  if (row >= I(n)) return;
+  const I begin = __ldg(ptr + slice) / HEIGHT, end = __ldg(ptr + slice + 1) / HEIGHT;
+  T sums[TILE];
+  row_products<HEIGHT, BLOCK>(columns, values, own, own.of(x, x_step), x_step, begin, end, int(row % (HEIGHT * BLOCK)),
+                              I(x_size), sums);
+  put(own, y, y_step, row, sums, alpha, beta);
+}
+
+// y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
+// launch: elements of y, 256 threads
+template <typename T, typename I, int HEIGHT, int BLOCK, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dots_columns(Context* ctx, const I* ptr,
+    const I* columns, const T* values, const T* x, T* y, const T* w, acc_t<T>* dots, int height, int block, int tile,
+    int vectors, long long n, long long x_size, long long x_step, long long y_step, long long w_step) {
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
+  const bool inside = row < I(n);
+  const I begin = inside ? __ldg(ptr + slice) / HEIGHT : I(0), end = inside ? __ldg(ptr + slice + 1) / HEIGHT : I(0);
+  T sums[TILE];
+  row_products<HEIGHT, BLOCK>(columns, values, own, own.of(x, x_step), x_step, begin, end, int(row % (HEIGHT * BLOCK)),
+                              I(x_size), sums);
+  put_dots(ctx, own, y, y_step, w, w_step, row, inside, sums);
 }

@@ -1,6 +1,6 @@
 // CSR products on a GPU: a warp has 32 rows, and `lanes` lanes share a row; 0 takes the power of two below the mean row
 // length.
-#include "context.cuh"
+#include "columns.cuh"
 
 // Products with x of the warp's 32 rows: each lane returns the product of row (first row) + (lane number).
 template <class T, class I>
@@ -58,6 +58,75 @@ __global__ void product_dots(Context* ctx, const I* indptr, const I* indices, co
     weight = w[row];
   }
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+}
+
+// The products of the warp's 32 rows with the columns of x, as row_product. The lanes of a row share its sums, and pass
+// them through shared memory to the lanes that return them.
+template <int THREADS, int TILE, class T, class I>
+DEVICE void row_products(const I* indptr, const I* indices, const T* data, const Tile<TILE>& tile, const T* x,
+                         long long step, int lanes, long long n, long long nnz, T (&mine)[TILE]) {
+  __shared__ T passed[TILE][THREADS];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x - lane;
+  if (!lanes)
+    for (lanes = 1; lanes < 32 && 2 * lanes * n <= nnz;) lanes *= 2;
+  for (int pass = 0; pass < lanes; ++pass) {
+    const int place = pass * (32 / lanes) + lane / lanes, of_row = lane & (lanes - 1);
+    const long long row = thread_id() - lane + place;
+    T sums[TILE];
+    clear(sums);
+    if (row < n)
+#pragma unroll 2
+      for (I k = indptr[row] + of_row; k < indptr[row + 1]; k += lanes)
+        add_entry(tile, load_stream(data + k), x, step, __ldcs(indices + k), sums);
+#pragma unroll
+    for (int c = 0; c < TILE; ++c) {
+      for (int o = lanes / 2; o; o >>= 1) sums[c] = sums[c] + shuffle_xor(sums[c], o);
+      if ((c & (lanes - 1)) == of_row) passed[c][warp + place] = sums[c];
+    }
+  }
+  __syncwarp();
+#pragma unroll
+  for (int c = 0; c < TILE; ++c) mine[c] = passed[c][threadIdx.x];
+}
+
+// y = alpha A x + beta y, of every column.
+// launch: elements of y, 256 threads
+template <typename T, typename I, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_columns(Context* ctx, const I* indptr,
+    const I* indices, const T* data, const T* x, T* y, int lanes, T alpha, T beta, int tile, int vectors, long long n,
+    long long data_size, long long x_step, long long y_step) {
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products<256>(indptr, indices, data, own, own.of(x, x_step), x_step, lanes, n, data_size, sums);
+  if (thread_id() < n) put(own, y, y_step, thread_id(), sums, alpha, beta);
+}
+
+// y = alpha A x + beta z + gamma w, of every column.
+// launch: elements of y, 256 threads
+template <typename T, typename I, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_sum_columns(Context* ctx, const I* indptr,
+    const I* indices, const T* data, const T* x, const T* z, const T* w, T* y, int lanes, T alpha, T beta, T gamma,
+    int tile, int vectors, long long n, long long data_size, long long x_step, long long z_step, long long w_step,
+    long long y_step) {
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products<256>(indptr, indices, data, own, own.of(x, x_step), x_step, lanes, n, data_size, sums);
+  if (thread_id() < n) put_sum(own, y, y_step, z, z_step, w, w_step, thread_id(), sums, alpha, beta, gamma);
+}
+
+// y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
+// launch: elements of y, 128 threads
+template <typename T, typename I, int TILE>
+__global__ void __launch_bounds__(128, Room<T, TILE>::threads / 128) product_dots_columns(Context* ctx, const I* indptr,
+    const I* indices, const T* data, const T* x, T* y, const T* w, acc_t<T>* dots, int lanes, int tile, int vectors,
+    long long n, long long data_size, long long x_step, long long y_step, long long w_step) {
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products<128>(indptr, indices, data, own, own.of(x, x_step), x_step, lanes, n, data_size, sums);
+  put_dots(ctx, own, y, y_step, w, w_step, thread_id(), thread_id() < n, sums);
 }
 
 DEVICE float modulus(float a) { return fabsf(a); }

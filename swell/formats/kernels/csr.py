@@ -2,17 +2,24 @@
 
 Two independent sums a row, of its even and its odd entries, let additions overlap. Unsigned indices spare Numba's test
 for negative ones.
+
+Products with several right-hand sides, arrays of shape (k, n), take pieces of PIECE rows, and FOUR columns of x at a
+time: their sums overlap too, and the matrix comes from memory once. ``running`` lists the columns to be computed;
+``groups.py`` says which of them are taken together.
 """
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
+from numba import njit, prange
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import CHUNKS, chunk_rows, total
+from swell.formats.kernels.groups import SAMPLES, groups
 from swell.formats.kernels.sums import empty_sum, plus_product, sum_value
 
 ONE, TWO = np.uint64(1), np.uint64(2)
+FOUR = 4                # columns of x that are treated together, as in ``four_products``
+PIECE = 512             # rows whose entries stay in the cache until all columns are done
 INSERTION = 64          # entries up to which a row is sorted by insertion
 
 
@@ -62,6 +69,161 @@ def product_dots(indptr, indices, data, x, y, w, dots, lanes):
             yy += (np.conj(value) * value).real
         parts[0, c], parts[1, c] = wy, yy
     dots[0], dots[1] = total(parts[0]), total(parts[1])
+
+
+@njit(cache=True)
+def reach(indptr, indices):
+    """Return the distance between the first and the last column of a row: the mean over some rows."""
+    distance, n = 0, indptr.size - 1
+    for sample in range(SAMPLES):
+        row = sample * n // SAMPLES
+        if indptr[row] < indptr[row + 1]:
+            distance += abs(np.int64(indices[indptr[row + 1] - 1]) - np.int64(indices[indptr[row]]))
+    return distance / SAMPLES
+
+
+@helper(inlined=True)
+def four_products(indices, data, x, columns, zero, begin, end):
+    """Return four numbers: for each of four ``columns`` of x, the sum that `row_product` returns, with the same bits."""
+    a, b, c, d = columns
+    even_a = even_b = even_c = even_d = odd_a = odd_b = odd_c = odd_d = empty_sum(zero)
+    k, end = np.uint64(begin), np.uint64(end)
+    while k + ONE < end:
+        first, i, second, j = data[k], np.uint64(indices[k]), data[k + ONE], np.uint64(indices[k + ONE])
+        even_a, odd_a = plus_product(even_a, first, x[a, i]), plus_product(odd_a, second, x[a, j])
+        even_b, odd_b = plus_product(even_b, first, x[b, i]), plus_product(odd_b, second, x[b, j])
+        even_c, odd_c = plus_product(even_c, first, x[c, i]), plus_product(odd_c, second, x[c, j])
+        even_d, odd_d = plus_product(even_d, first, x[d, i]), plus_product(odd_d, second, x[d, j])
+        k += TWO
+    if k < end:
+        last, i = data[k], np.uint64(indices[k])
+        even_a, even_b = plus_product(even_a, last, x[a, i]), plus_product(even_b, last, x[b, i])
+        even_c, even_d = plus_product(even_c, last, x[c, i]), plus_product(even_d, last, x[d, i])
+    return (sum_value(even_a) + sum_value(odd_a), sum_value(even_b) + sum_value(odd_b),
+            sum_value(even_c) + sum_value(odd_c), sum_value(even_d) + sum_value(odd_d))
+
+
+@helper
+def four_of(running, j):
+    """Return four columns, ``running[j]`` and the next ones; the last of ``running`` stands for any that are missing."""
+    last = running.size - 1
+    return (np.uint64(running[j]), np.uint64(running[min(j + 1, last)]), np.uint64(running[min(j + 2, last)]),
+            np.uint64(running[min(j + 3, last)]))
+
+
+@helper
+def piece_rows(n, piece):
+    """Return the range of rows of piece number ``piece``, when n rows are cut into pieces of `PIECE` rows."""
+    return range(np.uint64(np.int64(piece) * PIECE), np.uint64(min(n, (np.int64(piece) + 1) * PIECE)))
+
+
+@helper
+def put(y, j, i, value, alpha, beta):
+    """y[j, i] = alpha value + beta y[j, i]; beta = 0 never reads y."""
+    y[j, i] = alpha * value if beta == 0 else alpha * value + beta * y[j, i]
+
+
+def product_columns(running, indptr, indices, data, x, y, lanes, alpha, beta):
+    """y[j] = alpha A x[j] + beta y[j] for the columns j in ``running``, as `product` computes each."""
+    for group in groups(running, reach(indptr, indices), x.itemsize):
+        if group.size == 1:
+            product(indptr, indices, data, x[group[0]], y[group[0]], lanes, alpha, beta)
+        else:
+            group_product(group, indptr, indices, data, x, y, alpha, beta)
+
+
+@parallel
+def group_product(running, indptr, indices, data, x, y, alpha, beta):
+    """`product_columns` for one group."""
+    n, zero = y.shape[1], y.dtype.type(0)
+    for piece in prange(-(-n // PIECE)):
+        for j in range(0, running.size, FOUR):
+            count, columns = running.size - j, four_of(running, j)
+            for i in piece_rows(n, piece):
+                values = four_products(indices, data, x, columns, zero, indptr[i], indptr[i + ONE])
+                put(y, columns[0], i, values[0], alpha, beta)
+                if count > 1:
+                    put(y, columns[1], i, values[1], alpha, beta)
+                if count > 2:
+                    put(y, columns[2], i, values[2], alpha, beta)
+                if count > 3:
+                    put(y, columns[3], i, values[3], alpha, beta)
+
+
+@helper
+def put_sum(y, z, w, j, i, value, alpha, beta, gamma):
+    """y[j, i] = alpha value + beta z[j, i] + gamma w[j, i]. gamma = 0 never reads w."""
+    part = alpha * value + beta * z[j, i]
+    y[j, i] = part + gamma * w[j, i] if gamma != 0 else part
+
+
+def product_sum_columns(running, indptr, indices, data, x, z, w, y, lanes, alpha, beta, gamma):
+    """y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in ``running``, as `product_sum` computes each."""
+    for group in groups(running, reach(indptr, indices), x.itemsize):
+        if group.size == 1:
+            j = group[0]
+            product_sum(indptr, indices, data, x[j], z[j], w[j], y[j], lanes, alpha, beta, gamma)
+        else:
+            group_product_sum(group, indptr, indices, data, x, z, w, y, alpha, beta, gamma)
+
+
+@parallel
+def group_product_sum(running, indptr, indices, data, x, z, w, y, alpha, beta, gamma):
+    """`product_sum_columns` for one group."""
+    n, zero = y.shape[1], y.dtype.type(0)
+    for piece in prange(-(-n // PIECE)):
+        for j in range(0, running.size, FOUR):
+            count, columns = running.size - j, four_of(running, j)
+            for i in piece_rows(n, piece):
+                values = four_products(indices, data, x, columns, zero, indptr[i], indptr[i + ONE])
+                put_sum(y, z, w, columns[0], i, values[0], alpha, beta, gamma)
+                if count > 1:
+                    put_sum(y, z, w, columns[1], i, values[1], alpha, beta, gamma)
+                if count > 2:
+                    put_sum(y, z, w, columns[2], i, values[2], alpha, beta, gamma)
+                if count > 3:
+                    put_sum(y, z, w, columns[3], i, values[3], alpha, beta, gamma)
+
+
+@helper
+def put_dot(y, w, j, i, value, wy, yy):
+    """y[j, i] = value; return (wy + conj(w[j, i]) value, yy + |value|²)."""
+    y[j, i] = value
+    return wy + np.conj(w[j, i]) * value, yy + (np.conj(value) * value).real
+
+
+def product_dots_columns(running, indptr, indices, data, x, y, w, dots, lanes):
+    """y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in ``running``, as `product_dots`
+    computes each."""
+    for group in groups(running, reach(indptr, indices), x.itemsize):
+        if group.size == 1:
+            j = group[0]
+            product_dots(indptr, indices, data, x[j], y[j], w[j], dots[j], lanes)
+        else:
+            group_product_dots(group, indptr, indices, data, x, y, w, dots)
+
+
+@parallel
+def group_product_dots(running, indptr, indices, data, x, y, w, dots):
+    """`product_dots_columns` for one group."""
+    n, zero, none = y.shape[1], y.dtype.type(0), dots.dtype.type(0)
+    parts = np.empty((2, y.shape[0], CHUNKS), dots.dtype)
+    for c in prange(CHUNKS):
+        for j in range(0, running.size, FOUR):
+            columns = four_of(running, j)
+            wy_a, wy_b, wy_c, wy_d, yy_a, yy_b, yy_c, yy_d = none, none, none, none, 0.0, 0.0, 0.0, 0.0
+            for i in chunk_rows(n, c):
+                values = four_products(indices, data, x, columns, zero, indptr[i], indptr[i + ONE])
+                wy_a, yy_a = put_dot(y, w, columns[0], i, values[0], wy_a, yy_a)
+                wy_b, yy_b = put_dot(y, w, columns[1], i, values[1], wy_b, yy_b)
+                wy_c, yy_c = put_dot(y, w, columns[2], i, values[2], wy_c, yy_c)
+                wy_d, yy_d = put_dot(y, w, columns[3], i, values[3], wy_d, yy_d)
+            parts[0, columns[0], c], parts[0, columns[1], c] = wy_a, wy_b
+            parts[0, columns[2], c], parts[0, columns[3], c] = wy_c, wy_d
+            parts[1, columns[0], c], parts[1, columns[1], c] = yy_a, yy_b
+            parts[1, columns[2], c], parts[1, columns[3], c] = yy_c, yy_d
+    for j in running:
+        dots[j, 0], dots[j, 1] = total(parts[0, j]), total(parts[1, j])
 
 
 @parallel

@@ -57,3 +57,49 @@ __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_do
   if (row < I(n)) y[row] = sum;
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
 }
+
+// The products of a row with the columns of x, as row_product.
+template <int TILE, class T, class I>
+DEVICE void row_products(const I* columns, const T* values, const Tile<TILE>& tile, const T* x, long long step, I at,
+                         int left, I pitch, Batch<T, I> batch, T (&sums)[TILE]) {
+  clear(sums);
+  for (;;) {
+    accumulate(tile, batch, x, step, sums);
+    if ((left -= batch.SIZE) <= 0 || batch.column[batch.SIZE - 1] < 0) return;
+    batch = load_batch(columns, values, at += batch.SIZE * pitch, left, pitch);
+  }
+}
+
+// y = alpha A x + beta y, of every column.
+// launch: elements of y, 256 threads
+template <typename T, typename I, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_columns(Context* ctx, const I* columns,
+    const T* values, const T* x, T* y, int width, T alpha, T beta, int tile, int vectors, long long n,
+    long long columns_stride, long long x_step, long long y_step) {
+  let_next_start();
+  const I row = I(thread_id()), pitch = I(columns_stride);
+  const int length = row < I(n) ? width : 0;
+  const Batch<T, I> batch = load_batch(columns, values, row, length, pitch);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products(columns, values, own, own.of(x, x_step), x_step, row, length, pitch, batch, sums);
+  if (row < I(n)) put(own, y, y_step, row, sums, alpha, beta);
+}
+
+// y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
+// launch: elements of y, 256 threads
+template <typename T, typename I, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dots_columns(Context* ctx, const I* columns,
+    const T* values, const T* x, T* y, const T* w, acc_t<T>* dots, int width, int tile, int vectors, long long n,
+    long long columns_stride, long long x_step, long long y_step, long long w_step) {
+  let_next_start();
+  const I row = I(thread_id()), pitch = I(columns_stride);
+  const int length = row < I(n) ? width : 0;
+  const Batch<T, I> batch = load_batch(columns, values, row, length, pitch);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products(columns, values, own, own.of(x, x_step), x_step, row, length, pitch, batch, sums);
+  put_dots(ctx, own, y, y_step, w, w_step, row, row < I(n), sums);
+}

@@ -3,7 +3,7 @@
 // The x of a slice's own rows lies in shared memory. Values of x outside the slice are gathered before the block waits
 // for it. Occupancy decides the speed, as in SELL: 32 registers, so that 2048 threads share a multiprocessor at any
 // height. This bound also allows blocks of 1024 threads. Padding has code 0 and ends a row: nothing after it is read.
-#include "context.cuh"
+#include "columns.cuh"
 
 template <class T, int HEIGHT> struct Fit {
   static constexpr int all = (scalar<T>::parts == 1 ? 2048 : 1024) / HEIGHT;
@@ -101,4 +101,68 @@ __global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product_dots(C
   const T weight = row < I(y_size) ? w[row] : T(0);
   if (row < I(y_size)) y[row] = sum;
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+}
+
+// For TILE columns: as many blocks as fit; one if HEIGHT rows alone fill a multiprocessor.
+template <class T, int HEIGHT, int TILE> struct FitColumns {
+  static constexpr int all = Room<T, TILE>::threads / HEIGHT;
+  static constexpr int blocks = all > 32 ? 32 : all > 1 ? all : 1;
+};
+
+// sums = the products of the thread's row with the columns of x, as own_product. The x of the slice's rows comes through
+// the cache, since shared memory would not hold TILE columns of 1024 rows.
+template <int HEIGHT, int TILE, class T, class I>
+DEVICE void own_products(const Matrix<T, I>& A, const Tile<TILE>& tile, const T* x, long long step, I row, T d, I x_size,
+                         I at, int left, Batch<T, I> batch, T (&sums)[TILE]) {
+#pragma unroll
+  for (int c = 0; c < TILE; ++c) sums[c] = row < x_size && tile.runs(c) ? d * x[c * step + row] : d * T(0);
+  const I before = row - I(threadIdx.x);
+  for (;;) {
+#pragma unroll
+    for (int i = 0; i < batch.SIZE; ++i) {
+      const I code = batch.code[i];
+      if (code != 0) add_entry(tile, batch.value[i], x, step, code > 0 ? code - 1 : before - (code + 1), sums);
+    }
+    if ((left -= batch.SIZE) <= 0 || batch.code[batch.SIZE - 1] == 0) return;
+    batch = load_batch<HEIGHT>(A, at += batch.SIZE * HEIGHT, left);
+  }
+}
+
+// y = alpha A x + beta y, of every column.
+// launch: a block of height threads for each slice of slice_ptr
+template <typename T, typename I, int HEIGHT, int TILE>
+__global__ void __launch_bounds__(HEIGHT, FitColumns<T, HEIGHT, TILE>::blocks) product_columns(Context* ctx,
+    const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* x, T* y, int height, T alpha, T beta,
+    int tile, int vectors, long long x_size, long long y_size, long long x_step, long long y_step) {
+  let_next_start();
+  const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
+  const I row = I(blockIdx.x) * HEIGHT + I(threadIdx.x), begin = __ldg(slice_ptr + blockIdx.x);
+  const int length = int((__ldg(slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
+  const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
+  const T d = row < I(y_size) ? load_stream(diag + row) : T(0);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  own_products<HEIGHT>(A, own, own.of(x, x_step), x_step, row, d, I(x_size), begin + I(threadIdx.x), length, batch, sums);
+  if (row < I(y_size)) put(own, y, y_step, row, sums, alpha, beta);
+}
+
+// y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
+// launch: a block of height threads for each slice of slice_ptr
+template <typename T, typename I, int HEIGHT, int TILE>
+__global__ void __launch_bounds__(HEIGHT, FitColumns<T, HEIGHT, TILE>::blocks) product_dots_columns(Context* ctx,
+    const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* x, T* y, const T* w, acc_t<T>* dots,
+    int height, int tile, int vectors, long long x_size, long long y_size, long long x_step, long long y_step,
+    long long w_step) {
+  let_next_start();
+  const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
+  const I row = I(blockIdx.x) * HEIGHT + I(threadIdx.x), begin = __ldg(slice_ptr + blockIdx.x);
+  const int length = int((__ldg(slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
+  const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
+  const T d = row < I(y_size) ? load_stream(diag + row) : T(0);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  own_products<HEIGHT>(A, own, own.of(x, x_step), x_step, row, d, I(x_size), begin + I(threadIdx.x), length, batch, sums);
+  put_dots(ctx, own, y, y_step, w, w_step, row, row < I(y_size), sums);
 }

@@ -119,3 +119,75 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_do
   if (row < I(n)) y[row] = sum;
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
 }
+
+// The products of a row with the columns of x, as row_product.
+template <int HEIGHT, bool HIGH, int TILE, class T, class I>
+DEVICE void row_products(const Matrix<T, I>& A, const Tile<TILE>& tile, const T* x, long long step, const Row<I>& row,
+                         Batch<T, I> batch, T (&sums)[TILE]) {
+  clear(sums);
+  for (int k = 0;;) {
+    accumulate(tile, batch, x, step, sums);
+    if ((k += batch.SIZE) >= row.width) return;
+    batch = load_batch<HEIGHT, HIGH>(A, row, k);
+  }
+}
+
+// y = alpha A x + beta y, of every column.
+// launch: elements of y, task threads
+template <typename T, typename I, typename W, int HEIGHT, bool HIGH, int TILE>
+__global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_columns(Context* ctx, const I* ptr, const I* base,
+    const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
+    T* y, int height, int window, int task, T alpha, T beta, int tile, int vectors, long long n, long long ptr_size,
+    long long x_step, long long y_step) {
+  let_next_start();
+  const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
+  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products<HEIGHT, HIGH>(A, own, own.of(x, x_step), x_step, place, batch, sums);
+  if (row < I(n)) put(own, y, y_step, row, sums, alpha, beta);
+}
+
+// y = alpha A x + beta z + gamma w, of every column.
+// launch: elements of y, task threads
+template <typename T, typename I, typename W, int HEIGHT, bool HIGH, int TILE>
+__global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_sum_columns(Context* ctx, const I* ptr,
+    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high,
+    const T* x, const T* z, const T* w, T* y, int height, int window, int task, T alpha, T beta, T gamma, int tile,
+    int vectors, long long n, long long ptr_size, long long x_step, long long z_step, long long w_step, long long y_step) {
+  let_next_start();
+  const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
+  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products<HEIGHT, HIGH>(A, own, own.of(x, x_step), x_step, place, batch, sums);
+  if (row < I(n)) put_sum(own, y, y_step, z, z_step, w, w_step, row, sums, alpha, beta, gamma);
+}
+
+// y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
+// launch: elements of y, task threads
+template <typename T, typename I, typename W, int HEIGHT, bool HIGH, int TILE>
+__global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_dots_columns(Context* ctx, const I* ptr,
+    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high,
+    const T* x, T* y, const T* w, acc_t<T>* dots, int height, int window, int task, int tile, int vectors, long long n,
+    long long ptr_size, long long x_step, long long y_step, long long w_step) {
+  let_next_start();
+  const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products<HEIGHT, HIGH>(A, own, own.of(x, x_step), x_step, place, batch, sums);
+  const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
+  put_dots(ctx, own, y, y_step, w, w_step, row, row < I(n), sums);
+}

@@ -2,130 +2,22 @@
 
 A chunk has about ``task`` rows. ``swell/formats/sell.py`` describes the layout. Unsigned indices spare Numba's test for
 negative ones. Without ``_nrt=False`` Numba counts references to the arrays for every eight rows.
+
+Products with several right-hand sides, arrays of shape (k, n), take pieces of about PIECE rows, and two columns of x at
+a time, so that the matrix comes from memory once. ``running`` lists the columns to be computed; ``groups.py`` says
+which of them are taken together.
 """
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange, types
-from numba.extending import overload
+from numba import njit, prange
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.vector import total
-from swell.formats.kernels.sums import empty_sum, plus_product, sum_value
+from swell.formats.kernels.groups import SAMPLES, groups
+from swell.formats.kernels.sell_rows import ROWS, products, products_of_two
 
-ROWS = 8                # rows computed together, as in ``eight_rows``; every slice height is a multiple of it
-PAD = 0xFFFF
-
-
-@helper
-def add(total, offset, value, x, column, padded):
-    """Return total + value · x[column + offset], the sum after one entry.
-
-    ``column``: the base column of the entry's slice column. ``padded``: the entry may be padding, which adds nothing.
-    """
-    return total if padded and offset == PAD else plus_product(total, value, x[column + np.uint64(offset)])
-
-
-@njit(cache=True, inline="always")
-def add_columns(sums, base, offsets, values, x, begin, end, height, i, padded):
-    """Return eight sums, of rows i to i + 7 of a slice, after slice columns begin to end − 1 were added to ``sums``.
-
-    ``padded``: entries may be padding. ``base``, ``offsets``, ``values``, ``height``: A in SELL (formats/sell.py)."""
-    s0, s1, s2, s3, s4, s5, s6, s7 = sums
-    for e in range(begin, end):
-        k = e * height + i
-        c = np.uint64(base[e])
-        s0 = add(s0, offsets[k], values[k], x, c, padded)
-        s1 = add(s1, offsets[k + np.uint64(1)], values[k + np.uint64(1)], x, c, padded)
-        s2 = add(s2, offsets[k + np.uint64(2)], values[k + np.uint64(2)], x, c, padded)
-        s3 = add(s3, offsets[k + np.uint64(3)], values[k + np.uint64(3)], x, c, padded)
-        s4 = add(s4, offsets[k + np.uint64(4)], values[k + np.uint64(4)], x, c, padded)
-        s5 = add(s5, offsets[k + np.uint64(5)], values[k + np.uint64(5)], x, c, padded)
-        s6 = add(s6, offsets[k + np.uint64(6)], values[k + np.uint64(6)], x, c, padded)
-        s7 = add(s7, offsets[k + np.uint64(7)], values[k + np.uint64(7)], x, c, padded)
-    return s0, s1, s2, s3, s4, s5, s6, s7
-
-
-def full_until(zero, offsets, begin, end, height, i):
-    """Return a slice column, from begin to end, before which rows i to i + 7 have no padding; padding lies at row ends.
-
-    ``offsets``, ``height``: of the SELL matrix. ``zero`` tells the type: for real numbers it returns ``begin``, since a
-    test of every entry costs no more than this search."""
-
-
-@overload(full_until)
-def _full_until(zero, offsets, begin, end, height, i):
-    if isinstance(zero, types.Float):
-        return lambda zero, offsets, begin, end, height, i: begin
-
-    def search(zero, offsets, begin, end, height, i):
-        while end > begin:
-            k = (end - np.uint64(1)) * height + i
-            padded = False
-            for lane in range(np.uint64(ROWS)):
-                padded |= offsets[k + lane] == PAD
-            if not padded:
-                break
-            end -= np.uint64(1)
-        return end
-    return search
-
-
-@njit(cache=True, inline="always")
-def eight_rows(base, offsets, values, x, zero, begin, end, height, i):
-    """Return eight numbers: the products with x of rows i to i + 7 of a slice with 16-bit columns.
-
-    The slice has slice columns begin to end − 1. ``zero``: a zero of y's type. ``base``, ``offsets``, ``values``,
-    ``height``: A in SELL (formats/sell.py)."""
-    none = empty_sum(zero)
-    full = full_until(zero, offsets, begin, end, height, i)
-    sums = none, none, none, none, none, none, none, none
-    sums = add_columns(sums, base, offsets, values, x, begin, full, height, i, False)
-    s0, s1, s2, s3, s4, s5, s6, s7 = add_columns(sums, base, offsets, values, x, full, end, height, i, True)
-    return (sum_value(s0), sum_value(s1), sum_value(s2), sum_value(s3),
-            sum_value(s4), sum_value(s5), sum_value(s6), sum_value(s7))
-
-
-@helper
-def wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first):
-    """Return the product with x of row i of a wide slice, a slice of a SELL matrix that has 32-bit columns.
-
-    The slice has ``height`` rows and slice columns begin to end − 1. The upper 16 bits of its columns begin at
-    high[high_first], the lower ones are in ``offsets``. ``zero``: a zero of y's type."""
-    total = zero
-    for e in range(begin, end):
-        k = e * height + i
-        upper = high[high_first + (e - begin) * height + i]
-        if offsets[k] != PAD or upper != PAD:
-            total += values[k] * x[np.uint64(offsets[k]) + (np.uint64(upper) << np.uint64(16))]
-    return total
-
-
-@helper
-def eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, high_first):
-    """Return eight numbers: the products with x of rows i to i + 7 of a slice that has 32-bit columns.
-
-    The slice has ``height`` rows and slice columns begin to end − 1. The upper 16 bits of its columns begin at
-    high[high_first], the lower ones are in ``offsets``. ``zero``: a zero of y's type."""
-    return (wide_row(offsets, values, high, x, zero, begin, end, height, i, high_first),
-            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(1), high_first),
-            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(2), high_first),
-            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(3), high_first),
-            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(4), high_first),
-            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(5), high_first),
-            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(6), high_first),
-            wide_row(offsets, values, high, x, zero, begin, end, height, i + np.uint64(7), high_first))
-
-
-@njit(cache=True, inline="always")
-def products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i):
-    """Return eight numbers: the products with x of rows i to i + 7 of slice s, with 16- or 32-bit columns.
-
-    The slice has slice columns begin to end − 1. ``zero``: a zero of y's type. The arrays from ``base`` to ``high``,
-    and ``height``, hold A in SELL (formats/sell.py)."""
-    if high_ptr.size > 0 and high_ptr[s] >= 0:
-        return eight_wide_rows(offsets, values, high, x, zero, begin, end, height, i, np.uint64(high_ptr[s]))
-    return eight_rows(base, offsets, values, x, zero, begin, end, height, i)
+PIECE = 512             # rows whose entries stay in the cache until all columns are done
 
 
 @helper
@@ -146,6 +38,20 @@ def put(y, row, value, alpha, beta):
             y[row] = alpha * value + beta * y[row]
 
 
+@njit(cache=True, inline="always")
+def put_eight(y, rows, place, window, sums, alpha, beta):
+    """`put` of eight sums, which belong to the rows at ``place`` and the next places; see `row_at`."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    put(y, row_at(rows, place, window), s0, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(1), window), s1, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(2), window), s2, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(3), window), s3, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(4), window), s4, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(5), window), s5, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(6), window), s6, alpha, beta)
+    put(y, row_at(rows, place + np.uint64(7), window), s7, alpha, beta)
+
+
 @helper
 def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
     """y = alpha A x + beta y for the rows of slices first to last − 1; beta = 0 never reads y.
@@ -156,17 +62,22 @@ def multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, hig
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
         for i in range(np.uint64(0), height, np.uint64(ROWS)):
-            s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
-                                                      height, i)
-            place = s * height + i
-            put(y, row_at(rows, place, window), s0, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(1), window), s1, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(2), window), s2, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(3), window), s3, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(4), window), s4, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(5), window), s5, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(6), window), s6, alpha, beta)
-            put(y, row_at(rows, place + np.uint64(7), window), s7, alpha, beta)
+            sums = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i)
+            put_eight(y, rows, s * height + i, window, sums, alpha, beta)
+
+
+@helper
+def multiply_slices_two(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, other_x, y, other_y, height,
+                        window, alpha, beta):
+    """`multiply_slices` for two columns: x, to which y belongs, and ``other_x``, to which ``other_y`` belongs."""
+    zero, end = y.dtype.type(0), np.uint64(ptr[first]) // height
+    for s in range(first, last):
+        begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
+        for i in range(np.uint64(0), height, np.uint64(ROWS)):
+            sums, others = products_of_two(base, offsets, values, high_ptr, high, x, other_x, zero, s, begin, end,
+                                           height, i)
+            put_eight(y, rows, s * height + i, window, sums, alpha, beta)
+            put_eight(other_y, rows, s * height + i, window, others, alpha, beta)
 
 
 @parallel
@@ -184,6 +95,47 @@ def product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, wind
                         alpha, beta)
 
 
+@njit(cache=True)
+def reach(ptr, base, high_ptr, height):
+    """Return the distance between the first and the last column of a slice's rows: the mean over some slices."""
+    distance, slices = 0, ptr.size - 1
+    for sample in range(SAMPLES):
+        s = sample * slices // SAMPLES
+        first, end = ptr[s] // height, ptr[s + 1] // height
+        if high_ptr.size > 0 and high_ptr[s] >= 0:
+            distance += 1 << 16                  # at least: its columns need more than 16 bits
+        elif first < end:
+            distance += abs(np.int64(base[end - 1]) - np.int64(base[first]))
+    return distance / SAMPLES
+
+
+def product_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha, beta):
+    """y[j] = alpha A x[j] + beta y[j] for the columns j in ``running``, as `product` computes each."""
+    matrix = ptr, base, offsets, values, rows, high_ptr, high
+    for group in groups(running, reach(ptr, base, high_ptr, height), x.itemsize):
+        if group.size == 1:
+            product(*matrix, x[group[0]], y[group[0]], height, window, task, alpha, beta)
+        else:
+            group_product(group, *matrix, x, y, height, window, alpha, beta)
+
+
+@parallel
+def group_product(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, alpha, beta):
+    """`product_columns` for one group."""
+    slices, count = ptr.size - 1, running.size
+    pieces = max(1, -(-slices * height // PIECE))
+    for piece in prange(pieces):
+        first, last = np.uint64(piece * slices // pieces), np.uint64((piece + 1) * slices // pieces)
+        for k in range(0, count - 1, 2):
+            a, b = running[k], running[k + 1]
+            multiply_slices_two(first, last, ptr, base, offsets, values, rows, high_ptr, high, x[a], x[b], y[a], y[b],
+                                np.uint64(height), window, alpha, beta)
+        if count % 2:
+            a = running[count - 1]
+            multiply_slices(first, last, ptr, base, offsets, values, rows, high_ptr, high, x[a], y[a],
+                            np.uint64(height), window, alpha, beta)
+
+
 def product_sum(ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, height, window, task, alpha, beta, gamma):
     """y = alpha A x + beta z + gamma w. The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL
     (formats/sell.py). gamma = 0 never reads w.
@@ -191,6 +143,15 @@ def product_sum(ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, he
     ``window``: rows sorted together. ``task``: rows of a thread's piece of work."""
     y[:] = beta * z + gamma * w if gamma else beta * z
     product(ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha, y.dtype.type(1))
+
+
+def product_sum_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, height, window, task,
+                        alpha, beta, gamma):
+    """y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in ``running``, as `product_sum` computes each."""
+    for j in running:
+        y[j] = beta * z[j] + gamma * w[j] if gamma else beta * z[j]
+    product_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha,
+                    y.dtype.type(1))
 
 
 @helper
@@ -208,30 +169,53 @@ def square(value):
     return (np.conj(value) * value).real
 
 
+@njit(cache=True, inline="always")
+def put_dots(y, w, rows, place, window, sums, dots, none):
+    """`put_dot` of eight sums, which belong to the rows at ``place`` and the next places; return ``dots``, the parts of
+    (w, y) and (y, y), plus theirs."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums
+    a, b = dots
+    a += put_dot(y, w, row_at(rows, place, window), s0, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(1), window), s1, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(2), window), s2, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(3), window), s3, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(4), window), s4, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(5), window), s5, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(6), window), s6, none)
+    a += put_dot(y, w, row_at(rows, place + np.uint64(7), window), s7, none)
+    b += square(s0) + square(s1) + square(s2) + square(s3)
+    b += square(s4) + square(s5) + square(s6) + square(s7)
+    return a, b
+
+
 @helper
 def multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, height, window, none):
     """y = A x for the rows of slices first to last − 1; return these rows' parts of (w, y) and (y, y).
 
     The arrays from ``ptr`` to ``high``, and ``height``, hold A in SELL (formats/sell.py). ``window``: rows sorted
     together. ``none``: a zero of the type of the first sum."""
-    zero, a, b, end = y.dtype.type(0), none, 0.0, np.uint64(ptr[first]) // height
+    zero, dots, end = y.dtype.type(0), (none, 0.0), np.uint64(ptr[first]) // height
     for s in range(first, last):
         begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
         for i in range(np.uint64(0), height, np.uint64(ROWS)):
-            s0, s1, s2, s3, s4, s5, s6, s7 = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end,
-                                                      height, i)
-            place = s * height + i
-            a += put_dot(y, w, row_at(rows, place, window), s0, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(1), window), s1, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(2), window), s2, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(3), window), s3, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(4), window), s4, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(5), window), s5, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(6), window), s6, none)
-            a += put_dot(y, w, row_at(rows, place + np.uint64(7), window), s7, none)
-            b += square(s0) + square(s1) + square(s2) + square(s3)
-            b += square(s4) + square(s5) + square(s6) + square(s7)
-    return a, b
+            sums = products(base, offsets, values, high_ptr, high, x, zero, s, begin, end, height, i)
+            dots = put_dots(y, w, rows, s * height + i, window, sums, dots, none)
+    return dots
+
+
+@helper
+def multiply_slices_dots_two(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, other_x, y, other_y, w,
+                             other_w, height, window, none):
+    """`multiply_slices_dots` for two columns; return the parts of the first, then of the other, as pairs."""
+    zero, dots, other_dots, end = y.dtype.type(0), (none, 0.0), (none, 0.0), np.uint64(ptr[first]) // height
+    for s in range(first, last):
+        begin, end = end, np.uint64(ptr[s + np.uint64(1)]) // height
+        for i in range(np.uint64(0), height, np.uint64(ROWS)):
+            sums, others = products_of_two(base, offsets, values, high_ptr, high, x, other_x, zero, s, begin, end,
+                                           height, i)
+            dots = put_dots(y, w, rows, s * height + i, window, sums, dots, none)
+            other_dots = put_dots(other_y, other_w, rows, s * height + i, window, others, other_dots, none)
+    return dots, other_dots
 
 
 @parallel
@@ -248,3 +232,38 @@ def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots
         wy[chunk], yy[chunk] = multiply_slices_dots(first, last, ptr, base, offsets, values, rows, high_ptr, high, x, y,
                                                     w, np.uint64(height), window, dots.dtype.type(0))
     dots[0], dots[1] = total(wy), total(yy)
+
+
+def product_dots_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window, task):
+    """y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in ``running``, as `product_dots`
+    computes each."""
+    matrix = ptr, base, offsets, values, rows, high_ptr, high
+    for group in groups(running, reach(ptr, base, high_ptr, height), x.itemsize):
+        if group.size == 1:
+            j = group[0]
+            product_dots(*matrix, x[j], y[j], w[j], dots[j], height, window, task)
+        else:
+            group_product_dots(group, *matrix, x, y, w, dots, height, window, task)
+
+
+@parallel
+def group_product_dots(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window, task):
+    """`product_dots_columns` for one group."""
+    slices, count, none = ptr.size - 1, running.size, dots.dtype.type(0)
+    chunks = max(1, (y.shape[1] + task - 1) // task)
+    wy, yy = np.empty((y.shape[0], chunks), dots.dtype), np.empty((y.shape[0], chunks))
+    for chunk in prange(chunks):
+        first, last = np.uint64(chunk * slices // chunks), np.uint64((chunk + 1) * slices // chunks)
+        for k in range(0, count - 1, 2):
+            a, b = running[k], running[k + 1]
+            own, other = multiply_slices_dots_two(first, last, ptr, base, offsets, values, rows, high_ptr, high, x[a],
+                                                  x[b], y[a], y[b], w[a], w[b], np.uint64(height), window, none)
+            wy[a, chunk], yy[a, chunk] = own
+            wy[b, chunk], yy[b, chunk] = other
+        if count % 2:
+            a = running[count - 1]
+            wy[a, chunk], yy[a, chunk] = multiply_slices_dots(
+                first, last, ptr, base, offsets, values, rows, high_ptr, high, x[a], y[a], w[a], np.uint64(height),
+                window, none)
+    for j in running:
+        dots[j, 0], dots[j, 1] = total(wy[j]), total(yy[j])

@@ -139,3 +139,55 @@ __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_do
   if (row < I(n)) y[row] = sum;
   leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
 }
+
+// The products of a row with the columns of x, as row_product.
+template <bool HIGH, int TILE, class T, class I, class W>
+DEVICE void row_products(const Matrix<T, I, W>& A, const Tile<TILE>& tile, const T* x, long long step, Row<I>& row,
+                         Batch<T, I> batch, T (&sums)[TILE]) {
+  clear(sums);
+  for (;;) {
+    accumulate(tile, batch, x, step, sums);
+    if (!__any_sync(~0u, row.left > 0)) return;                  // the whole warp stays together, for its votes
+    batch = load_batch<HIGH>(A, row);
+  }
+}
+
+// y = alpha A x + beta y, of every column.
+// launch: elements of y, 256 threads
+template <typename T, typename I, typename W, bool HIGH, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_columns(Context* ctx, const I* ptr,
+    const I* base_ptr, const W* lengths, const I* base, const unsigned short* offsets, const T* values, const W* rows,
+    const I* high_ptr, const unsigned short* high, const T* x, T* y, int window, T alpha, T beta, int tile, int vectors,
+    long long n, long long ptr_size, long long x_step, long long y_step) {
+  let_next_start();
+  const Matrix<T, I, W> A{ptr, base_ptr, lengths, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  Row<I> place = find_row<HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HIGH>(A, place);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products<HIGH>(A, own, own.of(x, x_step), x_step, place, batch, sums);
+  const I row = row_at(rows, slot, slices * 32, window, I(n));
+  if (row < I(n)) put(own, y, y_step, row, sums, alpha, beta);
+}
+
+// y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
+// launch: elements of y, 256 threads
+template <typename T, typename I, typename W, bool HIGH, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dots_columns(Context* ctx, const I* ptr,
+    const I* base_ptr, const W* lengths, const I* base, const unsigned short* offsets, const T* values, const W* rows,
+    const I* high_ptr, const unsigned short* high, const T* x, T* y, const T* w, acc_t<T>* dots, int window, int tile,
+    int vectors, long long n, long long ptr_size, long long x_step, long long y_step, long long w_step) {
+  let_next_start();
+  const Matrix<T, I, W> A{ptr, base_ptr, lengths, base, offsets, values, high_ptr, high};
+  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  Row<I> place = find_row<HIGH>(A, slot, slices);
+  const Batch<T, I> batch = load_batch<HIGH>(A, place);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  row_products<HIGH>(A, own, own.of(x, x_step), x_step, place, batch, sums);
+  const I row = row_at(rows, slot, slices * 32, window, I(n));
+  put_dots(ctx, own, y, y_step, w, w_step, row, row < I(n), sums);
+}

@@ -1,7 +1,7 @@
 // Triangular solves on a GPU: by levels, without synchronisation, and by sweeps. preconditioners/level_schedule.py
 // describes the layout: slices of 32 rows in level order, T = (I + N) D. So the sum of a row is final as soon as the
 // sums of the rows that it needs are: w = b − N w, x = D⁻¹ w.
-#include "context.cuh"
+#include "columns.cuh"
 #include "waiting.cuh"
 
 constexpr int SLICE = 32, AHEAD = 4;
@@ -121,7 +121,7 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
 // row waits for running warps only. Few warps run, since every waiting warp polls memory. The lanes of a warp poll
 // together, so that none blocks another. w has two halves: this solve writes one and empties the other for the next
 // solve. state: the half to write, the number of drawn tasks, the number of finished warps.
-// launch: elements of rows, 256 threads, at most 1 blocks per multiprocessor
+// launch: elements of rows, 256 threads, at most 1 blocks per multiprocessor, of all columns
 template <typename T, typename V, typename I> __global__ void __launch_bounds__(256) sync_free(Context* ctx, const I* rows,
     const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, T* w, T* x, int* state, long long n) {
   if (stopped(ctx)) return;
@@ -217,4 +217,29 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
     if (column >= 0) sum = fused(-T(A.values[a.start + k * SLICE]), x[column], sum);
   }
   y[a.row] = last ? T(a.inverse) * sum : sum;
+}
+
+// sweep for several columns, which share the entries of the factor.
+// launch: elements of rows, 256 threads
+template <typename T, typename V, typename I, int TILE> __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256)
+sweep_columns(Context* ctx, const I* rows, const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, const T* x,
+              T* y, bool last, int tile, int vectors, long long n, long long b_step, long long x_step, long long y_step) {
+  let_next_start();
+  const Factor<V, I> A{rows, ptr, columns, values, inverse};
+  const I p = I(thread_id());
+  const Ahead<T, V, I> a = load_entries<T>(A, find_place(A, p, I(n)), p);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped() || a.width < 0) return;
+  b = own.of(b, b_step), x = own.of(x, x_step);
+  T sums[TILE];
+#pragma unroll
+  for (int c = 0; c < TILE; ++c) sums[c] = own.runs(c) ? b[c * b_step + a.row] : T(0);
+#pragma unroll
+  for (int k = 0; k < AHEAD; ++k)
+    if (a.column[k] >= 0) add_entry(own, -T(a.value[k]), x, x_step, a.column[k], sums);
+  for (int k = AHEAD; k < a.width; ++k) {
+    const I column = A.columns[a.start + k * SLICE];
+    if (column >= 0) add_entry(own, -T(A.values[a.start + k * SLICE]), x, x_step, column, sums);
+  }
+  put(own, y, y_step, a.row, sums, last ? T(a.inverse) : T(1), T(0));
 }
