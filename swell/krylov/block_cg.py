@@ -53,6 +53,9 @@ class BlockCG(Method):
     def bind(self, system):
         return BlockCGIteration(system)
 
+    def window(self, n):
+        return 4000              # residual norms may stay for more than 1000 iterations before they fall
+
 
 class BlockCGIteration(BlockIteration):
     """The loop of block CG."""
