@@ -27,7 +27,7 @@ from swell.krylov.slots import BlockGMRES as S
 
 KERNELS = ("judge_cycles", "first", "normalise", "scale", "dots", "collect", "coefficients", "update", "close",
            "combine")
-TILE = 512              # rows in a tile: the tiles of U, W and a basis block fit in the cache of a core
+TILE = 256              # rows in a tile: the tiles of U, W and a basis block fit in the cache of a core
 GROUP = 16              # basis vectors that a tile's loop handles together
 
 
