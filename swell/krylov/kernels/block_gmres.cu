@@ -93,7 +93,7 @@ template <typename T> __global__ void collect(Context* ctx, const acc_t<T>* part
   const long long i = thread_id();
   if (stopped(ctx) || i >= (2ll + j) * count * 2 * count) return;
   acc_t<T> sum(0);
-#pragma unroll 8
+#pragma unroll 32
   for (long long at = i; at < partial_size; at += partial_stride) sum += partial[at];
   sums[i] = sum;
 }
