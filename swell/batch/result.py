@@ -77,7 +77,8 @@ class BatchResult:
     memory : dict
         Bytes of "matrix" (all values), "vectors", and "chip", the shared memory of a system on a GPU.
     launches : int
-        Kernels launched on a GPU; their number does not depend on the size of the batch.
+        Kernels launched on a GPU by the solve and by the update before it; their number does not depend on the size of the
+        batch.
     notes : list of str
     """
 
@@ -126,9 +127,10 @@ class BatchResult:
 
     def __str__(self):
         rows = self.converged.reshape(len(self), -1).all(axis=1)
-        counts = self.iterations
+        counts, residuals = self.iterations, self.residual[self.converged]
         lines = [f"{rows.sum()} of {count(len(self), 'system')} converged; iterations {counts.min()} to {counts.max()}, "
-                 f"median {np.median(counts):g}; largest ‖b − Ax‖/‖b‖ = {np.max(self.residual):.2e}"]
+                 f"median {np.median(counts):g}"
+                 + (f"; ‖b − Ax‖/‖b‖ at most {residuals.max():.2e} where converged" if residuals.size else "")]
         failed = np.flatnonzero(~rows)
         if failed.size:
             sizes = np.nan_to_num(self.residual.reshape(len(self), -1), nan=np.inf, posinf=np.inf).max(axis=1)[failed]

@@ -42,6 +42,7 @@ class BatchSolver:
         self.pattern, self.space, self.dtype, self.stopping = pattern, space, np.dtype(dtype), stopping
         self._named, self._turn = named, Turn()
         self._values = self._choice = None
+        self._launches = 0                       # of the last update
         self._timings = {"setup": 0.0, "compile": 0.0}
         if named is not None:
             check_diagonal(named, pattern)
@@ -72,7 +73,7 @@ class BatchSolver:
 
     def _take(self, values, keep):
         """Read the user's values, and choose a method if none was named. ``keep``: copy them, since they may change."""
-        watch = Stopwatch()
+        watch, before = Stopwatch(), launches_of(self.space)
         read = read_values(values, self.pattern.nnz)
         if read.dtype.kind == "c" and self.dtype.kind != "c":
             raise InputError("values are complex and the solver was prepared real: prepare_batch(A, dtype='complex128')")
@@ -87,7 +88,7 @@ class BatchSolver:
                 own = own.copy()
             own = space.xp.ascontiguousarray(own)
             choice = self._named or chosen(self.pattern, self._definite(own))
-        self._values, self._choice = own, choice
+        self._values, self._choice, self._launches = own, choice, launches_of(space) - before
         self._add_timings(watch)
         return self
 
@@ -141,8 +142,7 @@ class BatchSolver:
         columns, batch = (1 if rhs.ndim == 2 else rhs.shape[2]), values.shape[0]
         placement = place(choice, self.pattern.n, self.pattern.nnz, columns, self.dtype, space)
         compiling_for(f"a batch by {choice.name}")
-        launched = getattr(space, "launches", 0)
-        watch, notes = Stopwatch(), []
+        watch, before, notes = Stopwatch(), launches_of(space), []
         with space.active(values.size):
             shape = batch, self.pattern.n, columns
             b = space.xp.ascontiguousarray(space.from_host(rhs).astype(self.dtype, copy=False)).reshape(shape)
@@ -150,23 +150,23 @@ class BatchSolver:
             if guess is not None:
                 x[...] = space.from_host(guess).astype(self.dtype, copy=False).reshape(shape)
             record = self._launch(choice, placement, values, b, x, guess is not None)
-            if not choice.why or choice.name == "lu":
-                codes = None
-            else:
-                codes = self._again(choice, record, values, b, x, columns, notes)
+            if choice.why and choice.name != "lu":
+                self._again(choice, record, values, b, x, columns, notes)
             norms, iterations, codes = (space.to_host(part) for part in record)  # sync
             out = inputs.returned(x.reshape(rhs.shape), space, original)
         shape = (batch,) if rhs.ndim == 2 else (batch, columns)
         norm, scale, backward = (norms[..., k].reshape(shape) for k in range(3))
+        with np.errstate(invalid="ignore", over="ignore"):       # a system with NaN is one record
+            relative = np.divide(norm, scale, out=norm.copy(), where=scale > 0)
         why = f"{choice.describe()}" + (f", since {choice.why}" if choice.why else "")
         return BatchResult(
             out, (codes == Reason.CONVERGED.code).reshape(shape), iterations.reshape(shape),
-            np.divide(norm, scale, out=norm.copy(), where=scale > 0), backward, codes.reshape(shape),
+            relative, backward, codes.reshape(shape),
             choice.name, choice.precond_name, space.device_name, self.dtype.name, [why],
             timings={"setup": self._timings["setup"], "solve": watch.seconds,
                      "compile": self._timings["compile"] + watch.compiled},
             memory={"matrix": values.nbytes, "vectors": b.nbytes + x.nbytes, "chip": placement.shared},
-            launches=getattr(space, "launches", 0) - launched, notes=notes)
+            launches=self._launches + launches_of(space) - before, notes=notes)
 
     def _launch(self, choice, placement: Placement, values, b, x, guess):
         """Launch the kernel of a choice for some systems; return their record: norms, iterations and codes."""
@@ -226,6 +226,11 @@ class BatchSolver:
         for part, new in zip(record, found):
             part[here] = new
         notes.append(f"{what} and were solved again by LU")
+
+
+def launches_of(space) -> int:
+    """The number of kernels that a space has launched; 0 on a CPU."""
+    return 0 if space.name == "cpu" else space.launches
 
 
 def read_values(values, nnz):

@@ -33,8 +33,7 @@ __global__ void __launch_bounds__(512) bicgstab(Context* ctx, const int* indptr,
   unsigned char* rest = memory;
   const int nnz = indptr[size];
   const long long system = blockIdx.x;
-  const T* own = values + system * nnz;
-  const System<T> A{indptr, indices, diagonal, values_of<HELD>(own, nnz, rest), size, lanes};
+  const System<T> A{indptr, indices, diagonal, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
   const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order, int(lower_size - 1),
                             int(upper_size - 1)};
   T *xs = take<T>(rest, size), *r = take<T>(rest, size), *p = take<T>(rest, size), *v = take<T>(rest, size), *t = take<T>(rest, size);
@@ -89,7 +88,6 @@ __global__ void __launch_bounds__(512) bicgstab(Context* ctx, const int* indptr,
   };
   for (int c = 0; c < columns; ++c) {
     const long long first = system * size * columns + c;
-    solve_column(System<T>{indptr, indices, diagonal, own, size, lanes}, judge, b + first, x + first, columns, xs, r, guess, norms,
-                 iterations, codes, system * columns + c, turn, cycle);
+    solve_column(A, judge, b + first, x + first, columns, xs, r, guess, norms, iterations, codes, system * columns + c, turn, cycle);
   }
 }

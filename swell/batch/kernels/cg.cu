@@ -13,8 +13,7 @@ __global__ void __launch_bounds__(512) cg(Context* ctx, const int* indptr, const
   unsigned char* rest = memory;
   const int nnz = indptr[size];
   const long long system = blockIdx.x;
-  const T* own = values + system * nnz;
-  const System<T> A{indptr, indices, diagonal, values_of<HELD>(own, nnz, rest), size, lanes};
+  const System<T> A{indptr, indices, diagonal, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
   const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order, int(lower_size - 1),
                             int(upper_size - 1)};
   T *xs = take<T>(rest, size), *r = take<T>(rest, size), *p = take<T>(rest, size), *q = take<T>(rest, size);
@@ -55,7 +54,6 @@ __global__ void __launch_bounds__(512) cg(Context* ctx, const int* indptr, const
   };
   for (int c = 0; c < columns; ++c) {
     const long long first = system * size * columns + c;
-    solve_column(System<T>{indptr, indices, diagonal, own, size, lanes}, judge, b + first, x + first, columns, xs, r, guess, norms,
-                 iterations, codes, system * columns + c, turn, cycle);
+    solve_column(A, judge, b + first, x + first, columns, xs, r, guess, norms, iterations, codes, system * columns + c, turn, cycle);
   }
 }

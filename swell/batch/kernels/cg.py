@@ -31,7 +31,7 @@ from swell.batch.kernels.system import (
     true_residual,
     verdict,
 )
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 
 
 @parallel
@@ -47,15 +47,15 @@ def cg(indptr, indices, diagonal, lower, upper, order, values, b, x, norms, iter
 def solve(indptr, indices, diagonal, a, b, x, norms, iterations, codes, kind, block, guess, maxiter, rtol, atol):
     """Solve one system, for each of its columns. Arguments: top of file, of this system."""
     n = diagonal.size
-    xs, r, p, q, z = np.empty((5, n), a.dtype)
+    xs, r, p, q, z, rhs = np.empty((6, n), a.dtype)
     store, limits = np.empty(stored(kind, n, block, a.size), a.dtype), np.empty(3)
-    factored = prepare(indptr, indices, diagonal, a, kind, block, store)
+    factored = prepare(indptr, indices, diagonal, a, kind, block, store, np.empty(block, np.int64))
     for c in range(b.shape[1]):
         for i in range(n):
-            xs[i] = x[i, c] if guess else a.dtype.type(0)
+            xs[i], rhs[i] = x[i, c] if guess else a.dtype.type(0), b[i, c]
         last, inner, done, attempt = NO_LIMIT, RUNNING if factored else NOT_FACTORED, 0, 0
         while True:
-            now = true_residual(indptr, indices, a, b[:, c], xs, r)
+            now = true_residual(indptr, indices, a, rhs, xs, r)
             if attempt == 0:
                 begin(now, rtol, atol, limits)
             code = verdict(now, limits, last, inner, attempt, done, maxiter, epsilon(r))
@@ -64,10 +64,10 @@ def solve(indptr, indices, diagonal, a, b, x, norms, iterations, codes, kind, bl
             last = now[0]
             inner, done = cycle(indptr, indices, diagonal, a, kind, block, store, xs, r, p, q, z, done, maxiter, limits)
             attempt += 1
-        leave(norms[c], now, iterations[c:], done, codes[c:], code, xs, x[:, c])
+        leave(now, done, code, xs, norms, iterations, codes, x, c)
 
 
-@njit(cache=True)
+@helper
 def cycle(indptr, indices, diagonal, a, kind, block, store, x, r, p, q, z, done, maxiter, limits):
     """Iterate from x with the residual r, until there is a verdict; return it and the number of iterations so far."""
     n = r.size

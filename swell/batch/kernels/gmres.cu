@@ -33,10 +33,9 @@ __global__ void __launch_bounds__(512) gmres(Context* ctx, const int* indptr, co
   unsigned char* rest = memory;
   const int nnz = indptr[size], m = restart;
   const long long system = blockIdx.x;
-  const T* own = values + system * nnz;
   A_ *H = take<A_>(rest, m * (m + 1)), *h = take<A_>(rest, m + 1), *g = take<A_>(rest, m + 1), *sine = take<A_>(rest, m);
   double* cosine = take<double>(rest, 2 * ((m + 1) / 2));
-  const System<T> A{indptr, indices, diagonal, values_of<HELD>(own, nnz, rest), size, lanes};
+  const System<T> A{indptr, indices, diagonal, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
   const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order, int(lower_size - 1),
                             int(upper_size - 1)};
   T *xs = take<T>(rest, size), *V = take<T>(rest, (long long)(m + 1) * size);
@@ -82,8 +81,8 @@ __global__ void __launch_bounds__(512) gmres(Context* ctx, const int* indptr, co
         }
         const double d = modulus(column[j]), both = hypot(d, length);
         const A_ phase = d > 0 ? column[j] * (1 / d) : A_(1);
-        cosine[j] = both > 0 ? d / both : 1;
-        sine[j] = both > 0 ? phase * (length / both) : A_(0);
+        cosine[j] = both > 0 ? d / both : 0;                                   // a zero column reduces nothing
+        sine[j] = both > 0 ? phase * (length / both) : A_(1);
         column[j] = phase * both;
         g[j + 1] = -conj(sine[j]) * g[j];
         g[j] = cosine[j] * g[j];
@@ -116,7 +115,6 @@ __global__ void __launch_bounds__(512) gmres(Context* ctx, const int* indptr, co
   };
   for (int c = 0; c < columns; ++c) {
     const long long first = system * size * columns + c;
-    solve_column(System<T>{indptr, indices, diagonal, own, size, lanes}, judge, b + first, x + first, columns, xs, r, guess, norms,
-                 iterations, codes, system * columns + c, turn, cycle);
+    solve_column(A, judge, b + first, x + first, columns, xs, r, guess, norms, iterations, codes, system * columns + c, turn, cycle);
   }
 }

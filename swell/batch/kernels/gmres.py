@@ -28,7 +28,7 @@ from swell.batch.kernels.system import (
     true_residual,
     verdict,
 )
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 
 
 @parallel
@@ -44,18 +44,18 @@ def gmres(indptr, indices, diagonal, lower, upper, order, values, b, x, norms, i
 def solve(indptr, indices, diagonal, a, b, x, norms, iterations, codes, kind, block, guess, maxiter, rtol, atol, restart):
     """Solve one system, for each of its columns. Arguments: top of file, of this system."""
     n = diagonal.size
-    xs, w, z = np.empty((3, n), a.dtype)
+    xs, w, z, rhs = np.empty((4, n), a.dtype)
     V = np.empty((restart + 1, n), a.dtype)
     H = np.empty((restart, restart + 1), np.array([sum_of(a)]).dtype)
     r = V[0]                                                     # the first basis vector, not yet scaled
     store, limits = np.empty(stored(kind, n, block, a.size), a.dtype), np.empty(3)
-    factored = prepare(indptr, indices, diagonal, a, kind, block, store)
+    factored = prepare(indptr, indices, diagonal, a, kind, block, store, np.empty(block, np.int64))
     for c in range(b.shape[1]):
         for i in range(n):
-            xs[i] = x[i, c] if guess else a.dtype.type(0)
+            xs[i], rhs[i] = x[i, c] if guess else a.dtype.type(0), b[i, c]
         last, inner, done, attempt = NO_LIMIT, RUNNING if factored else NOT_FACTORED, 0, 0
         while True:
-            now = true_residual(indptr, indices, a, b[:, c], xs, r)
+            now = true_residual(indptr, indices, a, rhs, xs, r)
             if attempt == 0:
                 begin(now, rtol, atol, limits)
             code = verdict(now, limits, last, inner, attempt, done, maxiter, epsilon(r))
@@ -64,10 +64,10 @@ def solve(indptr, indices, diagonal, a, b, x, norms, iterations, codes, kind, bl
             last = now[0]
             inner, done = cycle(indptr, indices, diagonal, a, kind, block, store, xs, V, H, w, z, done, maxiter, limits)
             attempt += 1
-        leave(norms[c], now, iterations[c:], done, codes[c:], code, xs, x[:, c])
+        leave(now, done, code, xs, norms, iterations, codes, x, c)
 
 
-@njit(cache=True)
+@helper
 def orthogonalise(V, w, h, total, j):
     """h[i] = (V_i, w) for i <= j; then w −= V h, and total[i] += h[i]."""
     for i in range(j + 1):
@@ -93,7 +93,8 @@ def cycle(indptr, indices, diagonal, a, kind, block, store, x, V, H, w, z, done,
     j, found = 0, RUNNING
     while j < m and found == RUNNING:
         column, new = H[j], V[j + 1]
-        column[:] = 0
+        for i in range(m + 1):
+            column[i] = 0
         apply(indptr, indices, diagonal, kind, block, store, V[j], z)          # z = M v_j
         product(indptr, indices, a, z, new)                                    # w = A z
         before = length_of(new)
@@ -113,8 +114,8 @@ def cycle(indptr, indices, diagonal, a, kind, block, store, x, V, H, w, z, done,
         d = abs(column[j])
         both = math.hypot(d, length)
         phase = column[j] / d if d > 0 else H.dtype.type(1)
-        cosine[j] = d / both if both > 0 else 1.0
-        sine[j] = phase * (length / both) if both > 0 else phase * 0
+        cosine[j] = d / both if both > 0 else 0.0                              # a zero column reduces nothing
+        sine[j] = phase * (length / both) if both > 0 else phase
         column[j] = phase * both
         g[j + 1] = -np.conj(sine[j]) * g[j]
         g[j] = cosine[j] * g[j]
@@ -141,7 +142,7 @@ def cycle(indptr, indices, diagonal, a, kind, block, store, x, V, H, w, z, done,
     return found, done
 
 
-@njit(cache=True)
+@helper
 def length_of(v):
     """‖v‖₂."""
     total = 0.0

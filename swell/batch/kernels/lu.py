@@ -19,7 +19,7 @@ from swell.batch.kernels.system import (
     leave,
     true_residual,
 )
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 
 GPU_ONLY = ("lu_rows",)
 
@@ -36,27 +36,25 @@ def solve(indptr, indices, a, b, x, norms, iterations, codes, rtol, atol):
     """Solve one system, for each of its columns. Arguments: top of file, of this system."""
     n = indptr.size - 1
     D, source = np.zeros((n, n), a.dtype), np.empty(n, np.int64)
-    xs, better, r = np.empty((3, n), a.dtype)
+    xs, better, r, rhs = np.empty((4, n), a.dtype)
     for i in range(n):
         for k in range(indptr[i], indptr[i + 1]):
             D[i, indices[k]] = a[k]
     found = factor(D, source)
     for c in range(b.shape[1]):
-        xs[:] = 0
-        r[:] = b[:, c]
+        for i in range(n):
+            xs[i], r[i], rhs[i] = 0, b[i, c], b[i, c]
         done, now = 0, (0.0, 0.0, 0.0)
         for attempt in range(2):                                 # the second one refines
             if found:
-                better[:] = r
-                substitute(D, source, better)
-            else:
-                better[:] = 0
+                substitute(D, source, r)
             for i in range(n):
-                better[i] += xs[i]
-            then = true_residual(indptr, indices, a, b[:, c], better, r)
+                better[i] = xs[i] + r[i] if found else xs[i]
+            then = true_residual(indptr, indices, a, rhs, better, r)
             if attempt == 0 or then[0] < now[0]:
                 now, done = then, attempt + 1
-                xs[:] = better
+                for i in range(n):
+                    xs[i] = better[i]
             if not found or not math.isfinite(then[0]) or then[0] <= max(rtol * then[1], atol):
                 break
         if not math.isfinite(now[0]):
@@ -67,10 +65,10 @@ def solve(indptr, indices, a, b, x, norms, iterations, codes, rtol, atol):
             code = ATTAINABLE_ACCURACY
         else:
             code = SINGULAR
-        leave(norms[c], now, iterations[c:], done, codes[c:], code, xs, x[:, c])
+        leave(now, done, code, xs, norms, iterations, codes, x, c)
 
 
-@njit(cache=True)
+@helper
 def factor(D, source):
     """P A = L U in place in D, with the inverse of U's diagonal; ``source[j]``: the row swapped with row j.
 
@@ -95,7 +93,7 @@ def factor(D, source):
     return True
 
 
-@njit(cache=True)
+@helper
 def substitute(D, source, y):
     """y = U⁻¹ L⁻¹ P y."""
     n = y.size

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from swell.batch.slots import Kind, Outcome
+from swell.core.compiled import helper
 from swell.core.slots import Code
 
 RUNNING, CONVERGED, MAXITER = int(Code.RUNNING), int(Code.CONVERGED), int(Code.MAXITER_REACHED)
@@ -23,25 +23,25 @@ ATTAINABLE_ACCURACY = int(Outcome.ATTAINABLE_ACCURACY)
 NO_LIMIT, GROWTH, ROUNDING = 1e300, 1e10, 100.0     # as in batch.cuh
 
 
-@njit(cache=True)
+@helper
 def sum_of(v):
     """Zero in the type in which sums over ``v`` are accumulated: double, real or complex."""
     return np.float64(0) * v.dtype.type(0)
 
 
-@njit(cache=True)
+@helper
 def epsilon(v):
     """The machine epsilon of the type of ``v``."""
     return np.finfo(v.dtype).eps
 
 
-@njit(cache=True)
+@helper
 def square(z):
     """|z|² in double precision."""
     return np.float64(z.real) * z.real + np.float64(z.imag) * z.imag
 
 
-@njit(cache=True)
+@helper
 def product(indptr, indices, a, v, out):
     """out = A v."""
     for i in range(out.size):
@@ -51,7 +51,7 @@ def product(indptr, indices, a, v, out):
         out[i] = total
 
 
-@njit(cache=True)
+@helper
 def true_residual(indptr, indices, a, b, x, r):
     """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error)."""
     r2, b2, r_most, a_most, x_most, b_most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -69,7 +69,7 @@ def true_residual(indptr, indices, a, b, x, r):
     return math.sqrt(r2), math.sqrt(b2), backward
 
 
-@njit(cache=True)
+@helper
 def judge(norm2, done, maxiter, limits):
     """The verdict on a recursive residual with this squared norm, after ``done`` iterations."""
     if not math.isfinite(norm2):
@@ -81,7 +81,7 @@ def judge(norm2, done, maxiter, limits):
     return MAXITER if done >= maxiter else RUNNING
 
 
-@njit(cache=True)
+@helper
 def begin(norms, rtol, atol, limits):
     """Set ``limits`` from the norms of the first residual."""
     limits[0] = max(rtol * norms[1], atol)
@@ -89,7 +89,7 @@ def begin(norms, rtol, atol, limits):
     limits[2] = GROWTH**2 * max(norms[0], norms[1])**2
 
 
-@njit(cache=True)
+@helper
 def verdict(norms, limits, last, inner, attempt, done, maxiter, eps):
     """The verdict on a true residual; RUNNING: another cycle shall follow.
 
@@ -111,41 +111,44 @@ def verdict(norms, limits, last, inner, attempt, done, maxiter, eps):
     return ATTAINABLE_ACCURACY if norms[2] <= ROUNDING * eps else FALSE_CONVERGENCE
 
 
-@njit(cache=True)
-def invert(M, rows):
-    """Invert M[:rows, :rows] in place, by Gauss–Jordan with row pivoting. False if it is singular."""
-    source = np.empty(rows, np.int64)
+@helper
+def invert(store, begin, rows, s, pivots):
+    """Invert in place the block of ``rows`` rows, s apart, that begins at ``begin``, by Gauss–Jordan with row pivoting.
+
+    ``pivots``: scratch. False if the block is singular."""
     for k in range(rows):
         p = k
         for i in range(k + 1, rows):
-            if abs(M[i, k]) > abs(M[p, k]):
+            if abs(store[begin + i * s + k]) > abs(store[begin + p * s + k]):
                 p = i
-        source[k] = p
-        if not abs(M[p, k]) > 0:
+        pivots[k] = p
+        if not abs(store[begin + p * s + k]) > 0:
             return False
         for j in range(rows):
-            M[k, j], M[p, j] = M[p, j], M[k, j]
-        inverse = 1 / M[k, k]
-        M[k, k] = 1
+            one, other = begin + k * s + j, begin + p * s + j
+            store[one], store[other] = store[other], store[one]
+        inverse = 1 / store[begin + k * s + k]
+        store[begin + k * s + k] = 1
         for j in range(rows):
-            M[k, j] *= inverse
+            store[begin + k * s + j] *= inverse
         for i in range(rows):
             if i != k:
-                factor = M[i, k]
-                M[i, k] = 0
+                scale = store[begin + i * s + k]
+                store[begin + i * s + k] = 0
                 for j in range(rows):
-                    M[i, j] -= factor * M[k, j]
+                    store[begin + i * s + j] -= scale * store[begin + k * s + j]
     for k in range(rows - 1, -1, -1):
-        p = source[k]
         for i in range(rows):
-            M[i, k], M[i, p] = M[i, p], M[i, k]
+            one, other = begin + i * s + k, begin + i * s + pivots[k]
+            store[one], store[other] = store[other], store[one]
     return True
 
 
-@njit(cache=True)
+@helper
 def factor(indptr, indices, diagonal, a, f):
     """f = the factors of ILU(0), with the inverse of U's diagonal. False if a pivot vanishes."""
-    f[:] = a
+    for k in range(a.size):
+        f[k] = a[k]
     for i in range(diagonal.size):
         end, own = indptr[i + 1], diagonal[i]
         for k in range(indptr[i], own):
@@ -163,7 +166,7 @@ def factor(indptr, indices, diagonal, a, f):
     return True
 
 
-@njit(cache=True)
+@helper
 def stored(kind, n, block, nnz):
     """The elements that the store of a preconditioner takes."""
     if kind == Kind.JACOBI:
@@ -173,9 +176,9 @@ def stored(kind, n, block, nnz):
     return nnz if kind == Kind.ILU else 0
 
 
-@njit(cache=True)
-def prepare(indptr, indices, diagonal, a, kind, block, store):
-    """Build the preconditioner in ``store``; False if it does not exist."""
+@helper
+def prepare(indptr, indices, diagonal, a, kind, block, store, pivots):
+    """Build the preconditioner in ``store``; False if it does not exist. ``pivots``: scratch of ``block`` integers."""
     n = diagonal.size
     if kind == Kind.JACOBI:
         for i in range(n):
@@ -183,26 +186,27 @@ def prepare(indptr, indices, diagonal, a, kind, block, store):
                 return False
             store[i] = 1 / a[diagonal[i]]
     if kind == Kind.BLOCK_JACOBI:
-        blocks = store.reshape((-1, block, block))
-        blocks[:] = 0
+        for k in range(store.size):
+            store[k] = 0
         for i in range(n):
             for k in range(indptr[i], indptr[i + 1]):
                 if indices[k] // block == i // block:
-                    blocks[i // block, i % block, indices[k] % block] = a[k]
-        for g in range(blocks.shape[0]):
-            if not invert(blocks[g], min(block, n - g * block)):
+                    store[i * block + indices[k] % block] = a[k]
+        for first in range(0, n, block):
+            if not invert(store, first * block, min(block, n - first), block, pivots):
                 return False
     if kind == Kind.ILU:
         return factor(indptr, indices, diagonal, a, store)
     return True
 
 
-@njit(cache=True)
+@helper
 def apply(indptr, indices, diagonal, kind, block, store, r, z):
     """z = M r."""
     n = r.size
     if kind == Kind.PLAIN:
-        z[:] = r
+        for i in range(n):
+            z[i] = r[i]
     if kind == Kind.JACOBI:
         for i in range(n):
             z[i] = store[i] * r[i]
@@ -225,9 +229,11 @@ def apply(indptr, indices, diagonal, kind, block, store, r, z):
             z[i] = total * store[diagonal[i]]
 
 
-@njit(cache=True)
-def leave(norms, now, iterations, done, codes, code, x, out):
-    """Write x and the record of a system."""
-    out[:] = x
-    norms[0], norms[1], norms[2] = now
-    iterations[0], codes[0] = done, code
+@helper
+def leave(now, done, code, xs, norms, iterations, codes, x, c):
+    """Write column c of a system: x and the record."""
+    for k in range(3):
+        norms[c, k] = now[k]
+    for i in range(xs.size):
+        x[i, c] = xs[i]
+    iterations[c], codes[c] = done, code

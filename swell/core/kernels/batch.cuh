@@ -302,11 +302,3 @@ template <int HELD, class T> DEVICE const T* values_of(const T* values, int nnz,
 DEVICE int stored(int kind, int n, int block, int nnz) {
   return kind == PLAIN ? 0 : kind == JACOBI ? n : kind == BLOCK_JACOBI ? (n + block - 1) / block * block * block : nnz;
 }
-
-// What a system leaves whose preconditioner does not exist: x as given or 0, and NOT_FACTORED unless the residual is not
-// finite.
-template <class T>
-DEVICE void leave_unfactored(const System<T>& A, Judge& judge, const T* b, T* x_out, int columns, T* x, T* r, bool guess,
-                             double* norms, int* iterations, int* codes, long long record, int& turn) {
-  solve_column(A, judge, b, x_out, columns, x, r, guess, norms, iterations, codes, record, turn, [](int) { return (int)NOT_FACTORED; });
-}
