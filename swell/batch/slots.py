@@ -1,5 +1,7 @@
-"""Named codes of the batch kernels: preconditioners, verdicts and places of a record. ``core/slots.py`` says how kernels
-get the names."""
+"""Named codes of the batch kernels: preconditioners, verdicts, and the places of a record.
+
+``core/slots.py`` says how kernels get the names.
+"""
 from __future__ import annotations
 
 import enum
@@ -26,11 +28,12 @@ class Outcome(Slots):
 
 
 class Record(Slots):
-    """The numbers that a system leaves."""
+    """The numbers that a system leaves, 32 bytes together: a GPU writes them to the host's memory at once."""
 
-    RESIDUAL = enum.auto()          # ‖b − A x‖₂
-    RHS = enum.auto()               # ‖b‖₂
+    RESIDUAL = enum.auto()          # ‖b − A x‖₂ / ‖b‖₂; ‖b − A x‖₂ if b = 0
     BACKWARD = enum.auto()          # ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞)
+    STEPS = enum.auto()             # iterations
+    VERDICT_CODE = enum.auto()      # the code of a Reason
 
 
 STEMS = {stem: (Kind, Outcome, Record) for stem in ("cg", "bicgstab", "gmres", "lu", "survey")}

@@ -14,6 +14,7 @@ from swell.batch.pattern import Pattern
 from swell.batch.placement import Placement, fits, place
 from swell.batch.result import BatchResult
 from swell.batch.settings import LARGEST, Choice, check_diagonal, chosen
+from swell.batch.slots import Record
 from swell.core.compilation import Stopwatch, compiling_for
 from swell.core.errors import InputError
 from swell.core.guests import guest_of
@@ -151,17 +152,13 @@ class BatchSolver:
                 x[...] = space.from_host(guess).astype(self.dtype, copy=False).reshape(shape)
             record = self._launch(choice, placement, values, b, x, guess is not None)
             if choice.why and choice.name != "lu":
-                self._again(choice, record, values, b, x, columns, notes)
-            norms, iterations, codes = (space.to_host(part) for part in record)  # sync
+                self._again(choice, record, values, b, x, notes)
             out = inputs.returned(x.reshape(rhs.shape), space, original)
         shape = (batch,) if rhs.ndim == 2 else (batch, columns)
-        norm, scale, backward = (norms[..., k].reshape(shape) for k in range(3))
-        with np.errstate(invalid="ignore", over="ignore"):       # a system with NaN is one record
-            relative = np.divide(norm, scale, out=norm.copy(), where=scale > 0)
+        residual, backward, steps, codes = (record[..., place].reshape(shape).copy() for place in Record)
         why = f"{choice.describe()}" + (f", since {choice.why}" if choice.why else "")
         return BatchResult(
-            out, (codes == Reason.CONVERGED.code).reshape(shape), iterations.reshape(shape),
-            relative, backward, codes.reshape(shape),
+            out, codes == Reason.CONVERGED.code, steps.astype(np.int32), residual, backward, codes.astype(np.int32),
             choice.name, choice.precond_name, space.device_name, self.dtype.name, [why],
             timings={"setup": self._timings["setup"], "solve": watch.seconds,
                      "compile": self._timings["compile"] + watch.compiled},
@@ -169,13 +166,12 @@ class BatchSolver:
             launches=self._launches + launches_of(space) - before, notes=notes)
 
     def _launch(self, choice, placement: Placement, values, b, x, guess):
-        """Launch the kernel of a choice for some systems; return their record: norms, iterations and codes."""
+        """Launch the kernel of a choice for some systems; return their record, a host array (batch, columns, places)."""
         space, p, s = self.space, placement, self.stopping
         n, batch, columns = self.pattern.n, b.shape[0], b.shape[2]
-        norms = space.empty((batch, columns, 3), np.float64)
-        iterations, codes = (space.empty((batch, columns), np.int32) for _ in range(2))
+        record, host = space.mapped((batch, columns, len(Record)), np.float64)
         shared_by_all = self._indptr, self._indices, self._diagonal
-        out = b, x, norms, iterations, codes
+        out = b, x, record
         kernel = getattr(space.kernels("swell.batch", choice.name, self.dtype), p.kernel)
         if p.kernel == "lu_rows":
             kernel(*shared_by_all, values, *out, n, columns, p.lanes, p.unknowns, p.sides, s.rtol, s.atol, p.threads, p.shared)
@@ -187,7 +183,8 @@ class BatchSolver:
             restart = (choice.method.restart,) if choice.name == "gmres" else ()
             kernel(*shared_by_all, lower, upper, order, values, *out, *shadow, n, columns, p.lanes, choice.kind, choice.block,
                    p.held, int(guess), s.limit(n), float(s.rtol), float(s.atol), *restart, p.threads, p.shared)
-        return norms, iterations, codes
+        space.synchronize()  # sync
+        return host
 
     def _levels(self, choice):
         """Return the levels of ILU(0) on the device, or stand-ins of one entry: no levels."""
@@ -204,27 +201,23 @@ class BatchSolver:
             self._held[name] = shadow
         return self._held[name]
 
-    def _again(self, choice, record, values, b, x, columns, notes):
+    def _again(self, choice, record, values, b, x, notes):
         """Solve by LU, in one batch, the finite systems that an automatic choice did not solve; in place in x and the
         record. ``notes`` gets a sentence on it."""
-        space, n = self.space, self.pattern.n
-        codes = space.to_host(record[2])  # sync
-        failed = (codes != Reason.CONVERGED.code) & (codes != Reason.NONFINITE.code)
-        rows = np.flatnonzero(failed.any(axis=1))
-        lu = Choice(load("method", "direct")())
+        space, (batch, n, columns) = self.space, b.shape
+        codes = record[..., Record.VERDICT_CODE]
+        rows = np.flatnonzero(((codes != Reason.CONVERGED.code) & (codes != Reason.NONFINITE.code)).any(axis=1))
         if not rows.size:
             return
-        what = f"{rows.size} of {b.shape[0]} systems did not converge by {choice.name}"
+        lu = Choice(load("method", "direct")())
+        what = f"{rows.size} of {batch} systems did not converge by {choice.name}"
         if n > LARGEST[space.name] or not fits(lu, n, self.pattern.nnz, columns, self.dtype, space):
             notes.append(f"{what}, and LU of n = {n} does not fit")
             return
-        here = space.from_host(rows)
+        here, again = space.from_host(rows), space.empty((rows.size, n, columns), self.dtype)
         placement = place(lu, n, self.pattern.nnz, columns, self.dtype, space)
-        again = space.empty((rows.size, n, columns), self.dtype)
-        found = self._launch(lu, placement, *(space.xp.take(part, here, axis=0) for part in (values, b)), again, False)
+        record[rows] = self._launch(lu, placement, *(space.xp.take(part, here, axis=0) for part in (values, b)), again, False)
         x[here] = again
-        for part, new in zip(record, found):
-            part[here] = new
         notes.append(f"{what} and were solved again by LU")
 
 

@@ -25,7 +25,7 @@ template <class T> struct Inner {
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int HELD>
 __global__ void __launch_bounds__(512) bicgstab(Context* ctx, const int* indptr, const int* indices, const int* diagonal,
-    const int* lower, const int* upper, const int* order, const T* values, const T* b, T* x, double* norms, int* iterations, int* codes,
+    const int* lower, const int* upper, const int* order, const T* values, const T* b, T* x, double* record,
     const T* shadow, int size, int columns, int lanes, int kind, int block, int held, int guess, int maxiter, double rtol, double atol,
     int threads, int shared, long long lower_size, long long upper_size, long long shadow_size) {
   if (stopped(ctx)) return;
@@ -88,6 +88,6 @@ __global__ void __launch_bounds__(512) bicgstab(Context* ctx, const int* indptr,
   };
   for (int c = 0; c < columns; ++c) {
     const long long first = system * size * columns + c;
-    solve_column(A, judge, b + first, x + first, columns, xs, r, guess, norms, iterations, codes, system * columns + c, turn, cycle);
+    solve_column(A, judge, b + first, x + first, columns, xs, r, guess, record, system * columns + c, turn, cycle);
   }
 }

@@ -33,16 +33,16 @@ from swell.core.kernels.breakdown import quotient, vanishes
 
 
 @parallel
-def bicgstab(indptr, indices, diagonal, lower, upper, order, values, b, x, norms, iterations, codes, shadow, size, columns,
+def bicgstab(indptr, indices, diagonal, lower, upper, order, values, b, x, record, shadow, size, columns,
              lanes, kind, block, held, guess, maxiter, rtol, atol, threads, shared):
     """x = A⁻¹ b for each system. Arguments: top of file."""
     for s in prange(values.shape[0]):
-        solve(indptr, indices, diagonal, values[s], b[s], x[s], norms[s], iterations[s], codes[s], shadow, kind, block, guess,
+        solve(indptr, indices, diagonal, values[s], b[s], x[s], record[s], shadow, kind, block, guess,
               maxiter, rtol, atol)
 
 
 @njit(cache=True)
-def solve(indptr, indices, diagonal, a, b, x, norms, iterations, codes, shadow, kind, block, guess, maxiter, rtol, atol):
+def solve(indptr, indices, diagonal, a, b, x, record, shadow, kind, block, guess, maxiter, rtol, atol):
     """Solve one system, for each of its columns. Arguments: top of file, of this system."""
     n = diagonal.size
     xs, r, p, v, t, ph, sh, rhs = np.empty((8, n), a.dtype)
@@ -64,7 +64,7 @@ def solve(indptr, indices, diagonal, a, b, x, norms, iterations, codes, shadow, 
             inner, done = cycle(indptr, indices, diagonal, a, kind, block, store, shadow[start:start + n], xs, r, p, v, t, ph, sh,
                                 done, maxiter, limits)
             attempt += 1
-        leave(now, done, code, xs, norms, iterations, codes, x, c)
+        leave(now, done, code, xs, record, x, c)
 
 
 @helper

@@ -35,16 +35,16 @@ from swell.core.compiled import helper, parallel
 
 
 @parallel
-def cg(indptr, indices, diagonal, lower, upper, order, values, b, x, norms, iterations, codes, size, columns, lanes, kind,
+def cg(indptr, indices, diagonal, lower, upper, order, values, b, x, record, size, columns, lanes, kind,
        block, held, guess, maxiter, rtol, atol, threads, shared):
     """x = A⁻¹ b for each system. Arguments: top of file."""
     for s in prange(values.shape[0]):
-        solve(indptr, indices, diagonal, values[s], b[s], x[s], norms[s], iterations[s], codes[s], kind, block, guess,
+        solve(indptr, indices, diagonal, values[s], b[s], x[s], record[s], kind, block, guess,
               maxiter, rtol, atol)
 
 
 @njit(cache=True)
-def solve(indptr, indices, diagonal, a, b, x, norms, iterations, codes, kind, block, guess, maxiter, rtol, atol):
+def solve(indptr, indices, diagonal, a, b, x, record, kind, block, guess, maxiter, rtol, atol):
     """Solve one system, for each of its columns. Arguments: top of file, of this system."""
     n = diagonal.size
     xs, r, p, q, z, rhs = np.empty((6, n), a.dtype)
@@ -64,7 +64,7 @@ def solve(indptr, indices, diagonal, a, b, x, norms, iterations, codes, kind, bl
             last = now[0]
             inner, done = cycle(indptr, indices, diagonal, a, kind, block, store, xs, r, p, q, z, done, maxiter, limits)
             attempt += 1
-        leave(now, done, code, xs, norms, iterations, codes, x, c)
+        leave(now, done, code, xs, record, x, c)
 
 
 @helper

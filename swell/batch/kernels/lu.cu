@@ -23,14 +23,11 @@ DEVICE unsigned largest_of_warp(unsigned key) {
 #endif
 }
 
-// The record of one column: the residual decides. `found` is false if a pivot vanished.
-DEVICE void leave(const Norms3& now, double threshold, double rounding, bool found, double* norms, int* iterations, int* codes,
-                  long long record, int steps) {
-  if (threadIdx.x) return;
-  norms[3 * record + RESIDUAL] = now.norm, norms[3 * record + RHS] = now.rhs, norms[3 * record + BACKWARD] = now.backward;
-  iterations[record] = steps;
-  codes[record] = !isfinite(now.norm) ? int(NONFINITE) : now.norm <= threshold ? int(CONVERGED)
-                  : found && now.backward <= rounding ? int(ATTAINABLE_ACCURACY) : int(SINGULAR);
+// The code of a solution's Reason: the residual decides. `found` is false if a pivot vanished.
+DEVICE int verdict_on(const Norms3& now, double threshold, double rounding, bool found) {
+  if (!isfinite(now.norm)) return NONFINITE;
+  if (now.norm <= threshold) return CONVERGED;
+  return found && now.backward <= rounding ? ATTAINABLE_ACCURACY : SINGULAR;
 }
 
 // D = A, dense, rows `width` elements apart, in shared memory.
@@ -131,7 +128,7 @@ template <class T, int UNKNOWNS> constexpr int blocks_for = 65536 / (threads_for
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int UNKNOWNS, int SIDES>
 __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>) lu_rows(Context* ctx, const int* indptr, const int* indices, const int* diagonal, const T* values,
-    const T* b, T* x, double* norms, int* iterations, int* codes, int size, int columns, int lanes, int unknowns, int sides, double rtol,
+    const T* b, T* x, double* record, int size, int columns, int lanes, int unknowns, int sides, double rtol,
     double atol, int threads, int shared) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -188,8 +185,8 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
     }
     for (int c = 0; c < count; ++c) {
       for (int k = t; k < n; k += blockDim.x) out[(long long)k * columns + c] = xs[c * n + k];
-      leave(now[c], fmax(rtol * now[c].rhs, atol), ROUNDING * n * epsilon_of(T()), found, norms, iterations, codes,
-            system * columns + first + c, steps[c]);
+      leave(record, system * columns + first + c, now[c], steps[c],
+            verdict_on(now[c], fmax(rtol * now[c].rhs, atol), ROUNDING * n * epsilon_of(T()), found));
     }
     __syncthreads();
   }
@@ -221,7 +218,7 @@ template <class T> DEVICE void substitute(const T* D, int width, int n, T* y) {
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T>
 __global__ void __launch_bounds__(512) lu(Context* ctx, const int* indptr, const int* indices, const int* diagonal, const T* values,
-    const T* b, T* x, double* norms, int* iterations, int* codes, int size, int columns, int lanes, double rtol, double atol,
+    const T* b, T* x, double* record, int size, int columns, int lanes, double rtol, double atol,
     int threads, int shared) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -287,7 +284,8 @@ __global__ void __launch_bounds__(512) lu(Context* ctx, const int* indptr, const
       __syncthreads();
     }
     for (int k = t; k < n; k += blockDim.x) x[system * n * columns + (long long)k * columns + c] = xs[k];
-    leave(now, fmax(rtol * now.rhs, atol), ROUNDING * n * epsilon_of(T()), found, norms, iterations, codes, system * columns + c, steps);
+    leave(record, system * columns + c, now, steps,
+          verdict_on(now, fmax(rtol * now.rhs, atol), ROUNDING * n * epsilon_of(T()), found));
     __syncthreads();
   }
 }

@@ -25,14 +25,14 @@ GPU_ONLY = ("lu_rows",)
 
 
 @parallel
-def lu(indptr, indices, diagonal, values, b, x, norms, iterations, codes, size, columns, lanes, rtol, atol, threads, shared):
+def lu(indptr, indices, diagonal, values, b, x, record, size, columns, lanes, rtol, atol, threads, shared):
     """x = A⁻¹ b for each system. Arguments: top of file."""
     for s in prange(values.shape[0]):
-        solve(indptr, indices, values[s], b[s], x[s], norms[s], iterations[s], codes[s], rtol, atol)
+        solve(indptr, indices, values[s], b[s], x[s], record[s], rtol, atol)
 
 
 @njit(cache=True)
-def solve(indptr, indices, a, b, x, norms, iterations, codes, rtol, atol):
+def solve(indptr, indices, a, b, x, record, rtol, atol):
     """Solve one system, for each of its columns. Arguments: top of file, of this system."""
     n = indptr.size - 1
     D, source = np.zeros((n, n), a.dtype), np.empty(n, np.int64)
@@ -65,7 +65,7 @@ def solve(indptr, indices, a, b, x, norms, iterations, codes, rtol, atol):
             code = ATTAINABLE_ACCURACY
         else:
             code = SINGULAR
-        leave(now, done, code, xs, norms, iterations, codes, x, c)
+        leave(now, done, code, xs, record, x, c)
 
 
 @helper

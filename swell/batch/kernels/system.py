@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from swell.batch.slots import Kind, Outcome
+from swell.batch.slots import Kind, Outcome, Record
 from swell.core.compiled import helper
 from swell.core.slots import Code
 
@@ -230,10 +230,9 @@ def apply(indptr, indices, diagonal, kind, block, store, r, z):
 
 
 @helper
-def leave(now, done, code, xs, norms, iterations, codes, x, c):
-    """Write column c of a system: x and the record."""
-    for k in range(3):
-        norms[c, k] = now[k]
+def leave(now, done, code, xs, record, x, c):
+    """Write column c of a system: x and its record."""
     for i in range(xs.size):
         x[i, c] = xs[i]
-    iterations[c], codes[c] = done, code
+    record[c, Record.RESIDUAL] = now[0] / now[1] if now[1] > 0 else now[0]
+    record[c, Record.BACKWARD], record[c, Record.STEPS], record[c, Record.VERDICT_CODE] = now[2], done, code

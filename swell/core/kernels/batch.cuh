@@ -7,7 +7,7 @@
 #include "context.cuh"
 #include "modulus.cuh"
 
-constexpr int MOST_WARPS = 16, MOST_SUMS = 6;
+constexpr int MOST_WARPS = 16, MOST_SUMS = 6, PLACES = VERDICT_CODE + 1;
 constexpr double NO_LIMIT = 1e300, GROWTH = 1e10, ROUNDING = 100;    // Stopping.growth; ROUNDING ε: a backward error of rounding
 
 DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
@@ -104,7 +104,15 @@ template <class T> DEVICE Norms3 true_residual(const System<T>& A, const T* b, i
   return {sqrt(v[0]), sqrt(v[1]), v[2] == 0 ? 0 : v[2] / scale};
 }
 
-// The stopping criteria of a system, and its record.
+// Write a system's record, at once, since it may lie in the host's memory.
+DEVICE void leave(double* record, long long system, const Norms3& now, int steps, int code) {
+  const int t = threadIdx.x;
+  if (t >= PLACES) return;
+  const double relative = now.rhs > 0 ? now.norm / now.rhs : now.norm;
+  record[PLACES * system + t] = t == RESIDUAL ? relative : t == BACKWARD ? now.backward : t == STEPS ? steps : code;
+}
+
+// The stopping criteria of a system.
 struct Judge {
   double rtol, atol;
   int maxiter, done;                          // done: iterations so far
@@ -124,8 +132,8 @@ struct Judge {
 // cycle(attempt) improves x, has r = b − A x on entry, and returns a verdict on its recursive residual: RUNNING at the
 // end of a restarted cycle. Writes x and the record.
 template <class T, class F>
-DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out, int columns, T* x, T* r, bool guess, double* norms,
-                         int* iterations, int* codes, long long record, int& turn, F cycle) {
+DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out, int columns, T* x, T* r, bool guess, double* record,
+                         long long place, int& turn, F cycle) {
   for (int i = threadIdx.x; i < A.n; i += blockDim.x) x[i] = guess ? x_out[(long long)i * columns] : T(0);
   judge.done = 0;
   double last = NO_LIMIT;
@@ -151,10 +159,7 @@ DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out,
     inner = cycle(attempt);
   }
   for (int i = threadIdx.x; i < A.n; i += blockDim.x) x_out[(long long)i * columns] = x[i];
-  if (threadIdx.x == 0) {
-    norms[3 * record + RESIDUAL] = now.norm, norms[3 * record + RHS] = now.rhs, norms[3 * record + BACKWARD] = now.backward;
-    iterations[record] = judge.done, codes[record] = code;
-  }
+  leave(record, place, now, judge.done, code);
   __syncthreads();
 }
 
