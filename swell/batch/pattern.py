@@ -84,7 +84,9 @@ class Pattern:
 
 
 def _levels(pattern, step):
-    """Return the level of each row in a solve with L (``step`` 1) or U (−1): one more than the largest it depends on."""
+    """Return the level of each row in a solve with L (``step`` 1) or U (−1).
+
+    It is one more than the largest level of the rows that the row depends on."""
     level = np.zeros(pattern.n, np.int64)
     pointers, columns = pattern.indptr.tolist(), pattern.indices
     for i in range(pattern.n)[::step]:
@@ -101,7 +103,8 @@ def read_pattern(A) -> Pattern:
     Raises
     ------
     InputError
-        If A is not square, has no entries of its own, stores an entry twice, or has a format without an order of values.
+        If A is not square, has no entries of its own, stores an entry twice, or is in a format without an order of
+        values.
     """
     if isinstance(A, LinearOperator):
         if not hasattr(A, "to_csr"):
@@ -146,8 +149,8 @@ def _numbered(A):
         csr = guest_of(A).csr(A).csr
         return _csr(_host(csr.indptr), _host(csr.indices), csr.shape)
     if A.format not in ORDERED:
-        raise InputError(f"A is a {name} in format {A.format!r}: expected one of {', '.join(ORDERED)}, whose A.data has "
-                         "one number for each entry; convert it with A.tocsr()")
+        raise InputError(f"A is a {name} in format {A.format!r}: expected one of {', '.join(ORDERED)}, whose A.data "
+                         "has one number for each entry; convert it with A.tocsr()")
     if A.format == "coo":
         numbers = np.arange(1.0, A.row.size + 1)
         return sp.coo_matrix((numbers, (_host(A.row), _host(A.col))), shape=A.shape)

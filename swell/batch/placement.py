@@ -1,8 +1,8 @@
 """Where a system of a batch lies on a GPU: bytes of shared memory, threads of its block, lanes of a row.
 
-Vectors, the preconditioner and, if two blocks then still share a multiprocessor, the values lie in shared memory. Larger
-systems leave their values where they are; each product reads them through the caches. LU keeps a row in the registers of
-each thread if a row has at most 512 bytes, else the matrix in shared memory.
+Vectors and the preconditioner lie in shared memory. The values do, too, if two blocks then still share a multiprocessor.
+Larger systems leave their values where they are, and each product reads them through the caches. LU keeps a row in the
+registers of each thread if a row has at most 512 bytes, else the matrix in shared memory.
 """
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def fits(choice: Choice, n: int, nnz: int, columns: int, dtype, space) -> bool:
 def _fitting(choice, n, nnz, columns, dtype, limit):
     """Return the placement, or None if more than ``limit`` bytes of shared memory would be needed."""
     lanes = 1
-    while 16 * lanes * n <= nnz and lanes < 32:                  # at least 8 entries a lane
+    while 32 * lanes * n <= nnz and lanes < 32:                  # at least 16 entries a lane
         lanes *= 2
     item = np.dtype(dtype).itemsize
     if choice.name == "lu":
@@ -125,7 +125,7 @@ def _too_large(choice, n, nnz, columns, dtype, limit):
             most = middle
         else:
             least = middle
-    return (f"{choice.describe()} of systems with n = {n} unknowns and {nnz} entries in {np.dtype(dtype).name} does not fit "
-            f"into the {limit // 1024} KiB of shared memory of a block: at {nnz / n:.3g} entries a row, n = {least} fits. "
-            "Take a method with less memory (cg or bicgstab with precond='jacobi', a smaller gmres restart), "
+    return (f"{choice.describe()} of systems with n = {n} unknowns and {nnz} entries in {np.dtype(dtype).name} does not "
+            f"fit into the {limit // 1024} KiB of shared memory of a block: at {nnz / n:.3g} entries a row, n = {least} "
+            "fits. Take a method with less memory (cg or bicgstab with precond='jacobi', a smaller gmres restart), "
             "dtype='float32', device='cpu', or solve the systems one by one with swell.solve")

@@ -47,7 +47,8 @@ class SystemResult:
 
     def __str__(self):
         state = "converged" if self.converged else f"NOT converged ({self.reason.name}: {self.message})"
-        return f"system {self.index}: {state} in {count(self.iterations, 'iteration')}, ‖b − Ax‖/‖b‖ = {self.residual:.2e}"
+        return (f"system {self.index}: {state} in {count(self.iterations, 'iteration')}, ‖b − Ax‖/‖b‖ = "
+                f"{self.residual:.2e}")
 
 
 @dataclass
@@ -77,8 +78,8 @@ class BatchResult:
     memory : dict
         Bytes of "matrix" (all values), "vectors", and "chip", the shared memory of a system on a GPU.
     launches : int
-        Kernels launched on a GPU by the solve and by the update before it; their number does not depend on the size of the
-        batch.
+        Kernels launched on a GPU by the solve and by the update before it. Their number does not depend on the size of
+        the batch.
     notes : list of str
     """
 
@@ -114,8 +115,8 @@ class BatchResult:
 
     def __getitem__(self, i) -> SystemResult:
         i = range(len(self))[i]                  # IndexError beyond the end, from which iteration knows it
-        return SystemResult(i, self.x[i], self.reason(i), int(np.max(self.iterations[i])), float(np.max(self.residual[i])),
-                            float(np.max(self.backward_error[i])))
+        return SystemResult(i, self.x[i], self.reason(i), int(np.max(self.iterations[i])),
+                            float(np.max(self.residual[i])), float(np.max(self.backward_error[i])))
 
     def as_dict(self) -> dict:
         """All fields except x, in plain types, for JSON."""
@@ -128,8 +129,8 @@ class BatchResult:
     def __str__(self):
         rows = self.converged.reshape(len(self), -1).all(axis=1)
         counts, residuals = self.iterations, self.residual[self.converged]
-        lines = [f"{rows.sum()} of {count(len(self), 'system')} converged; iterations {counts.min()} to {counts.max()}, "
-                 f"median {np.median(counts):g}"
+        lines = [f"{rows.sum()} of {count(len(self), 'system')} converged; iterations {counts.min()} to "
+                 f"{counts.max()}, median {np.median(counts):g}"
                  + (f"; ‖b − Ax‖/‖b‖ at most {residuals.max():.2e} where converged" if residuals.size else "")]
         failed = np.flatnonzero(~rows)
         if failed.size:

@@ -25,21 +25,24 @@ def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=1e-8,
     Parameters
     ----------
     A : square matrix, n × n, or list of matrices
-        The pattern that all systems share: sparse (CSR, CSC, COO, BSR), dense (its nonzeros), a torch tensor, or a matrix
-        of swell. Its values are not used. With a list of matrices, leave ``values`` out: the systems are grouped by pattern.
+        The pattern that all systems share: sparse (CSR, CSC, COO, BSR), dense (its nonzeros), a torch tensor, or a
+        matrix of swell. Its values are not used. With a list of matrices, leave ``values`` out: systems of one pattern
+        are solved together, and the results have the order of the list.
     values : array, shape (batch, nnz)
-        ``values[s, k]`` belongs to the entry ``A.data[k]`` of the matrix as it was given, whatever its order. A dense A has
-        its nonzeros in the order of rows; BSR has ``A.data.ravel()``. Each entry must be stored once.
+        ``values[s, k]`` belongs to the entry ``A.data[k]`` of the matrix as it was given, whatever its order. For BSR
+        that is ``A.data.ravel()[k]``, for a dense A the k-th nonzero, row by row, and for a tensor the k-th value of
+        its CSR form. Each entry must be stored once.
     B : array, shape (batch, n) or (batch, n, k), or for a list of matrices a list of arrays (n,) or (n, k)
     method : str or settings object, optional
         "cg", "bicgstab", "gmres(restart=30)" or "lu" (dense LU with partial pivoting; "direct" is the same).
-        Default: CG with Jacobi if every system is Hermitian with a positive diagonal; else LU for n <= 64; else BiCGSTAB
-        with ILU(0). If that iteration fails for some systems, LU solves them where it fits. The result says what ran.
+        Default: CG with Jacobi if every system is Hermitian with a positive diagonal; else LU for n <= 64; else
+        BiCGSTAB with ILU(0). If that iteration fails for some systems, LU solves them where it fits. The result says
+        what ran.
     precond : str or settings object, optional
         "jacobi", "block_jacobi(block=4)" or "ilu0", for the three iterative methods.
     rtol, atol, maxiter
-        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with the original values and the returned x. ``maxiter``
-        limits the iterations; by default n, but at least 1000 and at most 20 000.
+        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with the original values and the returned x.
+        ``maxiter`` limits the iterations; by default n, but at least 1000 and at most 20 000.
     x0 : array like B, optional
         Starting vectors; LU has no use for them and refuses them.
     device : {"cpu", "cuda", "cuda:1"}, optional
@@ -73,21 +76,22 @@ def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=1e-8,
         raise InputError("B is missing: give the right-hand sides, an array of shape (batch, n) or (batch, n, k)")
     if isinstance(A, (list, tuple)):
         if values is not None:
-            raise InputError("A is a list of matrices and values were given too: give one of them; the matrices have values")
-        return _solve_list(A, B, x0, method=method, precond=precond, rtol=rtol, atol=atol, maxiter=maxiter, device=device,
-                           dtype=dtype)
+            raise InputError("A is a list of matrices and values were given too: give one of them; the matrices have "
+                             "values")
+        return _solve_list(A, B, x0, method=method, precond=precond, rtol=rtol, atol=atol, maxiter=maxiter,
+                           device=device, dtype=dtype)
     if values is None:
         raise InputError("values is missing: give an array of shape (batch, nnz), or a list of matrices as A")
     solver = _prepared(A, values, B, method, precond, rtol, atol, maxiter, device, dtype, x0)
     return solver._take(values, keep=False).solve(B, x0)
 
 
-def prepare_batch(A, values=None, *, method=None, precond=None, rtol=1e-8, atol=0.0, maxiter=None, device=None, dtype=None,
-                  b_like=None) -> BatchSolver:
+def prepare_batch(A, values=None, *, method=None, precond=None, rtol=1e-8, atol=0.0, maxiter=None, device=None,
+                  dtype=None, b_like=None) -> BatchSolver:
     """Read the pattern of a batch once; `swell.solve_batch` documents the parameters.
 
-    ``values`` may also come later, by ``update``. ``b_like`` is a right-hand side, or an array of its type on its device: it
-    tells whether B will be complex, and on which device.
+    ``values`` may also come later, by ``update``. ``b_like`` is a right-hand side, or an array of its type on its
+    device: it tells whether B will be complex, and on which device.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """BatchSolver: many small systems of one pattern, each solved by one block of a GPU or one thread of a CPU.
 
-A solve is one launch for all systems, plus two that see whether all are Hermitian, if no method was named. Every system
-has its own stopping and its own record. On a GPU all of a system lies on the chip: batch.cuh has the parts of the kernels,
-``placement.py`` the sizes. A system's traffic to memory is its values, twice, b and x. Nothing is stored from one solve to
-the next: reading stored factors would cost what reading the values costs.
+A solve is one launch for all systems. If no method was named, two more launches of an update see whether all systems are
+Hermitian. Every system has its own stopping and its own record. On a GPU a system lies on the chip: ``batch.cuh`` has the
+parts of the kernels, ``placement.py`` the sizes. The traffic to memory is the values, b and x. Nothing is stored from one
+solve to the next: to read stored factors would cost as much as to read the values.
 """
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from swell.batch.placement import Placement, fits, place
 from swell.batch.result import BatchResult
 from swell.batch.settings import LARGEST, Choice, check_diagonal, chosen
 from swell.batch.slots import Record
+from swell.core.arrays import checked_dtype
 from swell.core.compilation import Stopwatch, compiling_for
 from swell.core.errors import InputError
 from swell.core.guests import guest_of
@@ -77,7 +78,8 @@ class BatchSolver:
         watch, before = Stopwatch(), launches_of(self.space)
         read = read_values(values, self.pattern.nnz)
         if read.dtype.kind == "c" and self.dtype.kind != "c":
-            raise InputError("values are complex and the solver was prepared real: prepare_batch(A, dtype='complex128')")
+            raise InputError("values are complex and the solver was prepared real: prepare_batch(A, "
+                             "dtype='complex128')")
         space = self.space
         space.check_fits(2 * read.size * self.dtype.itemsize, f"a batch of {read.shape[0]} systems",
                          "solve it in parts, or use dtype='float32'")
@@ -131,10 +133,11 @@ class BatchSolver:
         batch, n = self._values.shape[0], self.pattern.n
         v = read_vectors(v, name)
         if v.ndim not in (2, 3) or v.shape[:2] != (batch, n) or 0 in v.shape:
-            raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({batch}, {n}) or ({batch}, {n}, k) with k of "
-                             f"at least 1, for {batch} systems of {n} unknowns")
+            raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({batch}, {n}) or ({batch}, {n}, k) with k "
+                             f"of at least 1, for {batch} systems of {n} unknowns")
         if v.dtype.kind == "c" and self.dtype.kind != "c":
-            raise InputError(f"{name} is complex and the solver was prepared real: prepare_batch(A, dtype='complex128')")
+            raise InputError(f"{name} is complex and the solver was prepared real: prepare_batch(A, "
+                             "dtype='complex128')")
         return v
 
     def _run(self, rhs, guess, original) -> BatchResult:
@@ -166,23 +169,26 @@ class BatchSolver:
             launches=self._launches + launches_of(space) - before, notes=notes)
 
     def _launch(self, choice, placement: Placement, values, b, x, guess):
-        """Launch the kernel of a choice for some systems; return their record, a host array (batch, columns, places)."""
+        """Launch the kernel of a choice for some systems, and wait; return their record, (batch, columns, places).
+
+        The record lies on the host; a GPU's kernel writes it there."""
         space, p, s = self.space, placement, self.stopping
         n, batch, columns = self.pattern.n, b.shape[0], b.shape[2]
         record, host = space.mapped((batch, columns, len(Record)), np.float64)
+        tolerances = float(s.rtol), float(s.atol)
         shared_by_all = self._indptr, self._indices, self._diagonal
         out = b, x, record
         kernel = getattr(space.kernels("swell.batch", choice.name, self.dtype), p.kernel)
         if p.kernel == "lu_rows":
-            kernel(*shared_by_all, values, *out, n, columns, p.lanes, p.unknowns, p.sides, s.rtol, s.atol, p.threads, p.shared)
+            kernel(*shared_by_all, values, *out, n, columns, p.lanes, p.unknowns, p.sides, *tolerances, p.threads, p.shared)
         elif p.kernel == "lu":
-            kernel(*shared_by_all, values, *out, n, columns, p.lanes, s.rtol, s.atol, p.threads, p.shared)
+            kernel(*shared_by_all, values, *out, n, columns, p.lanes, *tolerances, p.threads, p.shared)
         else:
             lower, upper, order = self._levels(choice)
             shadow = (self._shadow(choice.method.seed),) if choice.name == "bicgstab" else ()
             restart = (choice.method.restart,) if choice.name == "gmres" else ()
-            kernel(*shared_by_all, lower, upper, order, values, *out, *shadow, n, columns, p.lanes, choice.kind, choice.block,
-                   p.held, int(guess), s.limit(n), float(s.rtol), float(s.atol), *restart, p.threads, p.shared)
+            kernel(*shared_by_all, lower, upper, order, values, *out, *shadow, n, columns, p.lanes, choice.kind,
+                   choice.block, p.held, int(guess), s.limit(n), *tolerances, *restart, p.threads, p.shared)
         space.synchronize()  # sync
         return host
 
@@ -216,7 +222,8 @@ class BatchSolver:
             return
         here, again = space.from_host(rows), space.empty((rows.size, n, columns), self.dtype)
         placement = place(lu, n, self.pattern.nnz, columns, self.dtype, space)
-        record[rows] = self._launch(lu, placement, *(space.xp.take(part, here, axis=0) for part in (values, b)), again, False)
+        values, b = (space.xp.take(part, here, axis=0) for part in (values, b))
+        record[rows] = self._launch(lu, placement, values, b, again, False)
         x[here] = again
         notes.append(f"{what} and were solved again by LU")
 
@@ -237,8 +244,8 @@ def read_values(values, nnz):
     values = read_vectors(values, "values")
     if values.ndim != 2 or values.shape[1] != nnz or not values.shape[0]:
         hint = ": give values[None] for one system" if values.shape == (nnz,) else ""
-        raise InputError(f"values has shape {tuple(values.shape)}: expected (batch, {nnz}) with a batch of at least 1, a "
-                         f"row of A's {nnz} entries for each system{hint}")
+        raise InputError(f"values has shape {tuple(values.shape)}: expected (batch, {nnz}) with a batch of at least 1, "
+                         f"a row of A's {nnz} entries for each system{hint}")
     return values
 
 
@@ -250,7 +257,6 @@ def read_vectors(v, name):
     InputError
         For an unsupported type.
     """
-    from swell.core.arrays import checked_dtype
     v = guest_of(v).read_vector(v, name)
     if v.dtype.kind not in "fciub":
         raise InputError(f"{name} has dtype {v.dtype}: expected numbers")

@@ -1,10 +1,10 @@
 """Preconditioned conjugate gradients for a batch, on the CPU: a thread solves a system; ``cg.cu`` is the GPU's version.
 
 ``indptr``, ``indices``: the pattern in CSR, which all systems share; ``diagonal``: the entry of each diagonal, or −1.
-``lower``, ``upper``, ``order``: ILU(0)'s levels, on a GPU only. ``values``: (batch, nnz). ``b``, ``x``: (batch, n, columns); x
-holds the starting vectors if ``guess`` is 1. The record, each of shape (batch, columns): ``norms``, with the places
-``slots.Record``; ``iterations``; ``codes`` of the reasons. ``size``: n. ``kind``, ``block``: the preconditioner, a
-``slots.Kind``, and the rows of a block. ``lanes``, ``held``, ``threads``, ``shared``: the launch on a GPU (placement.py).
+``lower``, ``upper``, ``order``: ILU(0)'s levels, on a GPU only. ``values``: (batch, nnz). ``b``, ``x``: (batch, n,
+columns); x holds the starting vectors if ``guess`` is 1. ``record``: (batch, columns, places), with the places of
+``slots.Record``. ``size``: n. ``kind``, ``block``: the preconditioner, a ``slots.Kind``, and the rows of a block.
+``lanes``, ``held``, ``threads``, ``shared``: the launch on a GPU (placement.py).
 """
 from __future__ import annotations
 

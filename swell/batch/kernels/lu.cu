@@ -121,15 +121,16 @@ template <int Q, int N, class T> DEVICE void back_substitute(const T* U, int wid
 // number of blocks.
 constexpr int SPARE = 40;
 template <int UNKNOWNS> constexpr int threads_for = (UNKNOWNS + 31) / 32 * 32;
-template <class T, int UNKNOWNS> constexpr int blocks_for = 65536 / (threads_for<UNKNOWNS> * (UNKNOWNS * int(sizeof(T)) / 4 + SPARE));
+template <class T, int UNKNOWNS>
+constexpr int blocks_for = 65536 / (threads_for<UNKNOWNS> * (UNKNOWNS * int(sizeof(T)) / 4 + SPARE));
 
 // x = A⁻¹ b for at most UNKNOWNS unknowns, `sides` columns at a time; nothing is stored, and a refinement eliminates again.
 // `unknowns` is a multiple of 8. Shared memory: the matrix, then U; the solutions and residuals of SIDES columns.
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int UNKNOWNS, int SIDES>
-__global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>) lu_rows(Context* ctx, const int* indptr, const int* indices, const int* diagonal, const T* values,
-    const T* b, T* x, double* record, int size, int columns, int lanes, int unknowns, int sides, double rtol,
-    double atol, int threads, int shared) {
+__global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>) lu_rows(Context* ctx,
+    const int* indptr, const int* indices, const int* diagonal, const T* values, const T* b, T* x, double* record, int size,
+    int columns, int lanes, int unknowns, int sides, double rtol, double atol, int threads, int shared) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned keys[4];
@@ -146,7 +147,10 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
     const int count = columns - first < SIDES ? columns - first : SIDES;
     const T* of_b = b + system * n * columns + first;
     T* out = x + system * n * columns + first;
-    for (int k = t; k < SIDES * n; k += blockDim.x) xs[k] = T(0), rs[k] = k / n < count ? of_b[(long long)(k % n) * columns + k / n] : T(0);
+    for (int k = t; k < SIDES * n; k += blockDim.x) {
+      xs[k] = T(0);
+      rs[k] = k / n < count ? of_b[(long long)(k % n) * columns + k / n] : T(0);
+    }
     Norms3 now[SIDES];
     int steps[SIDES];
     bool found = true;

@@ -1,6 +1,6 @@
 """Dense LU with partial pivoting for a batch, on the CPU; ``lu.cu`` is the GPU's version, which has a second kernel.
 
-Arguments as in ``cg.py``. ``iterations`` become 1, or 2 where the solution was refined.
+Arguments as in ``cg.py``. The iterations of the record are 1, or 2 where the solution was refined.
 """
 from __future__ import annotations
 

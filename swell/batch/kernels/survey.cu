@@ -5,8 +5,8 @@
 // finite; else 0.
 // launch: a block of threads threads for each row of values
 template <typename T>
-__global__ void __launch_bounds__(512) survey(Context* ctx, const int* indptr, const int* indices, const int* diagonal, const int* mirror,
-    const T* values, double tolerance, int* definite, int threads, long long diagonal_size) {
+__global__ void __launch_bounds__(512) survey(Context* ctx, const int* indptr, const int* indices, const int* diagonal,
+    const int* mirror, const T* values, double tolerance, int* definite, int threads, long long diagonal_size) {
   if (stopped(ctx)) return;
   const int n = int(diagonal_size), nnz = indptr[n];
   const T* a = values + blockIdx.x * (long long)nnz;

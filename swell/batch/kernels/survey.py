@@ -14,8 +14,9 @@ from swell.core.compiled import parallel
 
 @parallel
 def survey(indptr, indices, diagonal, mirror, values, tolerance, definite, threads):
-    """definite[s] = 1 if system s is Hermitian, to ``tolerance`` of its largest entry, with a positive diagonal, or if it
-    is not finite; else 0. ``threads``: on a GPU only."""
+    """definite[s] = 1 if system s is Hermitian with a positive diagonal, or not finite; else 0.
+
+    ``tolerance``: of Hermitian, relative to the largest entry. ``threads``: on a GPU only."""
     for s in prange(values.shape[0]):
         definite[s] = looks_definite(indptr, diagonal, mirror, values[s], tolerance)
 

@@ -1,8 +1,8 @@
 """One system of a batch on the CPU: products, preconditioners, and the verdict on the true residual.
 ``core/kernels/batch.cuh`` is the GPU's version.
 
-``indptr``, ``indices``: the pattern in CSR, columns ascending; ``diagonal``: the entry of each diagonal. ``a``: a system's
-values (nnz). ``store``: the preconditioner, as batch.cuh describes. ``order``, ``lower``, ``upper``: the levels of ILU(0).
+``indptr``, ``indices``: the pattern in CSR, columns ascending; ``diagonal``: the entry of each diagonal. ``a``: the values
+of a system (nnz). ``store``: the preconditioner, as batch.cuh describes it.
 ``limits``: of a solve, [residual norm of convergence, its square, squared norm of divergence].
 """
 from __future__ import annotations
@@ -93,8 +93,8 @@ def begin(norms, rtol, atol, limits):
 def verdict(norms, limits, last, inner, attempt, done, maxiter, eps):
     """The verdict on a true residual; RUNNING: another cycle shall follow.
 
-    ``norms``: from ``true_residual``. ``last``: the norm before the cycle. ``inner``: the cycle's verdict; before the first
-    cycle RUNNING, or NOT_FACTORED without a preconditioner."""
+    ``norms``: from ``true_residual``. ``last``: the norm before the cycle. ``inner``: the cycle's verdict. Before the
+    first cycle it is RUNNING, or NOT_FACTORED if the preconditioner does not exist."""
     again = inner == CONVERGED or inner == BREAKDOWN
     if not math.isfinite(norms[0]):
         return NONFINITE

@@ -85,7 +85,8 @@ struct Norms3 {
 };
 
 // r = b − A x and its norms, by the original values. b has `columns` columns. With `zero`, x is zero: r = b.
-template <class T> DEVICE Norms3 true_residual(const System<T>& A, const T* b, int columns, const T* x, T* r, bool zero, int& turn) {
+template <class T>
+DEVICE Norms3 true_residual(const System<T>& A, const T* b, int columns, const T* x, T* r, bool zero, int& turn) {
   double v[6] = {0, 0, 0, 0, 0, 0};           // ‖r‖², ‖b‖²; ‖r‖∞, ‖A‖∞, ‖x‖∞, ‖b‖∞
   __syncthreads();
   auto row = [&](int i, T sum, double size) {
@@ -132,8 +133,8 @@ struct Judge {
 // cycle(attempt) improves x, has r = b − A x on entry, and returns a verdict on its recursive residual: RUNNING at the
 // end of a restarted cycle. Writes x and the record.
 template <class T, class F>
-DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out, int columns, T* x, T* r, bool guess, double* record,
-                         long long place, int& turn, F cycle) {
+DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out, int columns, T* x, T* r, bool guess,
+                         double* record, long long place, int& turn, F cycle) {
   for (int i = threadIdx.x; i < A.n; i += blockDim.x) x[i] = guess ? x_out[(long long)i * columns] : T(0);
   judge.done = 0;
   double last = NO_LIMIT;
