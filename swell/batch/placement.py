@@ -1,8 +1,8 @@
 """Where a system of a batch lies on a GPU: bytes of shared memory, threads of its block, lanes of a row.
 
-Vectors and the preconditioner lie in shared memory. The values do, too, if two blocks then still share a multiprocessor.
-Larger systems leave their values where they are, and each product reads them through the caches. LU keeps a row in the
-registers of each thread if a row has at most 512 bytes, else the matrix in shared memory.
+Vectors and the preconditioner lie in shared memory. The values do, too, if two blocks then still share a
+multiprocessor. Larger systems leave their values where they are, and each product reads them through the caches. LU
+keeps a row in the registers of each thread if a row has at most 512 bytes, else the matrix in shared memory.
 """
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _too_large(choice, n, nnz, columns, dtype, limit):
             most = middle
         else:
             least = middle
-    return (f"{choice.describe()} of systems with n = {n} unknowns and {nnz} entries in {np.dtype(dtype).name} does not "
-            f"fit into the {limit // 1024} KiB of shared memory of a block: at {nnz / n:.3g} entries a row, n = {least} "
-            "fits. Take a method with less memory (cg or bicgstab with precond='jacobi', a smaller gmres restart), "
-            "dtype='float32', device='cpu', or solve the systems one by one with swell.solve")
+    return (f"{choice.describe()} of systems with n = {n} unknowns and {nnz} entries in {np.dtype(dtype).name} does "
+            f"not fit into the {limit // 1024} KiB of shared memory of a block: at {nnz / n:.3g} entries a row, n = "
+            f"{least} fits. Take a method with less memory (cg or bicgstab with precond='jacobi', a smaller gmres "
+            "restart), dtype='float32', device='cpu', or solve the systems one by one with swell.solve")

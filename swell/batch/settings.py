@@ -1,8 +1,8 @@
 """The methods and preconditioners that have a batch form, and the rule that chooses one.
 
 The rule: if every system is Hermitian with a positive diagonal, CG with Jacobi. Else dense LU up to 64 unknowns. Else
-BiCGSTAB with ILU(0), or without a preconditioner if the pattern lacks a diagonal entry. If the iteration of an automatic
-choice fails for some systems, these systems are gathered and solved by LU, where it fits.
+BiCGSTAB with ILU(0), or without a preconditioner if the pattern lacks a diagonal entry. If the iteration of an
+automatic choice fails for some systems, these systems are gathered and solved by LU, where it fits.
 """
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """BatchSolver: many small systems of one pattern, each solved by one block of a GPU or one thread of a CPU.
 
-A solve is one launch for all systems. If no method was named, two more launches of an update see whether all systems are
-Hermitian. Every system has its own stopping and its own record. On a GPU a system lies on the chip: ``batch.cuh`` has the
-parts of the kernels, ``placement.py`` the sizes. The traffic to memory is the values, b and x. Nothing is stored from one
-solve to the next: to read stored factors would cost as much as to read the values.
+A solve is one launch for all systems. If no method was named, two more launches of an update see whether all systems
+are Hermitian. Every system has its own stopping and its own record. On a GPU a system lies on the chip: ``batch.cuh``
+has the parts of the kernels, ``placement.py`` the sizes. The traffic to memory is the values, b and x. Nothing is
+stored from one solve to the next: to read stored factors would cost as much as to read the values.
 """
 from __future__ import annotations
 
@@ -180,7 +180,8 @@ class BatchSolver:
         out = b, x, record
         kernel = getattr(space.kernels("swell.batch", choice.name, self.dtype), p.kernel)
         if p.kernel == "lu_rows":
-            kernel(*shared_by_all, values, *out, n, columns, p.lanes, p.unknowns, p.sides, *tolerances, p.threads, p.shared)
+            kernel(*shared_by_all, values, *out, n, columns, p.lanes, p.unknowns, p.sides, *tolerances, p.threads,
+                   p.shared)
         elif p.kernel == "lu":
             kernel(*shared_by_all, values, *out, n, columns, p.lanes, *tolerances, p.threads, p.shared)
         else:

@@ -61,8 +61,8 @@ def solve(indptr, indices, diagonal, a, b, x, record, shadow, kind, block, guess
                 break
             last = now[0]
             start = attempt % (shadow.size // n) * n             # another r̂ for each attempt
-            inner, done = cycle(indptr, indices, diagonal, a, kind, block, store, shadow[start:start + n], xs, r, p, v, t,
-                                ph, sh, done, maxiter, limits)
+            inner, done = cycle(indptr, indices, diagonal, a, kind, block, store, shadow[start:start + n], xs, r, p,
+                                v, t, ph, sh, done, maxiter, limits)
             attempt += 1
         leave(now, done, code, xs, record, x, c)
 

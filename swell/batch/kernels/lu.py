@@ -85,11 +85,12 @@ def factor(D, source):
         for k in range(n):
             D[j, k], D[p, k] = D[p, k], D[j, k]
         D[j, j] = 1 / D[j, j]
+        pivot = D[j, j + 1:]
         for i in range(j + 1, n):
             D[i, j] *= D[j, j]
-            factor = D[i, j]
-            for k in range(j + 1, n):
-                D[i, k] -= factor * D[j, k]
+            scale, row = D[i, j], D[i, j + 1:]
+            for k in range(pivot.size):                          # a loop over views is vectorised
+                row[k] -= scale * pivot[k]
     return True
 
 

@@ -1,8 +1,8 @@
 """One system of a batch on the CPU: products, preconditioners, and the verdict on the true residual.
 ``core/kernels/batch.cuh`` is the GPU's version.
 
-``indptr``, ``indices``: the pattern in CSR, columns ascending; ``diagonal``: the entry of each diagonal. ``a``: the values
-of a system (nnz). ``store``: the preconditioner, as batch.cuh describes it.
+``indptr``, ``indices``: the pattern in CSR, columns ascending; ``diagonal``: the entry of each diagonal. ``a``: the
+values of a system (nnz). ``store``: the preconditioner, as batch.cuh describes it.
 ``limits``: of a solve, [residual norm of convergence, its square, squared norm of divergence].
 """
 from __future__ import annotations
