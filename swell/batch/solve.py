@@ -12,6 +12,7 @@ from swell.core.arrays import checked_dtype
 from swell.core.devices import make_space
 from swell.core.errors import InputError
 from swell.core.guests import guest_of
+from swell.core.settings import shown
 from swell.core.stopping import Stopping
 
 
@@ -44,7 +45,7 @@ def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=1e-8,
         Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with the original values and the returned x.
         ``maxiter`` limits the iterations; by default n, but at least 1000 and at most 20 000.
     x0 : array like B, optional
-        Starting vectors; LU has no use for them and refuses them.
+        Starting vectors. LU has no use for them: an error if you named it, else a note.
     device : {"cpu", "cuda", "cuda:1"}, optional
         Where to solve; by default where values or B are.
     dtype : {"float32", "float64", "complex64", "complex128"}, optional
@@ -82,7 +83,7 @@ def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=1e-8,
                            device=device, dtype=dtype)
     if values is None:
         raise InputError("values is missing: give an array of shape (batch, nnz), or a list of matrices as A")
-    solver = _prepared(A, values, B, method, precond, rtol, atol, maxiter, device, dtype, x0)
+    solver = _prepared(A, values, B, method, precond, rtol, atol, maxiter, device, dtype)
     return solver._take(values, keep=False).solve(B, x0)
 
 
@@ -106,15 +107,15 @@ def prepare_batch(A, values=None, *, method=None, precond=None, rtol=1e-8, atol=
     >>> all(s.update(k * A.data[None]).solve(np.ones((1, 25))).all_converged for k in (1.0, 2.0))
     True
     """
-    solver = _prepared(A, values, b_like, method, precond, rtol, atol, maxiter, device, dtype, None)
+    solver = _prepared(A, values, b_like, method, precond, rtol, atol, maxiter, device, dtype)
     return solver if values is None else solver.update(values)
 
 
-def _prepared(A, values, b, method, precond, rtol, atol, maxiter, device, dtype, x0) -> BatchSolver:
+def _prepared(A, values, b, method, precond, rtol, atol, maxiter, device, dtype) -> BatchSolver:
     """Return the solver of a batch, without its values."""
     named = named_choice(method, precond)
-    if x0 is not None and named is not None and named.name == "lu":
-        raise InputError("method='lu' solves directly and has no use for x0: leave x0 out")
+    if named is not None and named.name == "lu" and maxiter is not None:
+        raise InputError(f"maxiter={shown(maxiter)} has no effect with method='lu', which solves directly: leave it out")
     stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
     pattern = A if isinstance(A, Pattern) else read_pattern(A)
     own = None
@@ -165,7 +166,7 @@ def _solve_list(matrices, B, x0, *, method, precond, rtol, atol, maxiter, device
         rhs = _stacked([B[k] for k in places], "B")
         guess = None if x0 is None else _stacked([x0[k] for k in places], "x0")
         canonical = Pattern(pattern.n, pattern.indptr, pattern.indices)
-        solver = _prepared(canonical, values, rhs, method, precond, rtol, atol, maxiter, device, dtype, guess)
+        solver = _prepared(canonical, values, rhs, method, precond, rtol, atol, maxiter, device, dtype)
         found.append(solver._take(values, keep=False).solve(rhs, guess))
     return _merged([places for _, places, _ in groups], found, B)
 

@@ -124,6 +124,8 @@ class BatchSolver:
             if self._values is None:
                 raise InputError("this BatchSolver has no values yet: call update(values) first")
             rhs, guess = self._read(B, "B"), None if x0 is None else self._read(x0, "x0")
+            if guess is not None and self._named is not None and self._named.name == "lu":
+                raise InputError("method='lu' solves directly and has no use for x0: leave x0 out")
             if guess is not None and guess.shape != rhs.shape:
                 raise InputError(f"x0 has shape {tuple(guess.shape)}: expected {tuple(rhs.shape)}, the shape of B")
             return self._run(rhs, guess, B)
@@ -147,6 +149,8 @@ class BatchSolver:
         placement = place(choice, self.pattern.n, self.pattern.nnz, columns, self.dtype, space)
         compiling_for(f"a batch by {choice.name}")
         watch, before, notes = Stopwatch(), launches_of(space), []
+        if guess is not None and choice.name == "lu":
+            notes.append("x0 has no effect: LU was chosen, which solves directly")
         with space.active(values.size):
             shape = batch, self.pattern.n, columns
             b = space.xp.ascontiguousarray(space.from_host(rhs).astype(self.dtype, copy=False)).reshape(shape)

@@ -31,6 +31,8 @@ def test_the_rule(device):
     indefinite = sp.csr_array(swell.gallery.poisson2d(4))
     r = swell.solve_batch(indefinite, -indefinite.data[None], np.ones((1, 16)), device=device)
     assert r.method == "lu" and r.all_converged                  # no positive diagonal
+    r = swell.solve_batch(indefinite, -indefinite.data[None], np.ones((1, 16)), x0=np.ones((1, 16)), device=device)
+    assert "x0 has no effect" in r.notes[0]
 
 
 def test_what_an_iteration_misses_goes_to_lu(device):
@@ -65,6 +67,7 @@ def test_bad_input(device):
         ((A, values, B), {"x0": B[:2]}, "x0 has shape"),
         ((A, values, B), {"x0": B[..., None], "method": "cg"}, "the shape of B"),
         ((A, values, B), {"x0": B, "method": "lu"}, "no use for x0"),
+        ((A, values, B), {"maxiter": 5, "method": "lu"}, "maxiter=5 has no effect"),
         ((A, values), {}, "B is missing"),
         ((A,), {"B": B}, "values is missing"),
         ((twice, np.ones((1, 3)), np.ones((1, 2))), {}, "stores an entry twice"),

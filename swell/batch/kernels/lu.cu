@@ -12,7 +12,8 @@ DEVICE unsigned key_of(double size, int row) {
 DEVICE unsigned key(float a, int row) { return key_of(fabs(a), row); }
 DEVICE unsigned key(double a, int row) { return key_of(fabs(a), row); }
 template <class R> DEVICE unsigned key(complex<R> a, int row) { return key_of(fabs(a.re) + fabs(a.im), row); }
-DEVICE bool vanishes(unsigned key) { return !(key & ~ROW); }
+// True for zero and for subnormal numbers, whose inverses overflow.
+template <class T> DEVICE bool vanishes(unsigned key) { return key < (sizeof(real_t<T>) == 8 ? 1u << 20 : 1u << 23); }
 DEVICE int row_of(unsigned key) { return ROW - (key & ROW); }
 DEVICE unsigned largest_of_warp(unsigned key) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -44,7 +45,8 @@ template <class T> DEVICE void spread(const System<T>& A, T* D, int width) {
 
 // Elimination while the rows that are left have W − 7 to W columns, then in narrower steps. Thread t has row t: a[0] is
 // its entry in column j, and each step shifts the row by one register, so that every index is a constant. y: right-hand
-// sides. The pivot row of step j goes to U + j width, its sides behind `N` entries. False if a pivot vanishes.
+// sides. The pivot row of step j goes to U + j width, with the inverse of the pivot, and its sides behind `N` entries.
+// False if a pivot vanishes.
 template <int W, class T, int N, int SIDES>
 DEVICE bool eliminate(T (&a)[N], T (&y)[SIDES], T* U, int width, unsigned* keys, int& j, int n, bool& open) {
   constexpr int S = Pack<T>::size;
@@ -53,27 +55,29 @@ DEVICE bool eliminate(T (&a)[N], T (&y)[SIDES], T* U, int width, unsigned* keys,
     __syncthreads();                                             // keys
     unsigned best = keys[0];
     for (int w = 1; w < warps; ++w) best = max(best, keys[w]);
-    if (vanishes(best)) return false;
+    if (vanishes<T>(best)) return false;
     T* row = U + (long long)j * width;
     const bool pivot = threadIdx.x == row_of(best);
     if (pivot) {
       open = false;
+      a[0] = T(1) / a[0];
 #pragma unroll
-      for (int k = 0; k < W; k += S) {
+      for (int k = W - S; k >= 0; k -= S) {                      // the inverse last: it is not ready yet
         Pack<T> pack;
 #pragma unroll
         for (int e = 0; e < S; ++e) pack.at[e] = a[k + e];
         reinterpret_cast<Pack<T>*>(row)[k / S] = pack;
-      }
+        if (k == W - S)
 #pragma unroll
-      for (int c = 0; c < SIDES; ++c) row[N + c] = y[c];
+          for (int c = 0; c < SIDES; ++c) row[N + c] = y[c];
+      }
     }
     __syncthreads();                                             // the pivot row
     unsigned mine = 0;
     T l = T(0);
     if (open) {
-      l = -(a[0] / row[0]);                                      // −l_ij
-      if (W > 1) a[0] = fused(l, row[1], a[1]);                  // the next column first: its pivot is searched meanwhile
+      l = -(a[0] * row[0]);                                      // −l_ij
+      a[0] = fused(l, row[1], a[1]);                  // the next column first: its pivot is searched meanwhile
       mine = key(a[0], threadIdx.x);
     }
     mine = largest_of_warp(mine);
@@ -102,7 +106,7 @@ template <int Q, int N, class T> DEVICE void back_substitute(const T* U, int wid
   for (int q = 0; q < Q; ++q) {
     const int i = lane + 32 * q;
     y[q] = i < n ? U[(long long)i * width + N + c] : T(0);
-    inverse[q] = i < n ? T(1) / U[(long long)i * width] : T(0);
+    inverse[q] = i < n ? U[(long long)i * width] : T(0);
   }
   for (int j = n; j--;) {
     T own = T(0);
@@ -245,7 +249,7 @@ __global__ void __launch_bounds__(512) lu(Context* ctx, const int* indptr, const
     }
     __syncthreads();
     const int p = row_of(best);
-    if (vanishes(best)) found = false;
+    if (vanishes<T>(best)) found = false;
     if (!found) break;
     if (t == 0) from[j] = p;
     for (int k = t; p != j && k < n; k += blockDim.x) {
