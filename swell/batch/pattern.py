@@ -50,6 +50,16 @@ class Pattern:
         return places
 
     @cached_property
+    def ell(self) -> np.ndarray:
+        """The columns of the first entries of all rows, then of the second entries, …; zeros fill short rows.
+
+        16 bits suffice, since larger systems do not fit on the chip of a GPU, where alone it is used."""
+        lengths = np.diff(self.indptr)
+        table = np.zeros((int(lengths.max(initial=1)), self.n), np.uint16)
+        table[np.arange(self.nnz) - self.indptr[self.rows], self.rows] = self.indices
+        return table.ravel()
+
+    @cached_property
     def mirror(self) -> np.ndarray:
         """The entry of aⱼᵢ for each aᵢⱼ, or −1."""
         keys = self.rows.astype(np.int64) * self.n + self.indices            # ascending

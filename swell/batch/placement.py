@@ -21,7 +21,7 @@ ROW = 512               # bytes of a row that fit into the registers of a thread
 SIDES = 4               # right-hand sides that LU in registers eliminates together, if there are several
 LU_THREADS = 256        # threads of a block of LU in shared memory
 LARGEST = 256           # unknowns that LU's keys of pivots can number
-VECTORS = {"cg": 4, "bicgstab": 5}          # with a preconditioner 1 and 2 more
+VECTORS = {"cg": 4, "bicgstab": 5}          # with a preconditioner up to 1 and 2 more
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,7 @@ def fits(choice: Choice, n: int, nnz: int, columns: int, dtype, space) -> bool:
 
 def _fitting(choice, n, nnz, columns, dtype, limit):
     """Return the placement, or None if more than ``limit`` bytes of shared memory would be needed."""
-    lanes = 1
-    while 32 * lanes * n <= nnz and lanes < 32:                  # at least 16 entries a lane
-        lanes *= 2
+    lanes = _lanes(nnz / n, 16)
     item = np.dtype(dtype).itemsize
     if choice.name == "lu":
         return _lu(n, columns, item, lanes, limit)
@@ -83,7 +81,16 @@ def _fitting(choice, n, nnz, columns, dtype, limit):
     shared = on_chip if held else outside
     if shared > limit:
         return None
+    lanes = lanes if held else _lanes(nnz / n, 1)                # lanes read values in memory side by side
     return Placement(choice.name, lanes, min(-(-n * lanes // 32) * 32, THREADS), shared, int(held))
+
+
+def _lanes(row, least):
+    """The threads that share a row of ``row`` entries, a power of two up to 32, so that each has ``least`` entries."""
+    lanes = 1
+    while 2 * lanes * least <= row and lanes < 32:
+        lanes *= 2
+    return lanes
 
 
 def _lu(n, columns, item, lanes, limit):
@@ -112,7 +119,8 @@ def _shared(choice, n, nnz, dtype, held):
         scalars = (m * (m + 1) + 2 * (m + 1) + m) * accumulator(dtype).itemsize + 16 * ((m + 1) // 2)
         vectors = m + 3 + (not plain)
     else:
-        vectors = VECTORS[choice.name] + (0 if plain else 2 if choice.name == "bicgstab" else 1)
+        more = 2 if choice.name == "bicgstab" else choice.kind != Kind.JACOBI
+        vectors = VECTORS[choice.name] + (0 if plain else more)
     return scalars + (stored + vectors * n + (nnz if held else 0)) * item
 
 

@@ -180,7 +180,8 @@ class BatchSolver:
         n, batch, columns = self.pattern.n, b.shape[0], b.shape[2]
         record, host = space.mapped((batch, columns, len(Record)), np.float64)
         tolerances = float(s.rtol), float(s.atol)
-        shared_by_all = self._indptr, self._indices, self._diagonal
+        ell = self._array("ell", lambda: self.pattern.ell if space.name == "cuda" else np.zeros(1, np.uint16))
+        shared_by_all = self._indptr, self._indices, ell, self._diagonal
         out = b, x, record
         kernel = getattr(space.kernels("swell.batch", choice.name, self.dtype), p.kernel)
         if p.kernel == "lu_rows":

@@ -24,7 +24,7 @@ template <class T> struct Inner {
 // x = A⁻¹ b for each system; x holds the starting vectors if `guess` is 1. The twin says what the arguments are.
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int HELD>
-__global__ void __launch_bounds__(512, 2) bicgstab(Context* ctx, const int* indptr, const int* indices, const int* diagonal,
+__global__ void __launch_bounds__(512, 2) bicgstab(Context* ctx, const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal,
     const int* lower, const int* upper, const int* order, const T* values, const T* b, T* x, double* record,
     const T* shadow, int size, int columns, int lanes, int kind, int block, int held, int guess, int maxiter, double rtol,
     double atol, int threads, int shared, long long lower_size, long long upper_size, long long shadow_size) {
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(512, 2) bicgstab(Context* ctx, const int* indp
   unsigned char* rest = memory;
   const int nnz = indptr[size];
   const long long system = blockIdx.x;
-  const System<T> A{indptr, indices, diagonal, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
+  const System<T> A{indptr, indices, diagonal, ell, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
   const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order, int(lower_size - 1),
                             int(upper_size - 1)};
   T *xs = take<T>(rest, size), *r = take<T>(rest, size), *p = take<T>(rest, size);

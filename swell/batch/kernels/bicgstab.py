@@ -33,7 +33,7 @@ from swell.core.kernels.breakdown import quotient, vanishes
 
 
 @parallel
-def bicgstab(indptr, indices, diagonal, lower, upper, order, values, b, x, record, shadow, size, columns,
+def bicgstab(indptr, indices, ell, diagonal, lower, upper, order, values, b, x, record, shadow, size, columns,
              lanes, kind, block, held, guess, maxiter, rtol, atol, threads, shared):
     """x = A⁻¹ b for each system. Arguments: top of file."""
     for s in prange(values.shape[0]):

@@ -1,7 +1,8 @@
 """Preconditioned conjugate gradients for a batch, on the CPU: a thread solves a system; ``cg.cu`` is the GPU's version.
 
 ``indptr``, ``indices``: the pattern in CSR, which all systems share; ``diagonal``: the entry of each diagonal, or −1.
-``lower``, ``upper``, ``order``: ILU(0)'s levels, on a GPU only. ``values``: (batch, nnz). ``b``, ``x``: (batch, n,
+``ell``: the columns of the first entries of all rows, then of the second, …; ``lower``, ``upper``, ``order``: ILU(0)'s
+levels; all four on a GPU only. ``values``: (batch, nnz). ``b``, ``x``: (batch, n,
 columns); x holds the starting vectors if ``guess`` is 1. ``record``: (batch, columns, places), with the places of
 ``slots.Record``. ``size``: n. ``kind``, ``block``: the preconditioner, a ``slots.Kind``, and the rows of a block.
 ``lanes``, ``held``, ``threads``, ``shared``: the launch on a GPU (placement.py).
@@ -35,7 +36,7 @@ from swell.core.compiled import helper, parallel
 
 
 @parallel
-def cg(indptr, indices, diagonal, lower, upper, order, values, b, x, record, size, columns, lanes, kind,
+def cg(indptr, indices, ell, diagonal, lower, upper, order, values, b, x, record, size, columns, lanes, kind,
        block, held, guess, maxiter, rtol, atol, threads, shared):
     """x = A⁻¹ b for each system. Arguments: top of file."""
     for s in prange(values.shape[0]):

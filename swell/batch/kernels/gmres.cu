@@ -23,7 +23,7 @@ template <class T> DEVICE void orthogonalise(const T* V, T* w, acc_t<T>* h, acc_
 // x = A⁻¹ b for each system; x holds the starting vectors if `guess` is 1. The twin says what the arguments are.
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int HELD>
-__global__ void __launch_bounds__(512, 2) gmres(Context* ctx, const int* indptr, const int* indices, const int* diagonal,
+__global__ void __launch_bounds__(512, 2) gmres(Context* ctx, const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal,
     const int* lower, const int* upper, const int* order, const T* values, const T* b, T* x, double* record,
     int size, int columns, int lanes, int kind, int block, int held, int guess, int maxiter, double rtol, double atol, int restart,
     int threads, int shared, long long lower_size, long long upper_size) {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(512, 2) gmres(Context* ctx, const int* indptr,
   const long long system = blockIdx.x;
   A_ *H = take<A_>(rest, m * (m + 1)), *h = take<A_>(rest, m + 1), *g = take<A_>(rest, m + 1), *sine = take<A_>(rest, m);
   double* cosine = take<double>(rest, 2 * ((m + 1) / 2));
-  const System<T> A{indptr, indices, diagonal, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
+  const System<T> A{indptr, indices, diagonal, ell, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
   const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order, int(lower_size - 1),
                             int(upper_size - 1)};
   T *xs = take<T>(rest, size), *V = take<T>(rest, (long long)(m + 1) * size);

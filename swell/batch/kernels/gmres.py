@@ -32,7 +32,7 @@ from swell.core.compiled import helper, parallel
 
 
 @parallel
-def gmres(indptr, indices, diagonal, lower, upper, order, values, b, x, record, size, columns, lanes, kind,
+def gmres(indptr, indices, ell, diagonal, lower, upper, order, values, b, x, record, size, columns, lanes, kind,
           block, held, guess, maxiter, rtol, atol, restart, threads, shared):
     """x = A⁻¹ b for each system. Arguments: top of file."""
     for s in prange(values.shape[0]):

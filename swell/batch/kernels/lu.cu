@@ -37,7 +37,8 @@ template <class T> DEVICE void spread(const System<T>& A, T* D, int width) {
   __syncthreads();
   const int part = threadIdx.x % A.lanes;
   for (int i = threadIdx.x / A.lanes; i < A.n; i += blockDim.x / A.lanes)
-    for (int k = A.indptr[i] + part; k < A.indptr[i + 1]; k += A.lanes) D[i * width + A.indices[k]] = A.a[k];
+    for (int k = A.indptr[i] + part, e = part; k < A.indptr[i + 1]; k += A.lanes, e += A.lanes)
+      D[i * width + A.ell[e * A.n + i]] = A.a[k];
   __syncthreads();
 }
 
@@ -133,14 +134,14 @@ constexpr int blocks_for = 65536 / (threads_for<UNKNOWNS> * (UNKNOWNS * int(size
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int UNKNOWNS, int SIDES>
 __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>) lu_rows(Context* ctx,
-    const int* indptr, const int* indices, const int* diagonal, const T* values, const T* b, T* x, double* record, int size,
+    const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal, const T* values, const T* b, T* x, double* record, int size,
     int columns, int lanes, int unknowns, int sides, double rtol, double atol, int threads, int shared) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned keys[4];
   unsigned char* rest = memory;
   const long long system = blockIdx.x, nnz = indptr[size];
-  const System<T> A{indptr, indices, diagonal, values + system * nnz, size, lanes};
+  const System<T> A{indptr, indices, diagonal, ell, values + system * nnz, size, lanes};
   const int n = size, t = threadIdx.x, warp = t / 32, warps = blockDim.x / 32;
   constexpr int S = Pack<T>::size, LENGTH = (UNKNOWNS + SIDES + S - 1) / S * S, Q = (UNKNOWNS + 31) / 32;
   constexpr int WIDTH = (LENGTH + 1) / 2 * 2;                    // even: substitution reads U with the odd stride WIDTH − 1
@@ -225,7 +226,7 @@ template <class T> DEVICE void substitute(const T* D, int width, int n, T* y) {
 // x = A⁻¹ b with the factors in shared memory, for systems that do not fit into registers.
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T>
-__global__ void __launch_bounds__(512) lu(Context* ctx, const int* indptr, const int* indices, const int* diagonal, const T* values,
+__global__ void __launch_bounds__(512) lu(Context* ctx, const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal, const T* values,
     const T* b, T* x, double* record, int size, int columns, int lanes, double rtol, double atol,
     int threads, int shared) {
   if (stopped(ctx)) return;
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(512) lu(Context* ctx, const int* indptr, const
   __shared__ unsigned best;
   unsigned char* rest = memory;
   const long long system = blockIdx.x, nnz = indptr[size];
-  const System<T> A{indptr, indices, diagonal, values + system * nnz, size, lanes};
+  const System<T> A{indptr, indices, diagonal, ell, values + system * nnz, size, lanes};
   const int n = size, width = n | 1, t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32;
   T *D = take<T>(rest, (long long)n * width), *xs = take<T>(rest, n), *better = take<T>(rest, n), *r = take<T>(rest, n);
   int* from = take<int>(rest, n);

@@ -25,7 +25,7 @@ GPU_ONLY = ("lu_rows",)
 
 
 @parallel
-def lu(indptr, indices, diagonal, values, b, x, record, size, columns, lanes, rtol, atol, threads, shared):
+def lu(indptr, indices, ell, diagonal, values, b, x, record, size, columns, lanes, rtol, atol, threads, shared):
     """x = A⁻¹ b for each system. Arguments: top of file."""
     for s in prange(values.shape[0]):
         solve(indptr, indices, values[s], b[s], x[s], record[s], rtol, atol)

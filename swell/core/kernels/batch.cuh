@@ -51,9 +51,11 @@ template <int S, int K> DEVICE void over_block(double (&v)[K], int& turn) {
     for (int k = 0; k < K; ++k) v[k] = k < S ? v[k] + parts[w * K + k] : larger(v[k], parts[w * K + k]);
 }
 
-// A matrix: the pattern, which all systems share, and this system's values a.
+// A matrix: the pattern, which all systems share, and this system's values a. `ell` has the columns of the first entries
+// of all rows, then those of the second entries, …, so that neighbouring threads read neighbouring numbers.
 template <class T> struct System {
   const int *indptr, *indices, *diagonal;
+  const unsigned short* ell;
   const T* a;
   int n, lanes;
 };
@@ -66,11 +68,14 @@ template <int SIZES, class T, class F> DEVICE void each_row(const System<T>& A, 
     const int i = first + group;
     T sum = T(0);
     double size = 0;
-    if (i < A.n)
-      for (int k = A.indptr[i] + part; k < A.indptr[i + 1]; k += A.lanes) {
-        sum = fused(A.a[k], v[A.indices[k]], sum);
-        if (SIZES) size += modulus(A.a[k]);
+    if (i < A.n) {
+      const int begin = A.indptr[i], length = A.indptr[i + 1] - begin;
+      for (int e = part; e < length; e += A.lanes) {
+        const T a = A.a[begin + e];
+        sum = fused(a, v[A.ell[e * A.n + i]], sum);
+        if (SIZES) size += modulus(a);
       }
+    }
     for (int o = A.lanes / 2; o; o >>= 1) {
       sum = sum + shuffle_xor(sum, o);
       if (SIZES) size += shuffle_xor(size, o);
