@@ -115,7 +115,8 @@ def _prepared(A, values, b, method, precond, rtol, atol, maxiter, device, dtype)
     """Return the solver of a batch, without its values."""
     named = named_choice(method, precond)
     if named is not None and named.name == "lu" and maxiter is not None:
-        raise InputError(f"maxiter={shown(maxiter)} has no effect with method='lu', which solves directly: leave it out")
+        raise InputError(f"maxiter={shown(maxiter)} has no effect with method='lu', which solves directly: leave it "
+                         "out")
     stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
     pattern = A if isinstance(A, Pattern) else read_pattern(A)
     own = None

@@ -2,8 +2,8 @@
 
 ``indptr``, ``indices``: the pattern in CSR, which all systems share; ``diagonal``: the entry of each diagonal, or −1.
 ``ell``: the columns of the first entries of all rows, then of the second, …; ``lower``, ``upper``, ``order``: ILU(0)'s
-levels; all four on a GPU only. ``values``: (batch, nnz). ``b``, ``x``: (batch, n,
-columns); x holds the starting vectors if ``guess`` is 1. ``record``: (batch, columns, places), with the places of
+levels; all four on a GPU only. ``values``: (batch, nnz). ``b``, ``x``: (batch, n, columns); x
+holds the starting vectors if ``guess`` is 1. ``record``: (batch, columns, places), with the places of
 ``slots.Record``. ``size``: n. ``kind``, ``block``: the preconditioner, a ``slots.Kind``, and the rows of a block.
 ``lanes``, ``held``, ``threads``, ``shared``: the launch on a GPU (placement.py).
 """
