@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import pathlib
 import statistics
 import time
@@ -134,7 +135,7 @@ def gri30(device, copies, path):
         values[:, A.indices == np.repeat(np.arange(54), np.diff(A.indptr))] += 60
     few = max(int(90 * copies), 1)
     repeat = -(-few // 90)
-    values, B = (np.tile(part, (repeat, 1))[:few] for part in (values, B))
+    values, B = (device.xp.tile(device.xp.asarray(part), (repeat, 1))[:few] for part in (values, B))
     return Batch(f"{title} x {few}", A, values, B, 1e-10, choices, device)
 
 
@@ -223,7 +224,7 @@ def measure(batch, speed, gib, repeat):
         start = time.perf_counter()
         try:
             name, count, seconds, kernel, x, words = call()
-            best = kernel if kernel == kernel else seconds
+            best = seconds if math.isnan(kernel) else kernel
             worst = batch.residual(x)
             print(f"  {name:28} {count:8} {1e3 * seconds:10.3f} {1e3 * kernel:10.3f} {1e6 * best / count:12.4f} "
                   f"{floor * count / best:9.3f} {worst:9.1e}  {words}", flush=True)
@@ -231,7 +232,7 @@ def measure(batch, speed, gib, repeat):
                          "floor": floor * count, "residual": worst, "words": words})
         except ImportError as error:
             print(f"  {name:28} skipped: {error}", flush=True)
-        except Exception as error:               # a contestant that fails must not end the others
+        except Exception as error:  # noqa: BLE001   a contestant that fails must not end the others
             print(f"  {name:28} failed after {time.perf_counter() - start:.1f} s: {type(error).__name__}: "
                   f"{str(error)[:300]}", flush=True)
         if batch.device.name != "cpu":

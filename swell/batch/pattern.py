@@ -85,9 +85,9 @@ class Pattern:
         lower, upper = _levels(self, 1), _levels(self, -1)
         order = np.concatenate([np.argsort(lower, kind="stable"), np.argsort(upper, kind="stable")])
         starts = [np.concatenate([[0], np.cumsum(np.bincount(level))]) for level in (lower, upper)]
-        return tuple(part.astype(np.int32) for part in (starts[0], starts[1] + self.n, order))
+        return starts[0].astype(np.int32), (starts[1] + self.n).astype(np.int32), order.astype(np.int32)
 
-    def same(self, other: "Pattern") -> bool:
+    def same(self, other: Pattern) -> bool:
         """True if both patterns have the same entries."""
         return (self.n == other.n and np.array_equal(self.indptr, other.indptr)
                 and np.array_equal(self.indices, other.indices))

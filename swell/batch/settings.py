@@ -7,7 +7,7 @@ automatic choice fails for some systems, these systems are gathered and solved b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from swell.batch.slots import Kind
 from swell.core.errors import InputError
@@ -36,8 +36,8 @@ class Choice:
         The reason of an automatic choice; empty if the user named it.
     """
 
-    method: object
-    precond: object = None
+    method: Any
+    precond: Any = None
     why: str = ""
 
     @property

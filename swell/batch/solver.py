@@ -7,6 +7,8 @@ stored from one solve to the next: to read stored factors would cost as much as 
 """
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from swell import inputs
@@ -43,7 +45,8 @@ class BatchSolver:
     def __init__(self, pattern: Pattern, space, dtype, named: Choice | None, stopping):
         self.pattern, self.space, self.dtype, self.stopping = pattern, space, np.dtype(dtype), stopping
         self._named, self._turn = named, Turn()
-        self._values = self._choice = None
+        self._values: Any = None                 # on the device
+        self._choice: Any = None                 # the user's, or that of the rule for these values
         self._launches = 0                       # of the last update
         self._timings = {"setup": 0.0, "compile": 0.0}
         if named is not None:
@@ -53,14 +56,14 @@ class BatchSolver:
             self._indptr, self._indices, self._diagonal = map(space.from_host, (
                 pattern.indptr, pattern.indices, pattern.diagonal))
             self._order = None if pattern.order is None else space.from_host(pattern.order)
-            self._held = {}                      # arrays of a pattern that only some methods need, by name
+            self._held: dict[str, Any] = {}      # arrays that only some methods need, by name
         self._add_timings(watch)
 
     def _add_timings(self, watch):
         self._timings = {"setup": self._timings["setup"] + watch.seconds,
                          "compile": self._timings["compile"] + watch.compiled}
 
-    def update(self, values) -> "BatchSolver":
+    def update(self, values) -> BatchSolver:
         """Take new values, of shape (batch, nnz), in the order that `swell.solve_batch` explains; return self.
 
         The number of systems may change. The values are copied.
@@ -151,18 +154,17 @@ class BatchSolver:
         watch, before, notes = Stopwatch(), launches_of(space), []
         if guess is not None and choice.name == "lu":
             notes.append("x0 has no effect: LU was chosen, which solves directly")
+        full, outer = (batch, self.pattern.n, columns), (batch, *rhs.shape[2:])
         with space.active(values.size):
-            shape = batch, self.pattern.n, columns
-            b = space.xp.ascontiguousarray(space.from_host(rhs).astype(self.dtype, copy=False)).reshape(shape)
-            x = space.empty(shape, self.dtype)
+            b = space.xp.ascontiguousarray(space.from_host(rhs).astype(self.dtype, copy=False)).reshape(full)
+            x = space.empty(full, self.dtype)
             if guess is not None:
-                x[...] = space.from_host(guess).astype(self.dtype, copy=False).reshape(shape)
+                x[...] = space.from_host(guess).astype(self.dtype, copy=False).reshape(full)
             record = self._launch(choice, placement, values, b, x, guess is not None)
             if choice.why and choice.name != "lu":
                 self._again(choice, record, values, b, x, notes)
             out = inputs.returned(x.reshape(rhs.shape), space, original)
-        shape = (batch,) if rhs.ndim == 2 else (batch, columns)
-        residual, backward, steps, codes = (record[..., place].reshape(shape).copy() for place in Record)
+        residual, backward, steps, codes = (record[..., place].reshape(outer).copy() for place in Record)
         why = f"{choice.describe()}" + (f", since {choice.why}" if choice.why else "")
         return BatchResult(
             out, codes == Reason.CONVERGED.code, steps.astype(np.int32), residual, backward, codes.astype(np.int32),

@@ -11,9 +11,9 @@ from numba import njit, prange
 
 from swell.batch.kernels.system import (
     BREAKDOWN,
+    NO_LIMIT,
     NONFINITE,
     NOT_FACTORED,
-    NO_LIMIT,
     RUNNING,
     apply,
     begin,

@@ -16,9 +16,9 @@ from numba import njit, prange
 
 from swell.batch.kernels.system import (
     INDEFINITE,
+    NO_LIMIT,
     NONFINITE,
     NOT_FACTORED,
-    NO_LIMIT,
     RUNNING,
     apply,
     begin,
