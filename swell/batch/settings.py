@@ -1,8 +1,9 @@
 """The methods and preconditioners that have a batch form, and the rule that chooses one.
 
 The rule: if every system is Hermitian with a positive diagonal, CG with Jacobi. Else dense LU up to 64 unknowns. Else
-BiCGSTAB with ILU(0), or without a preconditioner if the pattern lacks a diagonal entry. If the iteration of an
-automatic choice fails for some systems, these systems are gathered and solved by LU, where it fits.
+BiCGSTAB with ILU(0), with Jacobi if that does not fit on the chip, or without a preconditioner if the pattern lacks a
+diagonal entry. If the iteration of an automatic choice fails for some systems, these systems are gathered and solved by
+LU, where it fits.
 """
 from __future__ import annotations
 
@@ -104,17 +105,25 @@ def _check(kind, settings, forms):
     without_effect(settings, "in a batch", "solve the systems one by one with swell.solve", *idle)
 
 
-def chosen(pattern: Pattern, definite: bool) -> Choice:
-    """Return the choice of the rule above; ``definite``: all systems are Hermitian with a positive diagonal."""
-    def of(method, precond, why):
-        return Choice(load("method", method)(), None if precond is None else load("precond", precond)(), why)
+def chosen(pattern: Pattern, definite: bool, fits) -> Choice:
+    """Return the choice of the rule above.
+
+    ``definite``: all systems are Hermitian with a positive diagonal. ``fits(choice)``: True if it fits on the device."""
     if definite:
-        return of("cg", "jacobi", "all systems are Hermitian with a positive diagonal")
+        return _of("cg", "jacobi", "all systems are Hermitian with a positive diagonal")
+    why = "not all systems are Hermitian with a positive diagonal, and n = "
     if pattern.n <= DENSE:
-        return of("direct", None, f"not all systems are Hermitian with a positive diagonal, and n = {pattern.n} is at "
-                                  f"most {DENSE}")
-    why = f"not all systems are Hermitian with a positive diagonal, and n = {pattern.n} is more than {DENSE}"
-    return of("bicgstab", "ilu0" if pattern.full_diagonal else None, why)
+        return _of("direct", None, f"{why}{pattern.n} is at most {DENSE}")
+    why = f"{why}{pattern.n} is more than {DENSE}"
+    if not pattern.full_diagonal:
+        return _of("bicgstab", None, f"{why}, and A has no full diagonal")
+    choice = _of("bicgstab", "ilu0", why)
+    return choice if fits(choice) else _of("bicgstab", "jacobi", f"{why}, and ILU(0) does not fit on the chip")
+
+
+def _of(method, precond, why) -> Choice:
+    """Return an automatic choice, by the names of the registry; ``why``: its reason."""
+    return Choice(load("method", method)(), None if precond is None else load("precond", precond)(), why)
 
 
 def check_diagonal(choice: Choice, pattern: Pattern):

@@ -93,7 +93,7 @@ class BatchSolver:
             elif keep and space.same_memory(own, read):
                 own = own.copy()
             own = space.xp.ascontiguousarray(own)
-            choice = self._named or chosen(self.pattern, self._definite(own))
+            choice = self._named or chosen(self.pattern, self._definite(own), self._fits)
         self._values, self._choice, self._launches = own, choice, launches_of(space) - before
         self._add_timings(watch)
         return self
@@ -108,6 +108,10 @@ class BatchSolver:
             self._indptr, self._indices, self._diagonal, self._array("mirror", lambda: self.pattern.mirror), values,
             SYMMETRY[self.dtype.char], definite, SURVEY_THREADS)
         return not space.find_true(definite == 0)[1]  # sync
+
+    def _fits(self, choice) -> bool:
+        """True if a choice fits on the device, for systems with one right-hand side."""
+        return fits(choice, self.pattern.n, self.pattern.nnz, 1, self.dtype, self.space)
 
     def _array(self, name, make):
         """Return the array ``name`` of the pattern on the device; ``make()`` computes it at its first use."""
@@ -225,7 +229,7 @@ class BatchSolver:
             return
         lu = Choice(load("method", "direct")())
         what = f"{rows.size} of {batch} systems did not converge by {choice.name}"
-        if n > LARGEST[space.name] or not fits(lu, n, self.pattern.nnz, columns, self.dtype, space):
+        if n > LARGEST[space.name] or not self._fits(lu):
             notes.append(f"{what}, and LU of n = {n} does not fit")
             return
         here, again = space.from_host(rows), space.empty((rows.size, n, columns), self.dtype)

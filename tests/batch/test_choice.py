@@ -102,6 +102,15 @@ def test_patterns_differ_by_their_entries():
 
 
 @pytest.mark.gpu
+def test_the_choice_fits_on_the_chip():
+    space_or_skip("cuda")
+    for cells, precond in (((20, 20), "ilu0"), ((50, 50), "jacobi")):
+        A = sp.csr_array(swell.gallery.convection_diffusion(cells))
+        s = swell.prepare_batch(A, A.data[None], device="cuda")
+        assert s._choice.precond_name == precond and ("does not fit" in s._choice.why) == (precond == "jacobi")
+
+
+@pytest.mark.gpu
 def test_too_large_for_the_chip():
     space = space_or_skip("cuda")
     A = sp.csr_array(swell.gallery.poisson2d(100))

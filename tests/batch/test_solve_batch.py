@@ -217,10 +217,13 @@ def test_gri30(data, device):
 def test_arrays_of_cupy_stay_there():
     space_or_skip("cuda")
     import cupy
+    import cupyx.scipy.sparse
     A, values, B = systems(False, "float64")
     r = swell.solve_batch(A, cupy.asarray(values), cupy.asarray(B))
     assert isinstance(r.x, cupy.ndarray) and r.device == "cuda:0"
     assert np.allclose(r.x.get(), solution(A, values, B))
+    there = cupyx.scipy.sparse.csr_matrix(tuple(map(cupy.asarray, (A.data, A.indices, A.indptr))), shape=A.shape)
+    assert (swell.solve_batch(there, cupy.asarray(values), cupy.asarray(B)).x.get() == r.x.get()).all()
     host = swell.solve_batch(A, cupy.asarray(values), B)
     assert isinstance(host.x, np.ndarray) and (host.x == r.x.get()).all()
 
