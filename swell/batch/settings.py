@@ -108,7 +108,8 @@ def _check(kind, settings, forms):
 def chosen(pattern: Pattern, definite: bool, fits) -> Choice:
     """Return the choice of the rule above.
 
-    ``definite``: all systems are Hermitian with a positive diagonal. ``fits(choice)``: True if it fits on the device."""
+    ``definite``: all systems are Hermitian with a positive diagonal. ``fits(choice)`` says whether the device has room.
+    """
     if definite:
         return _of("cg", "jacobi", "all systems are Hermitian with a positive diagonal")
     why = "not all systems are Hermitian with a positive diagonal, and n = "

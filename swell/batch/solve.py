@@ -37,8 +37,8 @@ def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=1e-8,
     method : str or settings object, optional
         "cg", "bicgstab", "gmres(restart=30)" or "lu" (dense LU with partial pivoting; "direct" is the same).
         Default: CG with Jacobi if every system is Hermitian with a positive diagonal; else LU for n <= 64; else
-        BiCGSTAB with ILU(0), or Jacobi if ILU(0) does not fit on the chip. If that iteration fails for some systems, LU solves them where it fits. The result says
-        what ran.
+        BiCGSTAB with ILU(0), or Jacobi if ILU(0) does not fit on the chip. If that iteration fails for some systems,
+        LU solves them where it fits. The result says what ran.
     precond : str or settings object, optional
         "jacobi", "block_jacobi(block=4)" or "ilu0", for the three iterative methods.
     rtol, atol, maxiter
