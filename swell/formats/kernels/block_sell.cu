@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_col
     long long n, long long x_size, long long x_step, long long y_step) {
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped()) return;
-  const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
+  const I row = I(row_thread()), slice = row / (HEIGHT * BLOCK);
   if (row >= I(n)) return;
   const I begin = __ldg(ptr + slice) / HEIGHT, end = __ldg(ptr + slice + 1) / HEIGHT;
   T sums[TILE];
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dot
     int vectors, long long n, long long x_size, long long x_step, long long y_step, long long w_step) {
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped()) return;
-  const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
+  const I row = I(row_thread()), slice = row / (HEIGHT * BLOCK);
   const bool inside = row < I(n);
   const I begin = inside ? __ldg(ptr + slice) / HEIGHT : I(0), end = inside ? __ldg(ptr + slice + 1) / HEIGHT : I(0);
   T sums[TILE];

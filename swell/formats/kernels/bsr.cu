@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks) product_col
 #pragma unroll 1
   for (int begin = 0; begin < TILE; begin += ONCE) {
     const auto own = whole.template part<ONCE>(begin);
-    for (I first = I(thread_id() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
+    for (I first = I(row_thread() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
       T sums[ONCE][S::PASSES];
       lane_sums<BLOCK>(indptr, indices, data, own, own.of(x, x_step), x_step, I(first + lane.member), rows, lane, I(x_size), sums);
 #pragma unroll
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks_dots) produc
     acc_t<T> wy[ONCE];
     double yy[ONCE];
     clear(wy), clear(yy);
-    for (I first = I(thread_id() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
+    for (I first = I(row_thread() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
       T sums[ONCE][S::PASSES];
       lane_sums<BLOCK>(indptr, indices, data, own, own.of(x, x_step), x_step, I(first + lane.member), rows, lane, I(x_size), sums);
 #pragma unroll
