@@ -8,6 +8,7 @@
 template <class T, int TILE> struct Room {
   static constexpr int bytes = TILE * int(sizeof(T)), large = scalar<T>::parts == 1 ? 1024 : 768;
   static constexpr int threads = bytes <= 16 ? 1536 : bytes <= 32 ? 1024 : bytes <= 64 ? large : 512;
+  static constexpr int fewer = bytes <= 16 ? 1280 : bytes <= 32 ? 768 : bytes <= 64 ? large - 256 : 512;      // for more loads
 };
 
 // Blocks start in the order of their numbers. Neighbours have the same rows and other columns, so that only the first of

@@ -104,7 +104,7 @@ DEVICE void row_products(const I* columns, const T* values, const Tile<TILE>& ti
 // y = alpha A x + beta y, of every column.
 // launch: elements of y, 256 threads
 template <typename T, typename I, int HEIGHT, int BLOCK, int TILE>
-__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_columns(Context* ctx, const I* ptr,
+__global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) product_columns(Context* ctx, const I* ptr,
     const I* columns, const T* values, const T* x, T* y, int height, int block, T alpha, T beta, int tile, int vectors,
     long long n, long long x_size, long long x_step, long long y_step) {
   const Tile<TILE> own(ctx, vectors);
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_col
 // y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 256 threads
 template <typename T, typename I, int HEIGHT, int BLOCK, int TILE>
-__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dots_columns(Context* ctx, const I* ptr,
+__global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) product_dots_columns(Context* ctx, const I* ptr,
     const I* columns, const T* values, const T* x, T* y, const T* w, acc_t<T>* dots, int height, int block, int tile,
     int vectors, long long n, long long x_size, long long x_step, long long y_step, long long w_step) {
   const Tile<TILE> own(ctx, vectors);

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indpt
 template <int BLOCK, class T, int TILE> struct Once {
   static constexpr int bytes = Shape<BLOCK, T>::PASSES * int(sizeof(T)), most = bytes <= 32 ? 8 : bytes <= 64 ? 4 : bytes <= 128 ? 2 : 1;
   static constexpr int columns = TILE < most ? TILE : most;
-  static constexpr int threads = Shape<BLOCK, T>::PASSES > 4 ? 256 : columns > 2 ? Room<T, columns>::threads : 1024;
+  static constexpr int threads = Shape<BLOCK, T>::PASSES > 4 ? 256 : columns > 2 ? Room<T, columns>::fewer : 1024;
   static constexpr int blocks = threads / 256;                   // of a multiprocessor
   static constexpr int blocks_dots = (threads + 256) / 512;      // inner products take as many registers again
 };

@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product_dots(C
 
 // For TILE columns: as many blocks as fit; one if HEIGHT rows alone fill a multiprocessor.
 template <class T, int HEIGHT, int TILE> struct FitColumns {
-  static constexpr int all = Room<T, TILE>::threads / HEIGHT;
+  static constexpr int all = Room<T, TILE>::fewer / HEIGHT;
   static constexpr int blocks = all > 32 ? 32 : all > 1 ? all : 1;
 };
 
