@@ -4,7 +4,7 @@
 # Records and reports go to the folder OUT; FILES are matrices and OpenFOAM cases, and
 # CABIN, if set, is a folder of K.npz, M.npz and B.npz; sweep needs it. Parts are named below; all by default.
 set -uo pipefail
-all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense dense-lu bddc bddc50 helmholtz sweep elasticity"
+all="tests products resident complex gmres inexact block blas1 tuned table9 krylov fvm block-gmres dense dense-lu bddc bddc50 helmholtz sweep elasticity batches"
 out=${1:?usage: benchmarks/on_gpu.sh OUT [PART ...] [-- FILE ...], parts: $all}
 shift
 parts=() files=()
@@ -40,6 +40,7 @@ for part in ${parts[@]:-$all}; do
         bddc50) measure bddc50 bddc --elements 50 --decomposers getrf --repeat 1 ;;
         helmholtz) measure helmholtz helmholtz ${CABIN:+--files "$CABIN"} ;;
         elasticity) script elasticity elasticity.py --device cuda --launches --choices W2,V2,W3 --repeat 9 plate:500 tets:69 hexes:30 ;;
+        batches) script batches batches.py --device cuda --json "$out/batches.json" ;;
         sweep) [[ ${CABIN:-} ]] && script sweep frequency_sweep.py "$CABIN" --device cuda --remember 8 --preconds none jacobi \
             "ilu0(solve='sweeps(count=2)')" "deflation(inner='ilu0(solve=sweeps(count=2))')" ;;
         *) echo "no part $part; there are: $all" >&2; exit 2 ;;

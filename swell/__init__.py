@@ -10,7 +10,8 @@ that `swell.names("method")` lists. `help(swell.GMRES)` explains one of them and
 
 solve                     solve, prepare, Solver, lstsq, multiply, Stopping, LinearOperator, names,
                           quiet; scipy_like, a module with SciPy's calls
-results                   Result, Results, LeastSquaresResult, Reason
+many small systems        solve_batch, prepare_batch, BatchSolver
+results                   Result, Results, BatchResult, LeastSquaresResult, Reason
 errors                    SwellError, InputError, MissingDependency, OutOfMemory
 methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR, if A is symmetric;
                           GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
@@ -48,6 +49,8 @@ _caches_for_numba()     # before any module imports Numba
 __getattr__, __dir__, __all__ = _public(__name__, {
     "solve": "api", "prepare": "api", "Solver": "api", "multiply": "sparse_product",
     "lstsq": "least_squares.solve", "LeastSquaresResult": "least_squares.result",
+    "solve_batch": "batch.solve", "prepare_batch": "batch.solve", "BatchSolver": "batch.solver",
+    "BatchResult": "batch.result",
     "LSQR": "least_squares.lsqr", "LSMR": "least_squares.lsmr",
     "CG": "krylov.cg", "ResidentCG": "krylov.resident_cg",
     "SingleReductionCG": "krylov.single_reduction_cg",

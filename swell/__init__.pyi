@@ -5,6 +5,8 @@ from swell.preconditioners.ams import AMS as AMS
 from swell.preconditioners.bddc.settings import BDDC as BDDC
 from swell.formats.bsr import BSR as BSR
 from swell.formats.bsr import BSRMatrix as BSRMatrix
+from swell.batch.result import BatchResult as BatchResult
+from swell.batch.solver import BatchSolver as BatchSolver
 from swell.krylov.bicgstab import BiCGSTAB as BiCGSTAB
 from swell.krylov.bicgstabl import BiCGSTABL as BiCGSTABL
 from swell.orderings.bisection import Bisection as Bisection
@@ -87,6 +89,7 @@ from swell.sparse_product import multiply as multiply
 from swell.core.registry import names as names
 from swell import pde as pde
 from swell.api import prepare as prepare
+from swell.batch.solve import prepare_batch as prepare_batch
 from swell.core.compilation import quiet as quiet
 from swell.io import read_matrix as read_matrix
 from swell.io import read_vector as read_vector
@@ -94,4 +97,5 @@ from swell import report as report
 from swell.transforms.nullspace import rigid_body_modes as rigid_body_modes
 from swell import scipy_like as scipy_like
 from swell.api import solve as solve
+from swell.batch.solve import solve_batch as solve_batch
 from swell.orderings.transversal import transversal as transversal

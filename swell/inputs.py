@@ -134,11 +134,11 @@ def read_factor(A, space):
 def _read_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
     """Check a matrix with entries and convert it to CSR in the space."""
     notes = []
-    space.compile_ahead((MATRIX, *parts), _solve_dtype(dtype, dtype_of(A, "A"), b_dtype))
+    space.compile_ahead((MATRIX, *parts), solve_dtype(dtype, dtype_of(A, "A"), b_dtype))
     csr = _to_csr(A, space, notes, block, search=search)
     check_finite_matrix(csr)
-    wanted = _solve_dtype(dtype, csr.dtype, b_dtype)
-    _check_not_real(wanted, csr.dtype)
+    wanted = solve_dtype(dtype, csr.dtype, b_dtype)
+    check_not_real(wanted, csr.dtype)
     if dtype and wanted != csr.dtype:
         notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
     csr = csr if csr.dtype == wanted else csr.astype(wanted)
@@ -153,8 +153,10 @@ def _check_size(A, space):
                      "use dtype='float32' or a machine with more memory")
 
 
-def _solve_dtype(dtype, own, b_dtype):
-    """The type to solve in: the requested one, or A's own, made complex if b is complex."""
+def solve_dtype(dtype, own, b_dtype):
+    """The type to solve in: the requested one, or A's own, made complex if b is complex.
+
+    ``dtype``: the request, or None. ``own``, ``b_dtype``: the types of A and b; None for an unknown b."""
     if dtype is None:
         return np.dtype(np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)))
     return _named_dtype(dtype)
@@ -171,10 +173,10 @@ def _named_dtype(dtype):
     return np.dtype(name)
 
 
-def _check_not_real(wanted, own):
-    """Raise InputError if a complex A would become real."""
+def check_not_real(wanted, own, name="A"):
+    """Raise InputError if a complex A, called ``name`` in the message, would become real."""
     if wanted.kind != "c" and own.kind == "c":
-        raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex A: use complex64 or "
+        raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex {name}: use complex64 or "
                          "complex128")
 
 
@@ -207,9 +209,9 @@ def _read_own(A, device, dtype, b_dtype, search_below) -> Input:
 
 def _read_distributed(A, dtype, b_dtype) -> Input:
     """Check a distributed matrix; all ranks convert it to the same type."""
-    wanted = _solve_dtype(dtype, A.dtype, b_dtype)
+    wanted = solve_dtype(dtype, A.dtype, b_dtype)
     A.space.require_equal(wanted.name, "the type to solve in (dtype, or whether b is complex)")
-    _check_not_real(wanted, A.dtype)
+    check_not_real(wanted, A.dtype)
     notes = [f"A was converted from {A.dtype.name} to {wanted.name}"] if dtype and wanted != A.dtype else []
     if wanted != A.dtype:
         with A.space.active():
@@ -223,7 +225,7 @@ def _read_matrix_free(A, space, dtype, b_dtype) -> Input:
         raise InputError(f"a LinearOperator of {type(A).__module__.split('.')[0]} cannot run on device={space.name!r}: "
                          "its matvec takes that library's arrays; use device='cpu' with SciPy, 'cuda' with CuPy")
     own = A.dtype if A.dtype is not None else np.float64
-    dtype = _solve_dtype(dtype, own, b_dtype)
+    dtype = solve_dtype(dtype, own, b_dtype)
     operator = CallableOperator(A.shape, dtype, space, A.matvec, getattr(A, "rmatvec", None),
                                 name="user LinearOperator")
     return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])

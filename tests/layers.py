@@ -27,7 +27,8 @@ STOREYS = {
     "doors": [
         {"api": "`solve`, `prepare`, `Solver`"},
         {"report": "plots and pages", "scipy_like": "SciPy's calls", "sparse_product": "`multiply`",
-         "least_squares": "`lstsq`: LSQR and LSMR for matrices of any shape"},
+         "least_squares": "`lstsq`: LSQR and LSMR for matrices of any shape",
+         "batch": "`solve_batch`, `prepare_batch`: many small systems of one pattern"},
         {"pde": "front ends: finite volumes, Helmholtz, a cube of elements"},
         {"guests": "readers for arrays and matrices of other libraries; a PC and a KSP for PETSc"},
         {"integrations": "the former name of PETSc's guest"}],

@@ -18,7 +18,8 @@ ORDERS = {"random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_
 CASES = {"preconditioners/amg/test_levels.py": "(agree and (neumann or triangles)) or costs or by_rows",
          "preconditioners/amg/test_aggregation.py": "agree or loop or hold", "formats/test_transpose.py": "float64",
          "krylov/test_krylov.py": "test_true_residual and cuda-float64 and not idrs",
-         "core/test_sharing.py": "amg or block_jacobi", "formats/test_parts.py": "kernels_product or smaller_chunks"}
+         "core/test_sharing.py": "amg or block_jacobi", "formats/test_parts.py": "kernels_product or smaller_chunks",
+         "batch/test_solve_batch.py": "float64 and (preconditioner or size) or refines or chip"}
 START = """
 import sys
 import cupy

@@ -274,7 +274,7 @@ def test_lists_integers_and_views():
     assert solved(A, np.arange(64)).converged
 
 
-@pytest.mark.parametrize("columns", [0, 1, 3])
+@pytest.mark.parametrize("columns", [1, 3])
 def test_several_right_hand_sides(columns):
     exact = rng().standard_normal((64, columns))
     r = solved(A, A @ exact, x0=np.zeros((64, columns)))

@@ -49,32 +49,50 @@ class Task:
 
     def solve(self) -> Results:
         """Return the Results."""
-        if self._count == 1:
-            only = self.alone(0, None if self.x0 is None else self.x0[:, 0])
+        if self.count == 1:
+            only = self.alone(0, self._start(0))
             return Results(inputs.stack([only.x], self.b, self.original), [only])
-        route = self.plan.route(self.chain, self.prepared, self._count if self.together is not False else 1)
-        first = route.next()
-        why = "together=False was given" if self.together is False else self._why_alone(first)
-        if why and self.together:
-            raise InputError(f"together=True: {why}; leave together out")
-        columns, note = self._one_by_one(why) if why else self._in_groups(route, first)
-        x = inputs.stack([r.x for r in columns], self.b, self.original)
-        return Results(x, columns, [note])
+        if self.together is False:
+            columns, note = self._one_by_one("together=False was given")
+        else:
+            route = self.plan.route(self.chain, self.prepared, self.count)
+            choice, ready = self._next(route)
+            why = self._why_alone(choice, ready)
+            columns, note = self._one_by_one(why) if why else self._in_groups(route, choice)
+        return Results(inputs.stack([r.x for r in columns], self.b, self.original), columns, [note])
 
     @property
-    def _count(self):
+    def count(self):
+        """Number of right-hand sides."""
         return self.b.shape[1]
 
-    def _why_alone(self, first):
-        """Return why choice ``first`` solves one by one, or None."""
-        if first is None:
-            return "no choice is left"
-        why = obstacle(self.prepare(first))
-        estimates, count = self.plan.estimates, self._count
+    def _start(self, j):
+        return None if self.x0 is None else self.x0[:, j]
+
+    def _next(self, route):
+        """Return (the next choice of the route that can be set up, its Prepared); (None, None) if none is left."""
+        while (choice := route.next()) is not None:
+            try:
+                return choice, self.prepare(choice)
+            except (InputError, MemoryError) as error:
+                if len(self.chain) == 1:
+                    raise
+                route.failed(choice, str(error))
+        return None, None
+
+    def _why_alone(self, choice, ready):
+        """Return why the choice, set up as ``ready``, solves one by one; None if it does not.
+
+        Raises InputError if the user asked for all at once, and the choice cannot."""
+        if ready is None or ready.setup.failure is not None:
+            return "the matrix could not be factored"        # of which each record tells
+        why, estimates = obstacle(ready), self.plan.estimates
+        if self.together and why:
+            raise InputError(f"together=True: {why}; leave together out")
         if self.together or not estimates:
             return why
-        alone, together = estimates[first].alone(count), min(e.together(count) for e in estimates)
-        if why is None and estimates[first].together(count) < alone:
+        alone, together = estimates[choice].alone(self.count), min(e.together(self.count) for e in estimates)
+        if why is None and estimates[choice].together(self.count) < alone:
             return None
         predicted = f"predicted {alone:.2g} s for them, and {together:.2g} s for the fastest choice together"
         return predicted if why is None else f"{why}; {predicted}"
@@ -82,46 +100,44 @@ class Task:
     def _one_by_one(self, why):
         """Solve for one column after the other. Returns (the results, a note that says ``why``)."""
         columns = []
-        for j in range(self._count):
-            columns.append(self.alone(j, None if self.x0 is None else self.x0[:, j]))
+        for j in range(self.count):
+            columns.append(self.alone(j, self._start(j)))
             if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
                 break                            # x then has fewer columns than b
         return columns, f"solved one by one: {why}"
 
-    def _in_groups(self, route, first):
+    def _in_groups(self, route, choice):
         """Solve together, at most `MOST` columns at a time. Returns (the results, a note on the groups)."""
         columns, width, sizes = [], MOST, []
-        while len(columns) < self._count:
-            begin = len(columns)
-            part = slice(begin, min(begin + width, self._count))
+        while len(columns) < self.count:
+            part = range(len(columns), min(len(columns) + width, self.count))
             try:
-                columns += self._group(route if not begin else self.plan.route(self.chain, self.prepared, self._count),
-                                       first if not begin else None, part)
+                columns += self._group(route, choice, part)
             except OutOfMemory:
                 if width == 1:
                     raise
-                width = width // 2
+                width //= 2
                 continue
-            sizes.append(part.stop - begin)
+            sizes.append(len(part))
             if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
                 break
-        fewer = f"; memory has room for {width} at a time" if width < min(MOST, self._count) else ""
-        return columns, f"solved together in groups of {', '.join(map(str, sizes))}{fewer}" if len(sizes) > 1 else (
-            f"solved together{fewer}")
+            route, choice = self.plan.route(self.chain, self.prepared, self.count), None
+        groups = f" in groups of {', '.join(map(str, sizes))}" if len(sizes) > 1 else ""
+        fewer = f"; memory has room for {width} at a time" if width < min(MOST, self.count) else ""
+        return columns, f"solved together{groups}{fewer}"
 
     def _group(self, route, choice, part):
-        """Solve for the columns in the slice ``part``, by ``choice`` and, if it is overtaken, by those after it.
+        """Solve for the columns in the range ``part``, by ``choice`` and, if it is overtaken, by those after it.
 
         A column that does not converge is solved on alone, by all choices."""
-        b, x = self.b[:, part], None if self.x0 is None else self.x0[:, part]
-        if part.stop - part.start == 1:
-            return [self.alone(part.start, None if x is None else x[:, 0])]
-        attempts, choice = [], route.next() if choice is None else choice
-        while choice is not None:
-            ready = self.prepare(choice)
-            if obstacle(ready):                  # a later choice may take one right-hand side only
-                break
-            results = bound(ready, b.shape[1]).run(b, x, self.monitor, route.watch(choice))
+        if len(part) == 1:
+            return [self.alone(part[0], self._start(part[0]))]
+        columns = slice(part.start, part.stop)
+        b, x = self.b[:, columns], None if self.x0 is None else self.x0[:, columns]
+        attempts, results = [], []
+        choice, ready = self._next(route) if choice is None else (choice, self.prepare(choice))
+        while ready is not None and ready.setup.failure is None and not obstacle(ready):
+            results = bound(ready, len(part)).run(b, x, self.monitor, route.watch(choice))
             worst = max(results, key=lambda r: (not r.converged, r.iterations))
             worst.choice = choice
             attempts.append(worst)
@@ -129,17 +145,21 @@ class Task:
                 break
             x = np.stack([ready.space.to_host(r.x) for r in results], axis=1)
             route.ended(choice, worst)
-            choice = route.next()
-        considered = route.finished(attempts) if attempts else []
-        found = []
-        for j, result in enumerate(results):
-            result.choice = worst.choice
-            result.x = inputs.returned(result.x, ready.space, self.original)
-            result.attempts = [a for a in attempts if a is not worst]
-            if result.reason not in FINAL and len(self.chain) > 1:
-                before, result = result, self.alone(part.start + j, ready.space.to_host(result.x))
-                result.attempts = [before, *result.attempts]
-            elif not result.considered:
-                result.considered = considered
-            found.append(result)
-        return found
+            choice, ready = self._next(route)
+        if not results:
+            return [self.alone(j, self._start(j)) for j in part]
+        considered = route.finished(attempts)
+        return [self._finished(j, result, attempts, considered) for j, result in zip(part, results)]
+
+    def _finished(self, j, result, attempts, considered):
+        """Return the Result of column j: ``result``, or what the other choices make of it if it did not converge."""
+        space = self.prepared[attempts[-1].choice].space
+        if result.reason not in FINAL and len(self.chain) > 1:
+            alone = self.alone(j, space.to_host(result.x))
+            result.x = inputs.returned(result.x, space, self.original)
+            alone.attempts = [result, *alone.attempts]
+            return alone
+        result.choice, result.considered = attempts[-1].choice, considered
+        result.attempts = [attempt for attempt in attempts[:-1] if attempt is not result]
+        result.x = inputs.returned(result.x, space, self.original)
+        return result

@@ -85,7 +85,7 @@ class ColumnKernel(Kernel):
         return self.space.context.data.ptr + j * (self.space.context.size // self.space.columns)
 
     def run_together(self, arguments):
-        """Launch this twin with the arguments of its kernel: a row of blocks for each tile of columns."""
+        """Launch this twin with the arguments of its kernel: its blocks for each tile of columns."""
         columns, tile = self.space.columns, tile_for(self.space.columns)
         self._steps = {p.name: a.step for p, a in zip(self.signature.parameters, arguments) if type(a) is Columns}
         values = [*(a.array[0] if type(a) is Columns else a for a in arguments), tile, columns]

@@ -18,6 +18,8 @@ The comment above a kernel declares its launch, next to the code that relies on 
                                                                    argument ``height`` is the number of its threads
     // launch: a block of height threads for each slice of ptr, shared bytes shared
                                                                    with ``shared`` bytes of dynamic shared memory
+    // launch: a block of threads threads for each row of values, shared bytes shared
+                                                                   the same for each row of a matrix, an argument
     // launch: ..., shared bytes shared, all at once               a cooperative launch: all blocks run at the same
                                                                    time, so blocks may wait for one another
     // launch: ..., all at once, in clusters of cluster            in clusters of ``cluster`` blocks, if that argument
@@ -77,7 +79,7 @@ KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?(?:, (?P<lanes>\w+) threads each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor(?P<of_all>, of all columns)?)?"
-                    r"|a block of (?P<height>\w+) threads for each slice of (?P<slices>\w+)"
+                    r"|a block of (?P<height>\w+) threads for each (?:slice of (?P<slices>\w+)|row of (?P<rows>\w+))"
                     r"(?:, (?P<shared>\w+) bytes shared(?P<all_at_once>, all at once)?"
                     r"(?:, in clusters of (?P<cluster>\w+))?)?"
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
@@ -331,7 +333,7 @@ class Kernel(Shareable):
         return array.size if what == "size" else array.strides[0] // array.itemsize
 
     def _count(self, values):
-        """Return the count that kernels get as ``n``: elements, columns or slices; 1 for a fixed grid.
+        """Return the count that kernels get as ``n``: elements, columns, slices or rows; 1 for a fixed grid.
 
         ``values``: the arguments of the launch in order."""
         launch = self.signature.launch
@@ -339,15 +341,17 @@ class Kernel(Shareable):
             return 1
         if launch["slices"]:
             return max(values[self._form.at[launch["slices"]]].size - 1, 0)
+        if launch["rows"]:
+            return values[self._form.at[launch["rows"]]].shape[0]
         array = values[self._form.at[launch["array"]]]
         return array.size if launch["what"] == "elements" else array.shape[-1]
 
     def _geometry(self, count, values):
-        """Return (blocks, threads in a block) for a launch over ``count`` elements, columns or slices.
+        """Return (blocks, threads in a block) for a launch over ``count`` elements, columns, slices or rows.
 
         ``values``: the arguments of the launch in order."""
         launch = self.signature.launch
-        if launch["slices"]:
+        if launch["height"]:
             return count, int(values[self._form.at[launch["height"]]])
         if launch["single"]:
             blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1

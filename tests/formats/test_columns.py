@@ -3,46 +3,58 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.conftest import DTYPES, skip_what_others_show
+from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
 from tests.support.products import build, random_matrix, vector
 
-from swell.core.columns import Columns
 from swell.core.sharing import Widening
+from swell.core.slots import Flag
+from swell.formats.kernels.groups import groups
 
 FORMATS = ["csr", "csr(lanes=8)", "sell", "sell(window=64,height=32)", "ell(max_fill=1000)", "staircase_sell",
            "modified_sell(height=32)", "bsr(block=1)", "bsr(block=3, pad=True)", "bsr(block=8, pad=True)",
            "block_sell(block=3, pad=True)"]
-COUNTS = [2, 3, 8, 33]
+CASES = [(dtype, k) for dtype in DTYPES for k in ([2, 3, 8, 33] if dtype == "float64" else [3, 33])]
 ROWS = 205                                       # no multiple of a block of threads, of a slice, or of 3 or 8
 
 
 class Both:
-    """A matrix for one vector and the same for k, and random columns; ``single`` and ``together`` call both."""
+    """A matrix for one vector and the same for k, and random columns.
 
-    def __init__(self, format, dtype, k, space):
+    ``stopped``: columns whose loop has stopped."""
+
+    def __init__(self, format, dtype, k, space, stopped=()):
         self.A = build(random_matrix(ROWS, 0.05, dtype), format, space)
-        self.space, self.many, self.k = space, space.for_columns(k), k
+        self.space, self.many, self.k, self.stopped = space, space.for_columns(k), k, stopped
         self.wide = Widening(self.many)(self.A)
         self.dots = np.result_type(dtype, np.float64)
+        if space.name == "cpu":
+            self.many.flags = np.zeros((k, len(Flag)), np.int64)
+            self.many.flags[list(stopped), Flag.STOP] = 1
+        else:
+            with self.many.active():
+                self.many.host_context["flags"][list(stopped), Flag.STOP] = 1
+                self.many.send_context()
 
     def columns(self, seed):
         made = self.many.buffer(ROWS, self.A.dtype)
-        made.array[...] = self.space.from_host(np.stack([vector(ROWS, self.A.dtype, 100 * seed + j) for j in range(self.k)]))
+        made.array[...] = self.space.from_host(np.stack([vector(ROWS, self.A.dtype, 100 * seed + j)
+                                                         for j in range(self.k)]))
         return made
 
     def compare(self, call):
-        """``call(A, x, y, z, w, dots)`` on every column alone, and on all together; return the launches of the latter."""
+        """``call(A, x, y, z, w, dots)`` for every column alone, and for all together; return the latter's launches."""
         x, y, z, w = (self.columns(seed) for seed in range(4))
         expected = []
         with self.space.active():
             for j in range(self.k):
                 alone = [self.space.from_host(self.space.to_host(v.array[j])) for v in (x, y, z, w)]
-                dots = self.space.xp.zeros(2, self.dots)
-                call(self.A, *alone, dots)
+                dots = self.space.xp.full(2, 7, self.dots)
+                if j not in self.stopped:
+                    call(self.A, *alone, dots)
                 expected.append((self.space.to_host(alone[1]), self.space.to_host(dots)))
         with self.many.active():
             dots = self.many.buffer(2, self.dots)
-            dots.fill(0)
+            dots.fill(7)
             before = self.launches
             call(self.wide, x, y, z, w, dots)
             launches = self.launches - before
@@ -54,36 +66,73 @@ class Both:
 
     @property
     def launches(self):
-        return getattr(self.many, "launches", 0)
+        return 0 if self.space.name == "cpu" else self.many.launches
 
 
-PRODUCTS = {
-    "alpha and beta": lambda A, x, y, z, w, dots: A.apply(x, y, -0.5, 2),
+PRODUCTS = {                                     # of every format
     "alone": lambda A, x, y, z, w, dots: A.apply(x, y),
-    "plus": lambda A, x, y, z, w, dots: A.apply_plus(x, z, y),
+    "alpha and beta": lambda A, x, y, z, w, dots: A.apply(x, y, -0.5, 2),
     "dots": lambda A, x, y, z, w, dots: A.apply_dots(x, y, w, dots),
     "dots with x": lambda A, x, y, z, w, dots: A.apply_dots(x, y, x, dots),
-    "sum": lambda A, x, y, z, w, dots: A.apply_sum(x, -1, z, 0.5, w, 2, y) if A.name in ("csr", "sell") else None,
-    "sum without w": lambda A, x, y, z, w, dots: A.apply_sum(x, 2, y, 1, w, 0, y) if A.name in ("csr", "sell") else None,
+}
+SUMS = {                                         # of formats that add vectors in the same pass
+    "plus": lambda A, x, y, z, w, dots: A.apply_plus(x, z, y),
+    "sum": lambda A, x, y, z, w, dots: A.apply_sum(x, -1, z, 0.5, w, 2, y),
+    "sum in place": lambda A, x, y, z, w, dots: A.apply_sum(x, 2, y, 1, w, 0, y),
 }
 
 
-@pytest.mark.parametrize("k", COUNTS)
-@pytest.mark.parametrize("dtype", DTYPES)
+def calls(A):
+    return [*PRODUCTS.values(), *(SUMS.values() if A.name in ("csr", "sell") else ())]
+
+
+@pytest.mark.parametrize("dtype, k", CASES)
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_column_has_the_bits_of_its_own_product(format, dtype, k, space):
     skip_what_others_show(dtype, space.name)
     both = Both(format, dtype, k, space)
-    for name, call in PRODUCTS.items():
+    for call in calls(both.A):
         both.compare(call)
+
+
+@pytest.mark.parametrize("k, stopped", [(2, [0]), (3, [0, 1]), (8, [0, 3, 7]), (33, [*range(8), 20, 32])])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_column_that_has_stopped_is_not_written(format, k, stopped, space):
+    both = Both(format, "float64", k, space, stopped)
+    for call in calls(both.A):
+        both.compare(call)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_nothing_is_written_once_all_have_stopped(format, space):
+    both = Both(format, "float64", 3, space, [0, 1, 2])
+    for call in calls(both.A):
+        both.compare(call)
+
+
+@pytest.mark.parametrize("reach, sizes", [(1, [33]), (20_000, [6, 6, 6, 6, 6, 3]), (40_000, [2] * 16 + [1]),
+                                          (100_000, [1] * 33)])
+def test_a_cpu_takes_as_many_columns_as_its_cache_holds(reach, sizes):
+    assert [group.size for group in groups(np.arange(33), reach, 8)] == sizes
+
+
+@pytest.mark.parametrize("format", ["csr", "sell"])
+def test_columns_far_apart_on_a_cpu(format, monkeypatch):
+    """Where the cache holds one or two columns of x only, the bits are the same."""
+    for cache in (8, 2 * ROWS * 8):
+        monkeypatch.setattr("swell.formats.kernels.groups.CACHE", cache)
+        both = Both(format, "float64", 5, space_or_skip("cpu"))
+        for call in calls(both.A):
+            both.compare(call)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("format", FORMATS)
 def test_one_launch_a_product(format):
-    from tests.conftest import space_or_skip
+    """It has a twin, whose blocks treat up to eight columns."""
     space = space_or_skip("cuda")
     for k in (2, 8, 33):
         both = Both(format, "float64", k, space)
-        assert both.compare(PRODUCTS["alpha and beta"]) == 1
+        assert both.compare(PRODUCTS["alone"]) == 1
         assert both.compare(PRODUCTS["dots"]) == 2       # and one that collects the blocks' sums
+        assert both.wide._kernels.product._twin and both.wide._kernels.product_dots._twin

@@ -8,7 +8,15 @@
 template <class T, int TILE> struct Room {
   static constexpr int bytes = TILE * int(sizeof(T)), large = scalar<T>::parts == 1 ? 1024 : 768;
   static constexpr int threads = bytes <= 16 ? 1536 : bytes <= 32 ? 1024 : bytes <= 64 ? large : 512;
+  static constexpr int fewer = bytes <= 16 ? 1280 : bytes <= 32 ? 768 : bytes <= 64 ? large - 256 : 512;      // for more loads
 };
+
+// Blocks start in the order of their numbers. Neighbours have the same rows and other columns, so that only the first of
+// them reads the matrix from memory, and the others from the L2 cache. row_block, row_thread: in place of blockIdx.x and
+// thread_id() of the one-vector kernel.
+DEVICE unsigned block_number() { return blockIdx.y * gridDim.x + blockIdx.x; }
+DEVICE unsigned row_block() { return block_number() / gridDim.y; }
+DEVICE long long row_thread() { return row_block() * (long long)blockDim.x + threadIdx.x; }
 
 // The columns of a block: TILE of them, from `first` on. Bit c of `running`: column first + c exists, and its loop has
 // not stopped. Nothing is written for other columns. Every thread makes one first, whole warps together; then all
@@ -17,7 +25,7 @@ template <int TILE> struct Tile {
   int first;
   unsigned running;
   DEVICE Tile(int first, unsigned running) : first(first), running(running) {}
-  DEVICE Tile(const Context* ctx, int columns) : first(blockIdx.y * TILE) {
+  DEVICE Tile(const Context* ctx, int columns) : first(block_number() % gridDim.y * TILE) {
     let_next_start();
     wait_for_previous();
     const int lane = threadIdx.x % 32;
@@ -96,8 +104,8 @@ DEVICE void leave_dots(Context* ctx, const Tile<TILE>& tile, const acc_t<T> (&wy
     if (lane || !tile.runs(c)) continue;
     Context* own = ctx + tile.first + c;
 #pragma unroll
-    for (int k = 0; k < COUNT; ++k) own->left[blockIdx.x * (long long)COUNT + k] = v[k];
-    if (blockIdx.x == 0) own->left_count = gridDim.x;
+    for (int k = 0; k < COUNT; ++k) own->left[row_block() * (long long)COUNT + k] = v[k];
+    if (row_block() == 0) own->left_count = gridDim.x;
   }
 }
 

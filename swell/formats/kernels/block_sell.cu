@@ -104,12 +104,12 @@ DEVICE void row_products(const I* columns, const T* values, const Tile<TILE>& ti
 // y = alpha A x + beta y, of every column.
 // launch: elements of y, 256 threads
 template <typename T, typename I, int HEIGHT, int BLOCK, int TILE>
-__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_columns(Context* ctx, const I* ptr,
+__global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) product_columns(Context* ctx, const I* ptr,
     const I* columns, const T* values, const T* x, T* y, int height, int block, T alpha, T beta, int tile, int vectors,
     long long n, long long x_size, long long x_step, long long y_step) {
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped()) return;
-  const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
+  const I row = I(row_thread()), slice = row / (HEIGHT * BLOCK);
   if (row >= I(n)) return;
   const I begin = __ldg(ptr + slice) / HEIGHT, end = __ldg(ptr + slice + 1) / HEIGHT;
   T sums[TILE];
@@ -121,12 +121,12 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_col
 // y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 256 threads
 template <typename T, typename I, int HEIGHT, int BLOCK, int TILE>
-__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dots_columns(Context* ctx, const I* ptr,
+__global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) product_dots_columns(Context* ctx, const I* ptr,
     const I* columns, const T* values, const T* x, T* y, const T* w, acc_t<T>* dots, int height, int block, int tile,
     int vectors, long long n, long long x_size, long long x_step, long long y_step, long long w_step) {
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped()) return;
-  const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
+  const I row = I(row_thread()), slice = row / (HEIGHT * BLOCK);
   const bool inside = row < I(n);
   const I begin = inside ? __ldg(ptr + slice) / HEIGHT : I(0), end = inside ? __ldg(ptr + slice + 1) / HEIGHT : I(0);
   T sums[TILE];

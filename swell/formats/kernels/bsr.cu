@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indpt
 template <int BLOCK, class T, int TILE> struct Once {
   static constexpr int bytes = Shape<BLOCK, T>::PASSES * int(sizeof(T)), most = bytes <= 32 ? 8 : bytes <= 64 ? 4 : bytes <= 128 ? 2 : 1;
   static constexpr int columns = TILE < most ? TILE : most;
-  static constexpr int threads = Shape<BLOCK, T>::PASSES > 4 ? 256 : columns > 2 ? Room<T, columns>::threads : 1024;
+  static constexpr int threads = Shape<BLOCK, T>::PASSES > 4 ? 256 : columns > 2 ? Room<T, columns>::fewer : 1024;
   static constexpr int blocks = threads / 256;                   // of a multiprocessor
   static constexpr int blocks_dots = (threads + 256) / 512;      // inner products take as many registers again
 };
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks) product_col
 #pragma unroll 1
   for (int begin = 0; begin < TILE; begin += ONCE) {
     const auto own = whole.template part<ONCE>(begin);
-    for (I first = I(thread_id() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
+    for (I first = I(row_thread() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
       T sums[ONCE][S::PASSES];
       lane_sums<BLOCK>(indptr, indices, data, own, own.of(x, x_step), x_step, I(first + lane.member), rows, lane, I(x_size), sums);
 #pragma unroll
@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks_dots) produc
     acc_t<T> wy[ONCE];
     double yy[ONCE];
     clear(wy), clear(yy);
-    for (I first = I(thread_id() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
+    for (I first = I(row_thread() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
       T sums[ONCE][S::PASSES];
       lane_sums<BLOCK>(indptr, indices, data, own, own.of(x, x_step), x_step, I(first + lane.member), rows, lane, I(x_size), sums);
 #pragma unroll

@@ -71,7 +71,7 @@ DEVICE void row_products(const I* indptr, const I* indices, const T* data, const
     for (lanes = 1; lanes < 32 && 2 * lanes * n <= nnz;) lanes *= 2;
   for (int pass = 0; pass < lanes; ++pass) {
     const int place = pass * (32 / lanes) + lane / lanes, of_row = lane & (lanes - 1);
-    const long long row = thread_id() - lane + place;
+    const long long row = row_thread() - lane + place;
     T sums[TILE];
     clear(sums);
     if (row < n)
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_col
   if (own.stopped()) return;
   T sums[TILE];
   row_products<256>(indptr, indices, data, own, own.of(x, x_step), x_step, lanes, n, data_size, sums);
-  if (thread_id() < n) put(own, y, y_step, thread_id(), sums, alpha, beta);
+  if (row_thread() < n) put(own, y, y_step, row_thread(), sums, alpha, beta);
 }
 
 // y = alpha A x + beta z + gamma w, of every column.
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_sum
   if (own.stopped()) return;
   T sums[TILE];
   row_products<256>(indptr, indices, data, own, own.of(x, x_step), x_step, lanes, n, data_size, sums);
-  if (thread_id() < n) put_sum(own, y, y_step, z, z_step, w, w_step, thread_id(), sums, alpha, beta, gamma);
+  if (row_thread() < n) put_sum(own, y, y_step, z, z_step, w, w_step, row_thread(), sums, alpha, beta, gamma);
 }
 
 // y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(128, Room<T, TILE>::threads / 128) product_dot
   if (own.stopped()) return;
   T sums[TILE];
   row_products<128>(indptr, indices, data, own, own.of(x, x_step), x_step, lanes, n, data_size, sums);
-  put_dots(ctx, own, y, y_step, w, w_step, thread_id(), thread_id() < n, sums);
+  put_dots(ctx, own, y, y_step, w, w_step, row_thread(), row_thread() < n, sums);
 }
 
 DEVICE float modulus(float a) { return fabsf(a); }

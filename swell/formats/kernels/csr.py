@@ -84,7 +84,7 @@ def reach(indptr, indices):
 
 @helper(inlined=True)
 def four_products(indices, data, x, columns, zero, begin, end):
-    """Return four numbers: for each of four ``columns`` of x, the sum that `row_product` returns, with the same bits."""
+    """Return four numbers: for each of four ``columns`` of x, the sum that `row_product` returns, bit for bit."""
     a, b, c, d = columns
     even_a = even_b = even_c = even_d = odd_a = odd_b = odd_c = odd_d = empty_sum(zero)
     k, end = np.uint64(begin), np.uint64(end)
@@ -105,7 +105,7 @@ def four_products(indices, data, x, columns, zero, begin, end):
 
 @helper
 def four_of(running, j):
-    """Return four columns, ``running[j]`` and the next ones; the last of ``running`` stands for any that are missing."""
+    """Return four columns, ``running[j]`` and the next ones; the last of ``running`` stands for missing ones."""
     last = running.size - 1
     return (np.uint64(running[j]), np.uint64(running[min(j + 1, last)]), np.uint64(running[min(j + 2, last)]),
             np.uint64(running[min(j + 3, last)]))

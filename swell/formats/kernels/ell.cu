@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_col
     const T* values, const T* x, T* y, int width, T alpha, T beta, int tile, int vectors, long long n,
     long long columns_stride, long long x_step, long long y_step) {
   let_next_start();
-  const I row = I(thread_id()), pitch = I(columns_stride);
+  const I row = I(row_thread()), pitch = I(columns_stride);
   const int length = row < I(n) ? width : 0;
   const Batch<T, I> batch = load_batch(columns, values, row, length, pitch);
   const Tile<TILE> own(ctx, vectors);
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dot
     const T* values, const T* x, T* y, const T* w, acc_t<T>* dots, int width, int tile, int vectors, long long n,
     long long columns_stride, long long x_step, long long y_step, long long w_step) {
   let_next_start();
-  const I row = I(thread_id()), pitch = I(columns_stride);
+  const I row = I(row_thread()), pitch = I(columns_stride);
   const int length = row < I(n) ? width : 0;
   const Batch<T, I> batch = load_batch(columns, values, row, length, pitch);
   const Tile<TILE> own(ctx, vectors);

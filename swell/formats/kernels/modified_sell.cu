@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product_dots(C
 
 // For TILE columns: as many blocks as fit; one if HEIGHT rows alone fill a multiprocessor.
 template <class T, int HEIGHT, int TILE> struct FitColumns {
-  static constexpr int all = Room<T, TILE>::threads / HEIGHT;
+  static constexpr int all = Room<T, TILE>::fewer / HEIGHT;
   static constexpr int blocks = all > 32 ? 32 : all > 1 ? all : 1;
 };
 
@@ -136,8 +136,8 @@ __global__ void __launch_bounds__(HEIGHT, FitColumns<T, HEIGHT, TILE>::blocks) p
     int tile, int vectors, long long x_size, long long y_size, long long x_step, long long y_step) {
   let_next_start();
   const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
-  const I row = I(blockIdx.x) * HEIGHT + I(threadIdx.x), begin = __ldg(slice_ptr + blockIdx.x);
-  const int length = int((__ldg(slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
+  const I row = I(row_block()) * HEIGHT + I(threadIdx.x), begin = __ldg(slice_ptr + row_block());
+  const int length = int((__ldg(slice_ptr + row_block() + 1) - begin) / HEIGHT);
   const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
   const T d = row < I(y_size) ? load_stream(diag + row) : T(0);
   const Tile<TILE> own(ctx, vectors);
@@ -156,8 +156,8 @@ __global__ void __launch_bounds__(HEIGHT, FitColumns<T, HEIGHT, TILE>::blocks) p
     long long w_step) {
   let_next_start();
   const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
-  const I row = I(blockIdx.x) * HEIGHT + I(threadIdx.x), begin = __ldg(slice_ptr + blockIdx.x);
-  const int length = int((__ldg(slice_ptr + blockIdx.x + 1) - begin) / HEIGHT);
+  const I row = I(row_block()) * HEIGHT + I(threadIdx.x), begin = __ldg(slice_ptr + row_block());
+  const int length = int((__ldg(slice_ptr + row_block() + 1) - begin) / HEIGHT);
   const Batch<T, I> batch = load_batch<HEIGHT>(A, begin + I(threadIdx.x), length);
   const T d = row < I(y_size) ? load_stream(diag + row) : T(0);
   const Tile<TILE> own(ctx, vectors);

@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_col
     long long x_step, long long y_step) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
-  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const I slot = I(row_thread()), slices = I(ptr_size - 1);
   const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
   const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
   const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_sum
     int vectors, long long n, long long ptr_size, long long x_step, long long z_step, long long w_step, long long y_step) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
-  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const I slot = I(row_thread()), slices = I(ptr_size - 1);
   const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
   const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
   const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_dot
     long long ptr_size, long long x_step, long long y_step, long long w_step) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
-  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const I slot = I(row_thread()), slices = I(ptr_size - 1);
   const Row<I> place = find_row<HEIGHT, HIGH>(A, slot, slices);
   const Batch<T, I> batch = load_batch<HEIGHT, HIGH>(A, place, 0);
   const Tile<TILE> own(ctx, vectors);

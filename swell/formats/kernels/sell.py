@@ -234,7 +234,8 @@ def product_dots(ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots
     dots[0], dots[1] = total(wy), total(yy)
 
 
-def product_dots_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window, task):
+def product_dots_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, w, dots, height, window,
+                         task):
     """y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in ``running``, as `product_dots`
     computes each."""
     matrix = ptr, base, offsets, values, rows, high_ptr, high

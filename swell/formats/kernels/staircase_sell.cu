@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_col
     long long n, long long ptr_size, long long x_step, long long y_step) {
   let_next_start();
   const Matrix<T, I, W> A{ptr, base_ptr, lengths, base, offsets, values, high_ptr, high};
-  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const I slot = I(row_thread()), slices = I(ptr_size - 1);
   Row<I> place = find_row<HIGH>(A, slot, slices);
   const Batch<T, I> batch = load_batch<HIGH>(A, place);
   const Tile<TILE> own(ctx, vectors);
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dot
     int vectors, long long n, long long ptr_size, long long x_step, long long y_step, long long w_step) {
   let_next_start();
   const Matrix<T, I, W> A{ptr, base_ptr, lengths, base, offsets, values, high_ptr, high};
-  const I slot = I(thread_id()), slices = I(ptr_size - 1);
+  const I slot = I(row_thread()), slices = I(ptr_size - 1);
   Row<I> place = find_row<HIGH>(A, slot, slices);
   const Batch<T, I> batch = load_batch<HIGH>(A, place);
   const Tile<TILE> own(ctx, vectors);

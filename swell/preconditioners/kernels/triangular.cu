@@ -226,7 +226,7 @@ sweep_columns(Context* ctx, const I* rows, const I* ptr, const I* columns, const
               T* y, bool last, int tile, int vectors, long long n, long long b_step, long long x_step, long long y_step) {
   let_next_start();
   const Factor<V, I> A{rows, ptr, columns, values, inverse};
-  const I p = I(thread_id());
+  const I p = I(row_thread());
   const Ahead<T, V, I> a = load_entries<T>(A, find_place(A, p, I(n)), p);
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped() || a.width < 0) return;

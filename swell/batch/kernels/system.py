@@ -1,0 +1,238 @@
+"""One system of a batch on the CPU: products, preconditioners, and the verdict on the true residual.
+``core/kernels/batch.cuh`` is the GPU's version.
+
+``indptr``, ``indices``: the pattern in CSR, columns ascending; ``diagonal``: the entry of each diagonal. ``a``: the
+values of a system (nnz). ``store``: the preconditioner, as batch.cuh describes it.
+``limits``: of a solve, [residual norm of convergence, its square, squared norm of divergence].
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from swell.batch.slots import Kind, Outcome, Record
+from swell.core.compiled import helper
+from swell.core.slots import Code
+
+RUNNING, CONVERGED, MAXITER = int(Code.RUNNING), int(Code.CONVERGED), int(Code.MAXITER_REACHED)
+STAGNATED, DIVERGED, NONFINITE = int(Code.STAGNATED), int(Code.DIVERGED), int(Code.NONFINITE)
+BREAKDOWN, INDEFINITE, SINGULAR = int(Code.BREAKDOWN), int(Code.INDEFINITE), int(Outcome.SINGULAR)
+FALSE_CONVERGENCE, NOT_FACTORED = int(Outcome.FALSE_CONVERGENCE), int(Outcome.NOT_FACTORED)
+ATTAINABLE_ACCURACY = int(Outcome.ATTAINABLE_ACCURACY)
+NO_LIMIT, GROWTH, ROUNDING = 1e300, 1e10, 100.0     # as in batch.cuh
+
+
+@helper
+def sum_of(v):
+    """Zero in the type in which sums over ``v`` are accumulated: double, real or complex."""
+    return np.float64(0) * v.dtype.type(0)
+
+
+@helper
+def epsilon(v):
+    """The machine epsilon of the type of ``v``."""
+    return np.finfo(v.dtype).eps
+
+
+@helper
+def square(z):
+    """|z|² in double precision."""
+    return np.float64(z.real) * z.real + np.float64(z.imag) * z.imag
+
+
+@helper
+def product(indptr, indices, a, v, out):
+    """out = A v."""
+    for i in range(out.size):
+        total = a.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            total += a[k] * v[indices[k]]
+        out[i] = total
+
+
+@helper
+def true_residual(indptr, indices, a, b, x, r):
+    """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error)."""
+    r2, b2, r_most, a_most, x_most, b_most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(x.size):
+        total, size = a.dtype.type(0), 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += a[k] * x[indices[k]]
+            size += abs(a[k])
+        r[i] = b[i] - total
+        r2 += square(r[i])
+        b2 += square(b[i])
+        r_most, b_most = max(r_most, abs(r[i])), max(b_most, abs(b[i]))
+        a_most, x_most = max(a_most, size), max(x_most, abs(x[i]))
+    backward = 0.0 if r_most == 0 else r_most / (a_most * x_most + b_most) if a_most * x_most + b_most > 0 else np.inf
+    return math.sqrt(r2), math.sqrt(b2), backward
+
+
+@helper
+def judge(norm2, done, maxiter, limits):
+    """The verdict on a recursive residual with this squared norm, after ``done`` iterations."""
+    if not math.isfinite(norm2):
+        return NONFINITE
+    if norm2 <= limits[1]:
+        return CONVERGED
+    if norm2 > limits[2]:
+        return DIVERGED
+    return MAXITER if done >= maxiter else RUNNING
+
+
+@helper
+def begin(norms, rtol, atol, limits):
+    """Set ``limits`` from the norms of the first residual."""
+    limits[0] = max(rtol * norms[1], atol)
+    limits[1] = limits[0]**2
+    limits[2] = GROWTH**2 * max(norms[0], norms[1])**2
+
+
+@helper
+def verdict(norms, limits, last, inner, attempt, done, maxiter, eps):
+    """The verdict on a true residual; RUNNING: another cycle shall follow.
+
+    ``norms``: from ``true_residual``. ``last``: the norm before the cycle. ``inner``: the cycle's verdict. Before the
+    first cycle it is RUNNING, or NOT_FACTORED if the preconditioner does not exist."""
+    again = inner == CONVERGED or inner == BREAKDOWN
+    if not math.isfinite(norms[0]):
+        return NONFINITE
+    if norms[0] <= limits[0]:
+        return CONVERGED
+    if inner != RUNNING and inner != MAXITER and not again:
+        return inner
+    if done >= maxiter:
+        return MAXITER
+    if norms[0] < (0.5 if again else 0.999) * last or (inner == BREAKDOWN and attempt < 3):
+        return RUNNING
+    if inner != CONVERGED:
+        return BREAKDOWN if inner == BREAKDOWN else STAGNATED
+    return ATTAINABLE_ACCURACY if norms[2] <= ROUNDING * eps else FALSE_CONVERGENCE
+
+
+@helper
+def invert(store, begin, rows, s, pivots):
+    """Invert in place the block of ``rows`` rows, s apart, that begins at ``begin``, by Gauss–Jordan with row pivoting.
+
+    ``pivots``: scratch. False if the block is singular."""
+    for k in range(rows):
+        p = k
+        for i in range(k + 1, rows):
+            if abs(store[begin + i * s + k]) > abs(store[begin + p * s + k]):
+                p = i
+        pivots[k] = p
+        if not abs(store[begin + p * s + k]) > 0:
+            return False
+        for j in range(rows):
+            one, other = begin + k * s + j, begin + p * s + j
+            store[one], store[other] = store[other], store[one]
+        inverse = 1 / store[begin + k * s + k]
+        store[begin + k * s + k] = 1
+        for j in range(rows):
+            store[begin + k * s + j] *= inverse
+        for i in range(rows):
+            if i != k:
+                scale = store[begin + i * s + k]
+                store[begin + i * s + k] = 0
+                for j in range(rows):
+                    store[begin + i * s + j] -= scale * store[begin + k * s + j]
+    for k in range(rows - 1, -1, -1):
+        for i in range(rows):
+            one, other = begin + i * s + k, begin + i * s + pivots[k]
+            store[one], store[other] = store[other], store[one]
+    return True
+
+
+@helper
+def factor(indptr, indices, diagonal, a, f):
+    """f = the factors of ILU(0), with the inverse of U's diagonal. False if a pivot vanishes."""
+    for k in range(a.size):
+        f[k] = a[k]
+    for i in range(diagonal.size):
+        end, own = indptr[i + 1], diagonal[i]
+        for k in range(indptr[i], own):
+            j = indices[k]
+            f[k] *= f[diagonal[j]]                               # l_ij = a_ij / u_jj
+            at = k + 1
+            for m in range(diagonal[j] + 1, indptr[j + 1]):      # a_i: −= l_ij u_j:, where both have an entry
+                while at < end and indices[at] < indices[m]:
+                    at += 1
+                if at < end and indices[at] == indices[m]:
+                    f[at] -= f[k] * f[m]
+        if not abs(f[own]) > 0:
+            return False
+        f[own] = 1 / f[own]
+    return True
+
+
+@helper
+def stored(kind, n, block, nnz):
+    """The elements that the store of a preconditioner takes."""
+    if kind == Kind.JACOBI:
+        return n
+    if kind == Kind.BLOCK_JACOBI:
+        return -(-n // block) * block * block
+    return nnz if kind == Kind.ILU else 0
+
+
+@helper
+def prepare(indptr, indices, diagonal, a, kind, block, store, pivots):
+    """Build the preconditioner in ``store``; False if it does not exist. ``pivots``: scratch of ``block`` integers."""
+    n = diagonal.size
+    if kind == Kind.JACOBI:
+        for i in range(n):
+            if not abs(a[diagonal[i]]) > 0:
+                return False
+            store[i] = 1 / a[diagonal[i]]
+    if kind == Kind.BLOCK_JACOBI:
+        for k in range(store.size):
+            store[k] = 0
+        for i in range(n):
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] // block == i // block:
+                    store[i * block + indices[k] % block] = a[k]
+        for first in range(0, n, block):
+            if not invert(store, first * block, min(block, n - first), block, pivots):
+                return False
+    if kind == Kind.ILU:
+        return factor(indptr, indices, diagonal, a, store)
+    return True
+
+
+@helper
+def apply(indptr, indices, diagonal, kind, block, store, r, z):
+    """z = M r."""
+    n = r.size
+    if kind == Kind.PLAIN:
+        for i in range(n):
+            z[i] = r[i]
+    if kind == Kind.JACOBI:
+        for i in range(n):
+            z[i] = store[i] * r[i]
+    if kind == Kind.BLOCK_JACOBI:
+        for i in range(n):
+            first, total = i // block * block, r.dtype.type(0)
+            for j in range(first, min(first + block, n)):
+                total += store[i * block + j - first] * r[j]
+            z[i] = total
+    if kind == Kind.ILU:
+        for i in range(n):                                       # L y = r
+            total = r[i]
+            for k in range(indptr[i], diagonal[i]):
+                total -= store[k] * z[indices[k]]
+            z[i] = total
+        for i in range(n - 1, -1, -1):                           # U z = y
+            total = z[i]
+            for k in range(diagonal[i] + 1, indptr[i + 1]):
+                total -= store[k] * z[indices[k]]
+            z[i] = total * store[diagonal[i]]
+
+
+@helper
+def leave(now, done, code, xs, record, x, c):
+    """Write column c of a system: x and its record."""
+    for i in range(xs.size):
+        x[i, c] = xs[i]
+    record[c, Record.RESIDUAL] = now[0] / now[1] if now[1] > 0 else now[0]
+    record[c, Record.BACKWARD], record[c, Record.STEPS], record[c, Record.VERDICT_CODE] = now[2], done, code

@@ -1,0 +1,225 @@
+"""The public calls ``solve_batch`` and ``prepare_batch``: many small systems of one pattern, or of a few."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell import inputs
+from swell.batch.pattern import Pattern, read_pattern
+from swell.batch.result import BatchResult
+from swell.batch.settings import named as named_choice
+from swell.batch.solver import BatchSolver, read_values, read_vectors
+from swell.core.arrays import checked_dtype
+from swell.core.devices import make_space
+from swell.core.errors import InputError
+from swell.core.guests import guest_of
+from swell.core.settings import shown
+from swell.core.stopping import Stopping
+
+
+def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=1e-8, atol=0.0, maxiter=None, x0=None,
+                device=None, dtype=None) -> BatchResult:
+    """Solve many small systems Aₛ xₛ = bₛ at once.
+
+    Every system has its own stopping and its own record: a singular system, or one with NaN, is one record and has no
+    effect on the others.
+
+    Parameters
+    ----------
+    A : square matrix, n × n, or list of matrices
+        The pattern that all systems share: sparse (CSR, CSC, COO, BSR), dense (its nonzeros), a torch tensor, or a
+        matrix of swell. Its values are not used. With a list of matrices, leave ``values`` out: systems of one pattern
+        are solved together, and the results have the order of the list.
+    values : array, shape (batch, nnz)
+        ``values[s, k]`` belongs to the entry ``A.data[k]`` of the matrix as it was given, whatever its order. For BSR
+        that is ``A.data.ravel()[k]``, for a dense A the k-th nonzero, row by row, and for a tensor the k-th value of
+        its CSR form. Each entry must be stored once.
+    B : array, shape (batch, n) or (batch, n, k), or for a list of matrices a list of arrays (n,) or (n, k)
+    method : str or settings object, optional
+        "cg", "bicgstab", "gmres(restart=30)" or "lu" (dense LU with partial pivoting; "direct" is the same).
+        Default: CG with Jacobi if every system is Hermitian with a positive diagonal; else LU for n <= 64; else
+        BiCGSTAB with ILU(0), or Jacobi if ILU(0) does not fit on the chip. If that iteration fails for some systems,
+        LU solves them where it fits. The result says what ran.
+    precond : str or settings object, optional
+        "jacobi", "block_jacobi(block=4)" or "ilu0", for the three iterative methods.
+    rtol, atol, maxiter
+        Converged means ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol), computed with the original values and the returned x.
+        ``maxiter`` limits the iterations; by default n, but at least 1000 and at most 20 000.
+    x0 : array like B, optional
+        Starting vectors. LU has no use for them: an error if you named it, else a note.
+    device : {"cpu", "cuda", "cuda:1"}, optional
+        Where to solve; by default where values or B are.
+    dtype : {"float32", "float64", "complex64", "complex128"}, optional
+        Convert to this type first. Default: the type of the values, made complex if B is complex.
+
+    Returns
+    -------
+    BatchResult
+
+    Raises
+    ------
+    InputError
+        For input that cannot be solved as given; the message says what to do.
+    MissingDependency
+        If the GPU or a library is missing.
+
+    Examples
+    --------
+    >>> import numpy as np, swell
+    >>> A = swell.gallery.poisson2d(5)
+    >>> values = np.outer([1.0, 2.0, 4.0], A.data)
+    >>> r = swell.solve_batch(A, values, np.ones((3, 25)))
+    >>> r.converged
+    array([ True,  True,  True])
+    >>> r.method, r[2].reason.name
+    ('cg', 'CONVERGED')
+    """
+    if B is None:
+        raise InputError("B is missing: give the right-hand sides, an array of shape (batch, n) or (batch, n, k)")
+    if isinstance(A, (list, tuple)):
+        if values is not None:
+            raise InputError("A is a list of matrices and values were given too: give one of them; the matrices have "
+                             "values")
+        return _solve_list(A, B, x0, method=method, precond=precond, rtol=rtol, atol=atol, maxiter=maxiter,
+                           device=device, dtype=dtype)
+    if values is None:
+        raise InputError("values is missing: give an array of shape (batch, nnz), or a list of matrices as A")
+    solver = _prepared(A, values, B, method, precond, rtol, atol, maxiter, device, dtype)
+    return solver._take(values, keep=False).solve(B, x0)
+
+
+def prepare_batch(A, values=None, *, method=None, precond=None, rtol=1e-8, atol=0.0, maxiter=None, device=None,
+                  dtype=None, b_like=None) -> BatchSolver:
+    """Read the pattern of a batch once; `swell.solve_batch` documents the parameters.
+
+    ``values`` may also come later, by ``update``. ``b_like`` is a right-hand side, or an array of its type on its
+    device: it tells whether B will be complex, and on which device.
+
+    Returns
+    -------
+    BatchSolver
+        Call ``.update(values)`` for new values and ``.solve(B)`` for new right-hand sides.
+
+    Examples
+    --------
+    >>> import numpy as np, swell
+    >>> A = swell.gallery.poisson2d(5)
+    >>> s = swell.prepare_batch(A, method="lu")
+    >>> all(s.update(k * A.data[None]).solve(np.ones((1, 25))).all_converged for k in (1.0, 2.0))
+    True
+    """
+    solver = _prepared(A, values, b_like, method, precond, rtol, atol, maxiter, device, dtype)
+    return solver if values is None else solver.update(values)
+
+
+def _prepared(A, values, b, method, precond, rtol, atol, maxiter, device, dtype) -> BatchSolver:
+    """Return the solver of a batch, without its values."""
+    named = named_choice(method, precond)
+    if named is not None and named.name == "lu" and maxiter is not None:
+        raise InputError(f"maxiter={shown(maxiter)} has no effect with method='lu', which solves directly: leave it "
+                         "out")
+    stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
+    pattern = A if isinstance(A, Pattern) else read_pattern(A)
+    own = None
+    if values is not None:
+        own = read_values(values, pattern.nnz).dtype
+    elif not isinstance(A, Pattern):
+        own = inputs.dtype_of(A, "A") if dtype is None else None
+    return BatchSolver(pattern, make_space(_device(device, values, b)), _type(dtype, own, b), named, stopping)
+
+
+def _device(device, values, b) -> str:
+    """The device to solve on: the named one, else where values are, else where b is."""
+    if device is not None:
+        return device
+    found = [inputs.device_of(given) for given in (values, b) if given is not None]
+    return next((one for one in found if one != "cpu"), "cpu")
+
+
+def _type(dtype, own, b) -> np.dtype:
+    """The type to solve in: the named one, or the values' own, made complex if b is complex."""
+    b_type = None if b is None else inputs.dtype_of(b[0] if isinstance(b, (list, tuple)) and len(b) else b, "B")
+    wanted = inputs.solve_dtype(dtype, np.float64 if own is None else own, b_type)
+    if own is not None:
+        inputs.check_not_real(wanted, checked_dtype(own, "values"), "values")
+    return wanted
+
+
+def _solve_list(matrices, B, x0, *, method, precond, rtol, atol, maxiter, device, dtype) -> BatchResult:
+    """Solve for a list of matrices: each group of one pattern is one batch. The results have the user's order."""
+    if not len(matrices):
+        raise InputError("A is an empty list: expected at least one matrix")
+    if len(B) != len(matrices):
+        raise InputError(f"B has {len(B)} right-hand sides and A {len(matrices)} matrices: expected as many")
+    if x0 is not None and len(x0) != len(matrices):
+        raise InputError(f"x0 has {len(x0)} vectors and A {len(matrices)} matrices: expected as many")
+    groups: list[tuple[Pattern, list[int], list]] = []
+    for k, A in enumerate(matrices):
+        pattern, entries = _with_values(A, k)
+        group = next((each for each in groups if each[0].same(pattern)), None)
+        if group is None:
+            group = pattern, [], []
+            groups.append(group)
+        group[1].append(k)
+        group[2].append(entries)
+    found = []
+    for pattern, places, entries in groups:
+        values = _stacked(entries, "values")
+        rhs = _stacked([B[k] for k in places], "B")
+        guess = None if x0 is None else _stacked([x0[k] for k in places], "x0")
+        canonical = Pattern(pattern.n, pattern.indptr, pattern.indices)
+        solver = _prepared(canonical, values, rhs, method, precond, rtol, atol, maxiter, device, dtype)
+        found.append(solver._take(values, keep=False).solve(rhs, guess))
+    return _merged([places for _, places, _ in groups], found, B)
+
+
+def _with_values(A, k):
+    """Return (the pattern of matrix number k, its values in the pattern's order)."""
+    try:
+        pattern = read_pattern(A)
+    except InputError as error:
+        raise InputError(f"matrix {k} of the list: {error}") from None
+    guest = guest_of(A)
+    A = A.to_csr() if hasattr(A, "to_csr") and not hasattr(A, "tocsr") else guest.read_matrix(A)
+    data = A.data.reshape(-1) if hasattr(A, "tocsr") or hasattr(A, "indptr") else A[A != 0]
+    return pattern, data if pattern.order is None else data[pattern.order]
+
+
+def _stacked(arrays, name):
+    """Stack the arrays of one group along a new first axis."""
+    read = [read_vectors(each, name) for each in arrays]
+    if len({each.shape for each in read}) > 1:
+        shapes = sorted({str(tuple(each.shape)) for each in read})
+        raise InputError(f"{name} of systems with one pattern has the shapes {', '.join(shapes)}: expected one shape")
+    if any(type(each).__module__.startswith("cupy") for each in read):
+        import cupy
+        return cupy.stack([cupy.asarray(each) for each in read])
+    return np.stack(read)
+
+
+def _merged(places, found, B) -> BatchResult:
+    """Return the results of all groups as one, in the user's order. ``places``: the systems of each group."""
+    back = np.argsort(np.concatenate(places))
+    if len({each.converged.shape[1:] for each in found}) > 1:
+        raise InputError("B has right-hand sides with different numbers of columns: give all of them k columns")
+
+    def joined(name):
+        return np.concatenate([getattr(each, name) for each in found])[back]
+    xs = [x for each in found for x in each.x]
+    xs = [xs[k] for k in back]
+    if isinstance(B, (list, tuple)):
+        xs = [guest_of(like).give_back(x, like) for x, like in zip(xs, B)]
+    else:
+        xs = guest_of(B).give_back(_stacked(xs, "x"), B)
+
+    def words(name):
+        return ", ".join(dict.fromkeys(getattr(each, name) for each in found))
+
+    def total(name):
+        return {key: sum(getattr(each, name).get(key, 0) for each in found) for key in getattr(found[0], name)}
+    notes = list(dict.fromkeys(note for each in found for note in each.notes))
+    if len(found) > 1:
+        notes.insert(0, f"{len(found)} patterns, each solved as one batch")
+    return BatchResult(xs, joined("converged"), joined("iterations"), joined("residual"), joined("backward_error"),
+                       joined("reasons"), words("method"), words("precond"), words("device"), words("dtype"),
+                       list(dict.fromkeys(line for each in found for line in each.configuration)), total("timings"),
+                       total("memory"), sum(each.launches for each in found), notes)
