@@ -4,8 +4,8 @@ Arguments of all kernels: ``states`` is the judge's record of all right-hand sid
 and blocks have shape (k, n), as in core/kernels/block.py. ``small``, shape (slots, k, k), holds the small matrices,
 indexed by ``BlockCG`` of krylov/slots.py. ``independent[0]``: number of independent vectors in R. ``partial``,
 ``norms``, ``metric``: sums of the slices, shape (slices, k, k). ``w``: float32 weights of the tested norm², or an empty
-array for ones. ``tolerance``: a relative pivot below it is a dependent vector. ``count`` = k; ``side``: the power of two
-that is not below k. ``height``: threads of a block on a GPU.
+array for ones. ``tolerance``: a relative pivot below it is a dependent vector. ``count`` = k; ``side``: the power of
+two that is not below k. ``height``: threads of a block on a GPU.
 """
 from __future__ import annotations
 
