@@ -2,8 +2,8 @@
 
 For A = Aᴴ positive definite, M likewise. O'Leary, The block conjugate gradient algorithm and related methods, 1980.
 The variant is Dubrulle's BCGrQ (Retooling the method of block conjugate gradients, 2001), with the inner product of M:
-the residual block is R C, where R has orthonormal columns and C is small. This variant keeps its accuracy in finite
-precision: Šimonová and Tichý, Block CG algorithms revisited, 2025.
+the residual block is R C, where R has orthonormal columns and C is small. Tichý, Meurant and Šimonová (Block CG
+algorithms revisited, 2025) find it the most accurate variant in finite precision; they call it DR-BCG.
 
     X += P α,          α = ξ C,  ξ = (Pᴴ A P)⁻¹
     R −= A P ξ
@@ -67,7 +67,7 @@ class BlockCGIteration(BlockIteration):
         self.r, self.p, self.q = self.vector("r"), self.vector("p"), self.vector("q")
         self.z = self.r if self.M is None else self.vector("z")
         self.X, self.R, self.P, self.Q, self.Z = map(self.block, (self.x, self.r, self.p, self.q, self.z))
-        self.small_ = self.small("small", (len(S), k, k))
+        self.matrices = self.small("small", (len(S), k, k))
         self.independent = self.small("independent", 1, "int32")
         self.norms, self.metric = self.of_slices("norms", k, k), self.of_slices("metric", k, k)
         if self.M is None and not self.w.size:
@@ -77,7 +77,7 @@ class BlockCGIteration(BlockIteration):
         self.first_residual(self.r, zero_guess)                                # R = B − A X
         self.residual_norm2(self.r, self.norm2)
         self.judge.start(self.norm2)
-        self.step.begin(self.R, self.small_, self.count)                       # C = I
+        self.step.begin(self.R, self.matrices, self.count)                       # C = I
         for _ in range(2):                                                     # Cholesky QR twice
             self._precondition()                                               # Z = M R
             self.gram(self.R, self.R, self.norms)
@@ -87,7 +87,7 @@ class BlockCGIteration(BlockIteration):
             self._directions(True)                                             # R = R ζ⁻¹;  P = Z ζ⁻¹
 
     def body(self):
-        step, small = self.step, self.small_
+        step, small = self.step, self.matrices
         self.A.apply(self.p, self.q)                                           # Q = A P
         self.gram(self.P, self.Q, self.metric)
         step.step(self.metric, small, self.independent, self.tolerance, self.count, self.side)     # ξ and α = ξ C
@@ -104,11 +104,11 @@ class BlockCGIteration(BlockIteration):
             self.M.apply(self.r, self.z)
 
     def _orthonormalise(self, first):
-        self.step.orthonormalise(self.norms, self.metric, self.small_, self.independent, self.tolerance, first,
+        self.step.orthonormalise(self.norms, self.metric, self.matrices, self.independent, self.tolerance, first,
                                  self.count, self.side)
 
     def _directions(self, first):
-        self.step.directions(self.R, self.Z, self.P, self.small_, self.M is not None, first, self.count, self.side)
+        self.step.directions(self.R, self.Z, self.P, self.matrices, self.M is not None, first, self.count, self.side)
 
     def counts(self, iterations, zero_guess):
         applied = 0 if self.M is None else iterations + 2

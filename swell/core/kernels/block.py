@@ -248,21 +248,26 @@ def finite(G):
 
 @njit(cache=True)
 def product(A, B, out):
-    """out = A B for small matrices; ``out`` is neither of them."""
+    """out = A B for small matrices; ``out`` is neither of them. Zeros of A, as a Hessenberg matrix has, are skipped."""
+    out[:] = 0
     for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            sum_ = out.dtype.type(0)
-            for l in range(A.shape[1]):
-                sum_ += A[i, l] * B[l, j]
-            out[i, j] = sum_
+        row = out[i]
+        for l in range(A.shape[1]):
+            if A[i, l] != 0:
+                add_row(A[i, l], B[l], row)
 
 
 @njit(cache=True)
 def adjoint_product(A, B, out):
     """out = Aᴴ B for small matrices; ``out`` is neither of them."""
-    for i in range(A.shape[1]):
-        for j in range(B.shape[1]):
-            sum_ = out.dtype.type(0)
-            for l in range(A.shape[0]):
-                sum_ += np.conj(A[l, i]) * B[l, j]
-            out[i, j] = sum_
+    out[:] = 0
+    for l in range(A.shape[0]):
+        for i in range(A.shape[1]):
+            add_row(np.conj(A[l, i]), B[l], out[i])
+
+
+@helper
+def add_row(a, x, y):
+    """y += a x, for rows of small matrices."""
+    for j in range(y.size):
+        y[j] += a * x[j]
