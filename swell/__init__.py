@@ -15,7 +15,7 @@ results                   Result, Results, BatchResult, LeastSquaresResult, Reas
 errors                    SwellError, InputError, MissingDependency, OutOfMemory
 methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR, if A is symmetric;
                           GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
-                          Direct, Stationary
+                          BlockCG, BlockGMRES, for several right-hand sides; Direct, Stationary
 methods of lstsq          LSQR, LSMR
 preconditioners (precond) Jacobi, BlockJacobi, IC0, ICK, ILU0, ILUK, ILUT, BlockILU0, Direct;
                           AMG, SmoothedAggregation, AIR, multigrid; AMS, for curl-curl problems;
@@ -54,6 +54,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "LSQR": "least_squares.lsqr", "LSMR": "least_squares.lsmr",
     "CG": "krylov.cg", "ResidentCG": "krylov.resident_cg",
     "SingleReductionCG": "krylov.single_reduction_cg",
+    "BlockCG": "krylov.block_cg", "BlockGMRES": "krylov.block_gmres",
     "MINRES": "krylov.minres", "GMRES": "krylov.gmres", "FGMRES": "krylov.fgmres",
     "BiCGSTAB": "krylov.bicgstab", "COCG": "krylov.cocg", "COCR": "krylov.cocr",
     "BiCGSTABL": "krylov.bicgstabl", "TFQMR": "krylov.tfqmr",

@@ -10,6 +10,8 @@ from swell.batch.solver import BatchSolver as BatchSolver
 from swell.krylov.bicgstab import BiCGSTAB as BiCGSTAB
 from swell.krylov.bicgstabl import BiCGSTABL as BiCGSTABL
 from swell.orderings.bisection import Bisection as Bisection
+from swell.krylov.block_cg import BlockCG as BlockCG
+from swell.krylov.block_gmres import BlockGMRES as BlockGMRES
 from swell.smoothers.block_gauss_seidel import BlockGaussSeidel as BlockGaussSeidel
 from swell.preconditioners.block_ilu0 import BlockILU0 as BlockILU0
 from swell.preconditioners.block_jacobi import BlockJacobi as BlockJacobi

@@ -49,6 +49,11 @@ class CpuSpace(Space):
     def empty(self, shape, dtype):
         return np.empty(shape, dtype)
 
+    def buffer(self, shape, dtype):
+        if self.columns == 1:
+            return self.empty(shape, dtype)
+        return Columns(self.empty((self.columns, *(shape if isinstance(shape, tuple) else (shape,))), dtype))
+
     def from_host(self, array, out=None):
         if type(array).__module__.startswith("cupy"):
             array = array.get()                  # the data is on a GPU, and the solve is on the CPU
@@ -67,6 +72,11 @@ class CpuSpace(Space):
         if states is None:
             return module
         return SimpleNamespace(**{name: functools.partial(getattr(module, name), states[0]) for name in module.KERNELS})
+
+    def block_kernels(self, package, stem, dtype, states):
+        """Return the kernels of a block method, whose first argument is ``states``, of all right-hand sides."""
+        module = _kernels(package, stem)
+        return SimpleNamespace(**{name: functools.partial(getattr(module, name), states) for name in module.KERNELS})
 
     def loop(self, stopping, n):
         return DirectLoop(self, stopping, n)

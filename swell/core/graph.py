@@ -73,6 +73,8 @@ class GraphLoop(Loop):
         """The kernels of the file ``stem`` in ``package``, for ``dtype``; their state lies in the device's context."""
         return self.space.kernels(package, stem, dtype)
 
+    block_kernels = kernels      # a block method's kernels find the contexts of all right-hand sides behind the first
+
     def halted(self) -> bool:
         """True if a method can skip the rest of a cycle. False while capturing: stopped kernels are no-ops.
 

@@ -218,6 +218,10 @@ class DirectLoop(Loop):
         """The kernels of the file ``stem`` in ``package``, for vectors of ``dtype``, bound to this loop's state."""
         return self.space.kernels(package, stem, dtype, self.states)
 
+    def block_kernels(self, package, stem, dtype):
+        """The kernels of a block method, which take the states of all right-hand sides together."""
+        return self.space.block_kernels(package, stem, dtype, (self.flags, self.limits, self.histories))
+
     def halted(self) -> bool:
         """True if a method should skip the remaining steps of its cycle; calls the monitor for new iterations first."""
         self.report()

@@ -16,10 +16,18 @@ class Workspace:
 
     def array(self, name: str, shape, dtype):
         """Return the buffer ``name``, not cleared; it is allocated anew unless it has this shape and dtype."""
+        return self._held(name, shape, dtype, self.space.buffer)
+
+    def shared(self, name: str, shape, dtype):
+        """Return the buffer ``name``, like `array`, but a plain array that all right-hand sides share."""
+        return self._held(name, shape, dtype, self.space.empty)
+
+    def _held(self, name, shape, dtype, allocate):
+        """Return the buffer ``name``; ``allocate(shape, dtype)`` makes it."""
         shape = tuple(shape) if isinstance(shape, tuple) else (int(shape),)
         held = self._buffers.get(name)
         if held is None or held.shape != shape or held.dtype != dtype:
-            held = self._buffers[name] = self.space.buffer(shape, dtype)
+            held = self._buffers[name] = allocate(shape, dtype)
         return held
 
     @property

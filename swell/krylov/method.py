@@ -87,6 +87,8 @@ class Method(ABC):
         reductions.
     format : settings object or None
         The storage format of the matrix, if the method works on one only.
+    shared_space : bool
+        True if several right-hand sides share one Krylov space. Their steps then differ from steps of single solves.
     few_products : bool
         True if a solve has too few products with A to pay for a format other than CSR.
     inner : Preconditioner or None
@@ -111,6 +113,7 @@ class Method(ABC):
     gpu_only = False
     distributed = False
     format: Any = None
+    shared_space = False
     few_products = False
     inner: Preconditioner | None = None
     idle: tuple[Idle, ...] = ()

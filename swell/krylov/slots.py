@@ -190,6 +190,27 @@ class GMRESSums(Slots):
     WW = enum.auto()                # (w, w)
 
 
+class BlockCG(Slots):
+    """Small matrices of block CG, each k x k."""
+
+    COEFFICIENTS = enum.auto()      # C: the residual block is R C
+    XI = enum.auto()                # ξ = (Pᴴ A P)⁻¹
+    ALPHA = enum.auto()             # α = ξ C
+    ZETA = enum.auto()              # ζ, with ζᴴ ζ = Rᴴ M R
+    INVERSE = enum.auto()           # of ζ on its rank
+
+
+class BlockGMRES(Slots):
+    """Small matrices of block GMRES, each k x k."""
+
+    ALPHA = enum.auto()             # α, with αᴴ α = Uᴴ U − Sᴴ S
+    INVERSE = enum.auto()           # of α on its rank
+    BETA = enum.auto()              # β = V_jᴴ W
+    GAMMA_INVERSE = enum.auto()     # of γ, with γᴴ γ = Wᴴ W − Tᴴ T − βᴴ β
+    SCALE = enum.auto()             # Γ = γ α⁻¹
+
+
 STEMS = {"cg": (CG,), "single_reduction_cg": (SingleReductionCG,), "cocg": (COCG,), "cocr": (COCR,),
          "minres": (MINRES,), "shadow": (Shadow,), "bicgstab": (BiCGSTAB,), "bicgstabl": (BiCGSTABL,),
-         "tfqmr": (TFQMR,), "qmr": (QMR,), "idrs": (IDRS,), "gmres": (GMRES, GMRESSums, Norms)}
+         "tfqmr": (TFQMR,), "qmr": (QMR,), "idrs": (IDRS,), "gmres": (GMRES, GMRESSums, Norms), "block_cg": (BlockCG,),
+         "block_gmres": (BlockGMRES, Norms)}

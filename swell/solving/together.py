@@ -73,7 +73,8 @@ class Together:
 
     def _completed(self, result, b, monitor):
         """Return the final result of a column with right-hand side b: ``result``, or what a further solve gives."""
-        more = result.reason in (Reason.BREAKDOWN, Reason.FALSE_CONVERGENCE, Reason.STAGNATED)
+        more = result.reason in (Reason.BREAKDOWN, Reason.FALSE_CONVERGENCE, Reason.STAGNATED,
+                                 Reason.ATTAINABLE_ACCURACY)
         left = self.prepared.loop.maxiter - result.iterations
         if not more or left <= 0 or not np.isfinite(result.residual):
             return result

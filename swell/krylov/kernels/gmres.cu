@@ -5,6 +5,7 @@
 //
 // B is the storage type of the basis: T, or single precision if T is double. All arithmetic is in T.
 #include "judge.cuh"
+#include "many_sums.cuh"
 #include "strip.cuh"
 
 constexpr int MOST = 500;              // the longest cycle; GMRES(restart=...) is checked against it
@@ -32,45 +33,6 @@ DEVICE Range range_of(long long packs, int block, int blocks) {
   int from = int(packs * block / blocks) & ~31, to = block + 1 == blocks ? int(packs) : int(packs * (block + 1) / blocks) & ~31;
   int tiles = max(1, (to - from + int(blockDim.x) - 1) / int(blockDim.x));
   return {from, to, max(32, ((to - from + tiles - 1) / tiles + 31) & ~31)};
-}
-
-// N sums over the warp by halving, with about twice the shuffles of one sum. Lane l ends with the sum of value
-// l / (32 / N).
-template <int N, int O = 16> DEVICE double scatter_sum(double (&v)[N]) {
-  if constexpr (O == 0) {
-    return v[0];
-  } else if constexpr (N == 1) {
-    v[0] += __shfl_xor_sync(~0u, v[0], O);
-    return scatter_sum<1, O / 2>(v);
-  } else {
-    bool upper = threadIdx.x & O;
-    double half[N / 2];
-#pragma unroll
-    for (int k = 0; k < N / 2; ++k)
-      half[k] = (upper ? v[k + N / 2] : v[k]) + __shfl_xor_sync(~0u, upper ? v[k] : v[k + N / 2], O);
-    return scatter_sum<N / 2, O / 2>(half);
-  }
-}
-
-// The last block adds `many` sums over all blocks in a fixed order, and passes each total to `write`. Each group of 32
-// or more threads has one sum a thread; the groups divide the blocks. `scratch`: shared, one double a thread.
-template <class Write> DEVICE void add_blocks(const double* partials, int many, double* scratch, Write&& write) {
-  const int threads = blockDim.x, span = min(threads, (many + 31) & ~31), groups = threads / span;
-  const int lane = threadIdx.x % span, group = threadIdx.x / span;
-  for (int first = 0; first < many; first += span) {
-    const int k = first + lane;
-    double total = 0;
-    if (k < many && group < groups)
-#pragma unroll 8
-      for (int b = group; b < gridDim.x; b += groups) total += __ldcg(partials + (long long)b * many + k);
-    scratch[threadIdx.x] = total;
-    __syncthreads();
-    if (group == 0 && k < many) {
-      for (int g = 1; g < groups; ++g) total += scratch[g * span + lane];
-      write(k, total);
-    }
-    __syncthreads();
-  }
 }
 
 // The kernel reads each basis vector once, and u and w once for every CHUNK of basis vectors. A thread keeps a strip of
@@ -141,7 +103,7 @@ template <typename T, typename B> __global__ void __launch_bounds__(512, 2) dots
   __threadfence();
   __syncthreads();
   if (!last_block(ctx)) return;
-  add_blocks(ctx->partials, count * P, totals[0], [&](int k, double total) {
+  add_blocks(ctx->partials, gridDim.x, count * P, totals[0], [&](int k, double total) {
     const int value = k / P, to = value < 2 * many ? begin + value / 2 + value % 2 * m : 2 * m + value - 2 * many;
     ((double*)(sums + to))[k % P] = total;
   });
