@@ -392,5 +392,7 @@ class Helmholtz:
 def _load(omega, f, lifted):
     """Return b = iω f − A(ω) p for the given pressures p; ``lifted``: (K p, M p, B p), or None without given
     pressures."""
-    b = (1j * omega) * f
-    return b if lifted is None else b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])
+    if lifted is None:
+        return (1j * omega) * f
+    taken = lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2]
+    return (1j * omega) * f - (taken if f.ndim == 1 else taken[:, None])
