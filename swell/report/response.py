@@ -11,8 +11,8 @@ from swell.report.figure import GRID, INK, colour_of, new_figure, save
 
 SPAN = 10.0             # least range of the picture in dB
 MANY = 60               # points of a line from which markers are left out: they would hide it
-LINES = 4               # lines up to which the legend stands in the picture; more stand beside it, PER_COLUMN in a column
-PER_COLUMN = 24
+LINES = 4               # most lines for a legend in the picture; one of more stands beside it
+PER_COLUMN = 24         # lines in a column of that legend
 DASHES = "-", "--", ":", "-."
 
 

@@ -8,49 +8,10 @@ no further part.
 """
 from __future__ import annotations
 
-from swell.core.devices import make_space
 from swell.core.errors import InputError
-from swell.core.loop import interruptible
-
-
-def run(solver, fields, monitor=None) -> list:
-    """Drive the corrections of one field or several, in step; return their Solutions.
-
-    Parameters
-    ----------
-    solver : Solver
-        Of the matrix that all share.
-    fields : list of generators
-        See ``problem.corrections``.
-    monitor : callable, optional
-        See ``swell.solve``.
-    """
-    solutions, interrupts = [None] * len(fields), []
-    with interruptible(lambda: interrupts.append(True)):         # during a solve, the solver itself handles Ctrl-C
-        waiting = {k: next(field) for k, field in enumerate(fields)}
-        while waiting:
-            results = _solved(solver, list(waiting.values()), monitor)
-            for k, result in zip([*waiting], results, strict=True):
-                try:
-                    waiting[k] = fields[k].send((result, interrupts))
-                except StopIteration as end:
-                    solutions[k] = end.value
-                    del waiting[k]
-    return solutions
-
-
-def _solved(solver, asked, monitor) -> list:
-    """Solve for all (b, x0, Stopping) in the list ``asked``, to the least of their tolerances; return the Results."""
-    solver.stop_by(min((stopping for *_, stopping in asked), key=lambda stopping: stopping.rtol))
-    if len(asked) == 1:
-        b, x0, _ = asked[0]
-        return [solver.solve(b, x0=x0, monitor=monitor)]
-    stack = solver.space.xp.stack
-    x0 = None if asked[0][1] is None else stack([x0 for _, x0, _ in asked], axis=1)
-    found = solver.solve(stack([b for b, *_ in asked], axis=1), x0=x0, monitor=monitor)
-    if len(found) < len(asked):                  # Ctrl-C came before the last of them was begun
-        raise KeyboardInterrupt
-    return found.columns
+from swell.pde.fvm.corrections import run
+from swell.pde.fvm.part_mesh import PartMesh
+from swell.pde.fvm.problem import Problem
 
 
 def solve_together(problems, *, method="default", precond="default", scaling="default", ordering=None, format=None,
@@ -100,8 +61,6 @@ def solve_together(problems, *, method="default", precond="default", scaling="de
 
 def _checked(problems) -> list:
     """Return the problems as a list; raise InputError unless there is one, and all are of one class and one mesh."""
-    from swell.pde.fvm.part_mesh import PartMesh
-    from swell.pde.fvm.problem import Problem
     if isinstance(problems, Problem):
         raise InputError("solve_together takes a list of problems: for one call its solve()")
     problems = list(problems)

@@ -20,7 +20,7 @@ from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import by_patch, lines
 from swell.pde.fvm.convection import check_scheme
-from swell.pde.fvm.fields import run
+from swell.pde.fvm.corrections import corrections, run
 from swell.pde.fvm.part_mesh import PartMesh
 from swell.pde.fvm.solution import PartSolution, Solution
 from swell.pde.fvm.system import System
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from swell.krylov.method import Method
     from swell.orderings.ordering import Ordering
 
-INNER = 0.05            # relative tolerance of a linear solve between two corrections
-TIGHTER = 10            # maximum of linear solves without corrections, until the cells' imbalances meet the tolerance
 TINY = 1e-30            # a positive tolerance for an infinite measured residual
-DIVERGED = 1e3          # ratio of the residual to the first one above which the corrections have diverged
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,69 +133,11 @@ class Problem:
 
     def steady_field(self, system, solvers, balance=False, mean=0.0):
         """Check that the steady equation, assembled as ``system``, has a solution; return its `corrections`, for
-        `fields.run`. Arguments as in `_steady`."""
+        `corrections.run`. Arguments as in `_steady`."""
         if self.velocity is None:
             system.require_fixed(self.mesh)
         b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
         return corrections(self, system, solvers, b - system.b, None, mean, [note] if note else [])
-
-
-def corrections(problem, system, solvers, shift, p, mean, notes, diagonal=None, past=None):
-    """Repeat linear solves, each with the explicit terms of the last solution, until the solution converges; return a
-    Solution.
-
-    A generator, which `fields.run` drives: it yields (b, x0, Stopping) of a linear solve, gets (its Result, a list that
-    Ctrl-C makes longer), and so on.
-
-    Two measures must meet the tolerance: the residual relative to ‖b‖, and the cells' imbalances relative to the flow.
-    ‖b‖ alone says little where Dirichlet faces of tiny cells make it large. ``system``: a System or RankSystem.
-    ``shift``: added to the right-hand side, so that it adds up to zero; ``p``: the starting values, or None; ``mean``:
-    of p in a floating system. ``diagonal`` and ``past`` are the time terms; None: the problem is steady.
-    """
-    flux, rtol, steady = system.flux if p is None else system.flux_at(p), solvers.rtol, diagonal is None
-    least = INNER if system.deferred and steady else 0.0
-    known = shift if steady else shift + past
-    stopping = solvers.first(least or (rtol if steady else 0.1 * rtol))
-    results, first = [], None
-    for count in range(problem.corrections + 1 if system.deferred else TIGHTER):
-        b = system.rhs(flux) + known
-        result, interrupts = yield b, p, stopping
-        results.append(result)
-        p = result.x
-        flux = system.flux_at(p)
-        defect = system.rhs(flux) + known - system.implicit(flux, p)
-        if not steady:
-            defect -= diagonal * p
-        residual = system.norm(defect) / (system.norm(b) or 1.0)         # includes the explicit terms
-        imbalance = _imbalance(system, flux, p, defect, known, rtol)
-        measured = max(residual, imbalance)
-        first = measured if first is None else first
-        if measured <= rtol or not measured <= DIVERGED * max(first, rtol):
-            break
-        if not result.converged:                 # another solve would not help
-            break
-        stopping = solvers.following(measured, least)
-        if system.any(interrupts):
-            break
-    if system.floating and steady:
-        p = system.levelled(p, mean)
-    p, fluxes, source = system.on_mesh(p, flux, system.source + shift)
-    return Solution(p, problem.mesh, results, fluxes, source, residual, imbalance, rtol,
-                    count if system.deferred else 0, notes, system.any(interrupts))
-
-
-def _imbalance(system, flux, p, defect, known, rtol) -> float:
-    """Return Σ |defect| over all cells, divided by the flow: boundary fluxes, sources and the storage in time.
-    ``defect``: the residual of each cell; ``known``: terms added to each cell's source (shift and time terms).
-
-    A constant p without sources has no flux to compare with. It counts as balanced once it is constant to the
-    tolerance, at the boundary too.
-    """
-    lost, through, arising = system.totals(abs(defect), system.through(flux, p), abs(system.source + known))
-    least, largest = system.span(p)
-    if arising == 0 and largest - least <= rtol * max(abs(least), abs(largest)):
-        return 0.0
-    return lost / (through + arising) if through + arising else float("inf")
 
 
 class Poisson(Problem):

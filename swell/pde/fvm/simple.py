@@ -37,6 +37,7 @@ from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.metrics import Metrics
 from swell.pde.fvm.solution import FlowSolution
+from swell.solving.results import Results
 
 if TYPE_CHECKING:
     from swell.core.preconditioner import Preconditioner
@@ -369,5 +370,6 @@ class Iteration:
     def _solved(self, which, result):
         """Count the iterations of a Result or Results, of the solver ``which``, and note an interruption."""
         self.linear_iterations[which] += result.iterations
-        self.interrupted |= result.reason is Reason.INTERRUPTED
+        reasons = result.reasons if isinstance(result, Results) else [result.reason]
+        self.interrupted |= Reason.INTERRUPTED in reasons
         return result
