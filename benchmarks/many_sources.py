@@ -6,7 +6,8 @@
 FOLDER has K.npz, M.npz and B.npz (car_cabin/ of the real systems): A(f) = K − k²M + 0.05 i k B, k = 2πf/340. Sources are
 points spread over the nodes. A row is one preconditioner: ilu0 on a CPU, and with two sweeps on a GPU, is COCG's usual
 one. "One by one" is ``together=False``, a loop of the same prepared solver. Milliseconds are medians of whole solves to
-``rtol`` with b on the device, without setup and compilation. Milliseconds of an iteration are those of all columns:
+``rtol`` with b on the device, without setup and compilation; the two ways take turns. CPU milliseconds are those of all
+threads, which other programs disturb less. Milliseconds of an iteration are those of all columns:
 time over the most iterations of a column together, time over the mean count one by one. A band is swept by `Sweep`
 from the first setup on: A(f), preconditioners where they are renewed, starting vectors. SciPy checks every residual.
 ``--limit`` seconds end the run between two measurements; records so far are printed.
@@ -65,19 +66,21 @@ def one_frequency(arguments, matrices, b, precond):
         import cupy
         given = cupy.asarray(b)
     record = {"what": "one frequency", "frequency": arguments.frequency, "setup_s": solver.solve(b[:, 0]).timings["setup"]}
-    found = {}
-    for way, together in WAYS.items():
-        times, r = [], solver.solve(given, together=together)    # compiles and captures
-        for _ in range(arguments.repeat):
-            start = time.perf_counter()
-            r = solver.solve(given, together=together)           # ends when the device has finished
-            times.append(1e3 * (time.perf_counter() - start))
-        counts = [one.iterations for one in r]
-        found[way] = solver.space.to_host(r.x)
-        each = max(counts) if together else statistics.mean(counts)
-        record[way] = {"ms": statistics.median(times), "spread": (max(times) - min(times)) / statistics.median(times),
-                       "iterations": sum(counts), "most": max(counts), "ms_an_iteration": statistics.median(times) / each,
-                       "converged": r.converged, "residual": residual(A, found[way], b)}
+    found, times = {}, {way: [] for way in WAYS}
+    for turn in range(1 + arguments.repeat):                     # the first compiles and captures
+        for way, together in WAYS.items():
+            start, used = time.perf_counter(), time.process_time()
+            found[way] = solver.solve(given, together=together)  # ends when the device has finished
+            if turn:
+                times[way].append((1e3 * (time.perf_counter() - start), 1e3 * (time.process_time() - used)))
+    for way, r in found.items():
+        counts, walls = [one.iterations for one in r], [wall for wall, _ in times[way]]
+        each = max(counts) if WAYS[way] else statistics.mean(counts)
+        record[way] = {"ms": statistics.median(walls), "cpu_ms": statistics.median(used for _, used in times[way]),
+                       "spread": (max(walls) - min(walls)) / statistics.median(walls), "iterations": sum(counts),
+                       "most": max(counts), "ms_an_iteration": statistics.median(walls) / each,
+                       "converged": r.converged, "residual": residual(A, solver.space.to_host(r.x), b)}
+    found = {way: solver.space.to_host(r.x) for way, r in found.items()}
     record["same_bits"] = bool(np.array_equal(*found.values()))
     return record
 
@@ -95,15 +98,15 @@ def swept(arguments, matrices, b, precond, together, frequencies):
     """What one sweep took."""
     sweep = helmholtz.Sweep(*matrices, method="cocg", precond=precond, device=arguments.device, rtol=arguments.rtol,
                             maxiter=5000, together=together)
-    seconds, iterations, worst, converged = 0.0, 0, 0.0, True
+    seconds, used, iterations, worst, converged = 0.0, 0.0, 0, 0.0, True
     for frequency in frequencies:
         k, A = system(matrices, frequency)
-        start = time.perf_counter()
+        start, before = time.perf_counter(), time.process_time()
         r = sweep.solve(k, b)
-        seconds, iterations, converged = seconds + time.perf_counter() - start, iterations + r.iterations, (
-            converged and r.converged)
+        seconds, used = seconds + time.perf_counter() - start, used + time.process_time() - before
+        iterations, converged = iterations + r.iterations, converged and r.converged
         worst = max(worst, residual(A, sweep.space.to_host(r.x), b))
-    return {"ms": 1e3 * seconds, "iterations": iterations, "setups": sweep.setups, "converged": converged,
+    return {"ms": 1e3 * seconds, "cpu_ms": 1e3 * used, "iterations": iterations, "setups": sweep.setups, "converged": converged,
             "residual": worst}
 
 
@@ -117,7 +120,7 @@ def shown(record) -> str:
         each = f" {one['ms_an_iteration']:8.4f} ms each" if "ms_an_iteration" in one else f" {one['setups']:3} setups"
         cells.append(f"{way} {one['ms']:9.1f} ms {one['iterations']:6} iterations{each}, residual {one['residual']:.1e}"
                      + ("" if one["converged"] else " NOT converged"))
-    return " | ".join([*cells, f"ratio {record['ratio']:.3f}"])
+    return " | ".join([*cells, f"ratio {record['ratio']:.3f}, of CPU time {record['cpu_ratio']:.3f}"])
 
 
 def main():
@@ -150,7 +153,8 @@ def main():
                       "sources": arguments.sources, "device": arguments.device}
             try:
                 record |= measure(arguments, matrices, b, None if precond == "none" else precond)
-                record["ratio"] = record["together"]["ms"] / record["one by one"]["ms"]
+                for ratio, kind in (("ratio", "ms"), ("cpu_ratio", "cpu_ms")):
+                    record[ratio] = record["together"][kind] / record["one by one"][kind]
             except Exception as error:           # the other rows still say something
                 record["error"] = f"{type(error).__name__}: {error}"[:300]
             print(shown(record), flush=True)
