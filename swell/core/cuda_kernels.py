@@ -247,6 +247,8 @@ class Kernel(Shareable):
     into a buffer whose addresses never change. A space has one caller at a time.
     """
 
+    constant = True
+
     def __init__(self, space, path, name, dtype):
         self.space, self.path, self.dtype = space, path, np.dtype(dtype)
         self._form = form(path, name, self.dtype, space.device)
@@ -375,6 +377,8 @@ def kernel_file(package: str, stem: str) -> pathlib.Path:
 
 class Kernels(Shareable):
     """The kernels of one .cu file for one value type, as attributes; each is made at its first use."""
+
+    constant = True
 
     def __init__(self, space, path, dtype):
         self._given = weakref.proxy(space), path, dtype          # weak: the space holds these kernels

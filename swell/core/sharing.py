@@ -3,6 +3,9 @@
 An operator lists in ``scratch`` the attributes that ``apply`` writes to. A copy has its own arrays for these, and its
 own space (on a GPU: its own stream). It shares all other arrays, such as matrices and factors, with the original. Two
 threads may then solve at the same time, one with the original and one with the copy.
+
+An update writes new values into arrays, which copies then see. If it also replaces an array, a number or a part, copies
+still have the old one: `Sharing.current` finds that out.
 """
 from __future__ import annotations
 
@@ -10,8 +13,12 @@ import dataclasses
 import types
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from swell.core.cpu_columns import ColumnKernels
 from swell.core.space import Space
+
+PLAIN = int, float, complex, str, np.generic
 
 
 class Sharing:
@@ -32,6 +39,33 @@ class Sharing:
         if id(original) not in self._made:
             self._made[id(original)] = self._copy(original), original
         return self._made[id(original)][0]
+
+    def current(self) -> bool:
+        """True if every copy has what its original has now, in an array of its own or in the shared one."""
+        return all(made is original or self._current(made, original) for made, original in [*self._made.values()])
+
+    def _current(self, made, original):
+        """True if a copy and its original have the same attributes or items; both may have other scratch arrays."""
+        if isinstance(original, Shareable):
+            return original.constant
+        if isinstance(original, (list, tuple)):
+            return len(made) == len(original) and all(map(self._same, made, original))
+        if isinstance(original, dict):
+            return made.keys() == original.keys() and all(self._same(made[key], original[key]) for key in original)
+        if isinstance(original, Space) or not type(original).__module__.startswith("swell."):
+            return True                          # arrays, modules, methods
+        mine, theirs, cls = vars(made), vars(original), type(original)
+        return all(self._same(mine.get(name), theirs.get(name))
+                   for name in (mine.keys() | theirs.keys()) - scratch_of(cls) - listed(cls, "hints"))
+
+    def _same(self, made, original):
+        """True if ``made`` is the copy of ``original``, or equals it where neither is copied."""
+        held = self._made.get(id(original))
+        if held is not None and held[1] is original:
+            return held[0] is made
+        if isinstance(original, (list, tuple)):
+            return type(made) is type(original) and len(made) == len(original) and all(map(self._same, made, original))
+        return made is original or isinstance(original, PLAIN) and made == original
 
     def _copy(self, original):
         if isinstance(original, Space):
@@ -106,7 +140,15 @@ class Widening(Sharing):
 
 
 class Shareable(ABC):
-    """An object that makes its own copies."""
+    """An object that makes its own copies.
+
+    Attributes
+    ----------
+    constant : bool
+        True if no update changes what a copy has.
+    """
+
+    constant = False
 
     @abstractmethod
     def shared(self, sharing: Sharing):
@@ -115,7 +157,13 @@ class Shareable(ABC):
 
 def scratch_of(cls) -> set[str]:
     """Return the names of the attributes that the class and its bases list in ``scratch``: arrays a solve writes."""
-    return {name for base in cls.__mro__ for name in vars(base).get("scratch", ())}
+    return listed(cls, "scratch")
+
+
+def listed(cls, kind) -> set[str]:
+    """Return the names that the class and its bases list in the attribute ``kind``: "scratch", or "hints", attributes
+    that setups read and no solve."""
+    return {name for base in cls.__mro__ for name in vars(base).get(kind, ())}
 
 
 def _frozen(value) -> bool:

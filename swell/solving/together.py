@@ -56,7 +56,14 @@ class Together:
         setup = prepared.setup
         with self.space.active(setup.A.shape[0]):
             self.space.compile_ahead((MATRIX, *setup.configuration.parts), setup.A.dtype)
-            self.prepared = prepared.shared(Widening(self.space))
+            self._copies = Widening(self.space)
+            self.prepared = prepared.shared(self._copies)
+
+    def follow(self) -> bool:
+        """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
+        cannot be, since the update replaced more than values."""
+        self.prepared.follow(self.alone)
+        return self._copies.current()
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
