@@ -1,7 +1,7 @@
 """Several right-hand sides: solved together, in groups, or one by one; what is predicted to be faster.
 
 Together they share each product and each launch (``solving/together.py``). One by one is the way for what can hold one
-right-hand side only: a null space, ranks, resident_cg. Its vectors never leave the chip, so a loop of it may win.
+right-hand side only: a null space, resident_cg. Its vectors never leave the chip, so a loop of it may win.
 """
 from __future__ import annotations
 

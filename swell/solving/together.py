@@ -24,8 +24,6 @@ MOST = 32               # columns that are solved together; more are solved in g
 def obstacle(prepared) -> str | None:
     """Return why a prepared system must solve its right-hand sides one by one, or None."""
     s = prepared.setup
-    if not s.space.single_rank:
-        return "a system across ranks solves them one by one"
     if s.configuration.method.gpu_only:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:
@@ -48,12 +46,15 @@ class Together:
     prepared : Prepared
     columns : int
         k, from 2 to `MOST`.
+
+    Ranks make and run it together.
     """
 
     def __init__(self, prepared, columns):
-        self.alone, self.space = prepared, prepared.space.for_columns(columns)
-        with self.space.active(prepared.setup.A.shape[0]):
-            self.prepared = prepared.shared(Widening(self.space))
+        with prepared.space.agreed():            # one rank alone may lack memory
+            self.alone, self.space = prepared, prepared.space.for_columns(columns)
+            with self.space.active(prepared.setup.A.shape[0]):
+                self.prepared = prepared.shared(Widening(self.space))
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
@@ -139,10 +140,11 @@ class Run:
             s.M.expect(np.sqrt(first) if s.configuration.method.unit_vectors else first)
         reads = loop.host_reads
         loop.cycle, loop.patience = p.iteration.steps, 0
-        loop.begin(self.thresholds, np.maximum(self.norm_b, first), s.configuration.method.window(s.A.shape[0]), 0,
-                   self.monitor, np.flatnonzero(self.zero))
-        p.iteration.run(x0 is None)
-        loop.end()
+        with self.space.deferred_errors():
+            loop.begin(self.thresholds, np.maximum(self.norm_b, first), s.configuration.method.window(s.A.shape[0]), 0,
+                       self.monitor, np.flatnonzero(self.zero))
+            p.iteration.run(x0 is None)
+            loop.end()
         residuals, errors = self._true_residuals()
         self.space.synchronize()
         self.counts = [p.iteration.counts(loop.iterations_of(j), x0 is None) for j in range(self.space.columns)]
