@@ -9,7 +9,9 @@
 // that is never sent. Products, dots and sums stay unchanged then.
 //
 // With several right-hand sides blockIdx.y is the column; inboxes, places and message numbers have a part for each column.
+#include "bulk.cuh"
 #include "context.cuh"
+#include "packet.cuh"
 
 constexpr int PATIENCE = 1 << 12;        // polls of a place between two checks whether another rank has failed
 
@@ -18,43 +20,25 @@ DEVICE void begin() {
   wait_for_previous();
 }
 
-// Writes a value and its message number to a place, which has 8 bytes for each 4 bytes of the value.
+// Writes a value and its message number to a place, a Packet.
 template <class T> DEVICE void post(T value, unsigned long long place, unsigned message) {
-  const unsigned* part = reinterpret_cast<const unsigned*>(&value);
-  if constexpr (sizeof(T) == 4)
-    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(place), "r"(part[0]), "r"(message) : "memory");
-  else
-#pragma unroll
-    for (int k = 0; k < sizeof(T) / 4; k += 2)
-      asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};" ::"l"(place + 8 * k), "r"(part[k]), "r"(message), "r"(part[k + 1])
-                   : "memory");
-}
-
-// Reads one word (or two) of a place into part; true if the words are of this message.
-DEVICE bool arrived(unsigned long long place, unsigned message, unsigned* part, bool two) {
-  unsigned first, second = message;
-  if (two)
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(part[0]), "=r"(first), "=r"(part[1]), "=r"(second) : "l"(place) : "memory");
-  else
-    asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(part[0]), "=r"(first) : "l"(place) : "memory");
-  return first == message && second == message;
+  Packet<T>().send(reinterpret_cast<u64*>(place), message, value);
 }
 
 // Waits for entry k of a message in an inbox of shape (2, n), and returns it; an unspecified value if another rank has failed.
 template <class T> DEVICE T await(unsigned long long inbox, unsigned message, long long n, long long k, long long failed) {
-  const unsigned long long place = inbox + ((message & 1) * n + k) * (2 * sizeof(T));
-  T value;
-  unsigned* part = reinterpret_cast<unsigned*>(&value);
-#pragma unroll
-  for (int k = 0; k < sizeof(T) / 4; k += 2)
-    for (int looks = 1; !arrived(place + 8 * k, message, part + k, sizeof(T) > 4); ++looks)
-      if (looks % PATIENCE == 0 && *reinterpret_cast<const volatile int*>(failed)) break;
-  return value;
+  const u64* place = reinterpret_cast<const u64*>(inbox + ((message & 1) * n + k) * sizeof(Packet<T>));
+  Packet<T> packet;
+  packet.look(place);
+  for (int looks = 1; !packet.fresh(message); ++looks) {
+    if (looks % PATIENCE == 0 && *reinterpret_cast<const volatile int*>(failed)) break;
+    packet.look(place);
+  }
+  return packet.value();
 }
 
 // The address of this column's part of ``inbox``: (columns, 2, n) values of type T.
-template <class T> DEVICE unsigned long long of_column(long long inbox, long long n) { return inbox + 2 * blockIdx.y * n * (2 * sizeof(T)); }
+template <class T> DEVICE unsigned long long of_column(long long inbox, long long n) { return inbox + 2 * blockIdx.y * n * sizeof(Packet<T>); }
 
 // Sends x[index] to the addresses ``places``: (columns, 2, n), first the places for even message numbers, then for odd ones. Entries
 // whose index is -1 send 0. ``message``, (columns, n), holds the number of each entry's last message.
@@ -139,7 +123,7 @@ template <typename T> __global__ void sum_over_ranks(Context* ctx, T* numbers, c
   const T own = numbers[k];
   const long long row = (m & 1) * ranks;
   for (int other = 0; other < ranks; ++other)
-    if (other != rank) post(own, inboxes[other] + ((row + rank) * most + at) * (2 * sizeof(T)), m);
+    if (other != rank) post(own, inboxes[other] + ((row + rank) * most + at) * sizeof(Packet<T>), m);
   T total(0);
   for (int other = 0; other < ranks; ++other)
     total += other == rank ? own : await<T>(inboxes[rank], m, 0, (row + other) * most + at, failed);

@@ -305,9 +305,14 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    """Gives every array memory of its own."""
+    """Gives every array memory of its own; with an allocator, memory that this returns."""
+
+    def __init__(self, allocator=None):
+        self._allocator = allocator
 
     def malloc(self, size):
+        if self._allocator is not None:
+            return self._allocator(size)
         for hook in _hooks:
             hook.malloc_preprocess(device_id=Device().id, size=size, mem_size=size)
             hook.alloc_preprocess(device_id=Device().id, mem_size=size)
@@ -394,6 +399,7 @@ runtime = types.SimpleNamespace(
     CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: COUNT, getDeviceProperties=_properties,
     memGetInfo=lambda: (MEMORY - _used, MEMORY), deviceGetPCIBusId=lambda device: f"0000:{device:02X}:00.0",
     driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000, memcpyAsync=_memcpy, memcpy=_memcpy,
-    getDevice=lambda: Device().id, setDevice=lambda device: Device(device).use(), deviceCanAccessPeer=lambda a, b: 0,
+    getDevice=lambda: Device().id, setDevice=lambda device: Device(device).use(), deviceCanAccessPeer=lambda a, b: 1,
+    deviceEnablePeerAccess=lambda device: None,
     deviceSynchronize=raise_overruns, streamSynchronize=lambda ptr: raise_overruns(),
     memcpyHostToHost=0, memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3, memcpyDefault=4)
