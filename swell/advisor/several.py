@@ -89,16 +89,16 @@ class Task:
 
     def _in_groups(self, route, first):
         """Solve together, at most `MOST` columns at a time. Returns (the results, a note on the groups)."""
-        columns, width, sizes = [], MOST, []
+        columns, width, sizes, one_rank = [], MOST, [], self.prepare(first).space.single_rank
         while len(columns) < self._count:
             begin = len(columns)
             part = slice(begin, min(begin + width, self._count))
             try:
                 columns += self._group(route if not begin else self.plan.route(self.chain, self.prepared, self._count),
                                        first if not begin else None, part)
-            except OutOfMemory:
-                if width == 1:
-                    raise
+            except OutOfMemory as error:
+                if width == 1 or not (one_rank or getattr(error, "told", False)):
+                    raise                        # other ranks, which do not know of it, would not take fewer
                 width = width // 2
                 continue
             sizes.append(part.stop - begin)

@@ -202,7 +202,7 @@ class PeerExchange(Exchange):
 
 
 def _real_numbers(numbers, real, xp):
-    """Return a view of a vector, or of the `Columns` of one, in the type ``real``: a complex number is two real ones."""
+    """View a vector, or the `Columns` of one, in the type ``real``: a complex number is two real ones."""
     array, parts = plain(numbers), numbers.itemsize // real.itemsize
     view = xp.ndarray((*array.shape[:-1], parts * numbers.size), real, array.data, (*array.strides[:-1], real.itemsize))
     return Columns(view) if isinstance(numbers, Columns) else view

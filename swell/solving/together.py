@@ -24,11 +24,14 @@ MOST = 32               # columns that are solved together; more are solved in g
 def obstacle(prepared) -> str | None:
     """Return why a prepared system must solve its right-hand sides one by one, or None."""
     s = prepared.setup
+    if s.failure is not None:
+        return "there is no preconditioner, since its factorisation failed"
     if s.configuration.method.gpu_only:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:
         return "with a null space they are solved one by one"
-    return None
+    own = [part for part in (s.matrix, s.M, s.S) if part is not None and not type(part).__module__.startswith("swell.")]
+    return f"{type(own[0]).__name__}, an operator of your own, takes one vector at a time" if own else None
 
 
 def bound(prepared, columns) -> "Together":
@@ -116,7 +119,8 @@ class Run:
 
     def _write(self, vectors, out):
         """Copy ``vectors``, shape (n, k), to the `Columns` ``out``."""
-        out.array[...] = self.space.from_host(vectors).T
+        with self.space.agreed():                # on a GPU there may be no memory for them
+            out.array[...] = self.space.from_host(vectors).T
 
     def solve(self, x0):
         """Iterate from x0 (None: zero), and return the result of each column."""
