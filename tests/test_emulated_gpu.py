@@ -19,6 +19,9 @@ CASES = {"preconditioners/amg/test_levels.py": "(agree and (neumann or triangles
          "preconditioners/amg/test_aggregation.py": "agree or loop or hold", "formats/test_transpose.py": "float64",
          "krylov/test_krylov.py": "test_true_residual and cuda-float64 and not idrs",
          "core/test_sharing.py": "amg or block_jacobi", "formats/test_parts.py": "kernels_product or smaller_chunks"}
+# Of ranks with an emulated GPU each: messages by peer access and by NCCL.
+RANKS = {"distributed/test_gpus.py": "test_inner_products_beside_a_product and 2-float64",
+         "distributed/test_columns.py": "test_columns_on_gpus and 2-single_reduction_cg"}
 START = """
 import sys
 import cupy
@@ -109,6 +112,13 @@ def test_it_shows(what):
 def test_gpu_tests(file, order):
     printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", CASES[file]],
                        ORDERS[order])
+    assert " passed" in printed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("file", RANKS)
+def test_ranks(file):
+    printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", RANKS[file]],
+                       {"SWELL_EMULATED_GPUS": "2"})
     assert " passed" in printed.splitlines()[-1]
 
 
