@@ -263,7 +263,7 @@ def test_columns_on_gpus(count, method, dtype, messages):
 @pytest.mark.parametrize("messages", ["peer", "nccl"])
 def test_columns_that_end_early_on_gpus(count, messages):
     """Sums of ranks go on after the first column has ended; those of NCCL then grow until they overflow."""
-    A = sp.csr_array(sp.diags_array(np.linspace(1, 1e4, 225)) + 1e-3 * gallery.poisson2d(15))
+    A = sp.csr_array(sp.diags_array(np.geomspace(1, 1e3, 225)) + 1e-3 * gallery.poisson2d(15))
     B = np.zeros((225, 2))
     B[7, 0], B[:, 1] = 1e138, 1
     found = check(on_all(count, messages), A, B, device="cuda", method="cg")
