@@ -304,7 +304,8 @@ class Kernel(Shareable):
 
     def shared(self, sharing):
         """Return a new Kernel like this one for the space ``sharing.space``, with its own buffer of arguments."""
-        return sharing.space.kernel_class(sharing.space, self.path, self.signature.name, self.dtype)
+        space = sharing.space.local
+        return space.kernel_class(space, self.path, self.signature.name, self.dtype)
 
     def _require_aligned(self, array, name):
         """Raise InputError if ``array`` or one of its rows does not begin at a multiple of 16 bytes.
@@ -394,4 +395,4 @@ class Kernels(Shareable):
     def shared(self, sharing):
         """Return new Kernels of the same file and type for the space ``sharing.space``."""
         _, path, dtype = self._given
-        return Kernels(sharing.space, path, dtype)
+        return Kernels(sharing.space.local, path, dtype)

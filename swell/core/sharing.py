@@ -27,7 +27,7 @@ class Sharing:
     Parameters
     ----------
     space : Space
-        The space of the copies; it replaces every space that the originals hold.
+        The space of the copies; its parts replace the spaces that the originals hold (``Space.counterpart``).
     """
 
     def __init__(self, space):
@@ -69,7 +69,7 @@ class Sharing:
 
     def _copy(self, original):
         if isinstance(original, Space):
-            return self.space
+            return original.counterpart(self.space)
         if isinstance(original, tuple):
             copies = [self(item) for item in original]
             return type(original)(*copies) if hasattr(original, "_fields") else tuple(copies)
@@ -100,11 +100,13 @@ class Sharing:
         All other arrays are shared."""
         made = object.__new__(type(original))
         self._made[id(original)] = made, original        # objects may refer to one another
-        scratch = scratch_of(type(original)) & vars(original).keys()
-        for name in scratch:                     # first, so that `_array` recognises views of these arrays
-            setattr(made, name, self._copy_scratch(getattr(original, name)))
-        for name in vars(original).keys() - scratch:
-            setattr(made, name, self(getattr(original, name)))
+        scratch, attributes = scratch_of(type(original)), dict(vars(original))
+        for name, value in attributes.items():   # first, so that `_array` recognises views of these arrays
+            if name in scratch:
+                setattr(made, name, self._copy_scratch(value))
+        for name, value in attributes.items():   # in one order on all ranks, which copy exchanges together
+            if name not in scratch:
+                setattr(made, name, self(value))
         return made
 
     def _copy_scratch(self, value):
@@ -126,7 +128,7 @@ class Widening(Sharing):
 
     def _copy(self, original):
         if isinstance(original, types.ModuleType) and ".kernels." in original.__name__:
-            return ColumnKernels(self.space, original)
+            return ColumnKernels(self.space.local, original)
         return super()._copy(original)
 
     def _copy_scratch(self, value):
