@@ -253,8 +253,8 @@ class Solver:
 
     def _solve_all(self, rhs, guess, monitor, b, together=None) -> Result | Results:
         """Solve for vectors that `inputs` has checked; x is converted to the array type of b."""
-        self.space.require_equal((rhs.shape[1:], guess is not None), "the right-hand sides and starting vectors (shape "
-                                 "beside the rows, whether there is an x0)")
+        self.space.require_equal((rhs.shape[1:], guess is not None, together), "the right-hand sides and starting "
+                                 "vectors (shape beside the rows, whether there is an x0), or together")
         if rhs.ndim == 1:
             return self._solve_one(rhs, guess, monitor, b)
         with self.space.active(self.A.shape[0]):

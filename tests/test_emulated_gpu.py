@@ -14,6 +14,9 @@ FOLDER = pathlib.Path(__file__).parent / "emulation"
 CACHE = FOLDER.parents[1] / ".pytest_cache" / "emulated_gpu"
 # Threads in turn and in a random order, with a b + c contracted and not: each once.
 ORDERS = {"random": {"SWELL_EMULATED_ORDER": "random:1"}, "contracted": {"SWELL_EMULATED_FMA": "1"}}
+# Of ranks with an emulated GPU each: messages by peer access and by NCCL.
+RANKS = {"distributed/test_gpus.py": "test_inner_products_beside_a_product and 2-float64",
+         "distributed/test_columns.py": "test_columns_on_gpus and 2-single_reduction_cg"}
 # Files of tests, and which of their cases for a GPU.
 CASES = {"preconditioners/amg/test_levels.py": "(agree and (neumann or triangles)) or costs or by_rows",
          "preconditioners/amg/test_aggregation.py": "agree or loop or hold", "formats/test_transpose.py": "float64",
@@ -110,6 +113,13 @@ def test_it_shows(what):
 def test_gpu_tests(file, order):
     printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", CASES[file]],
                        ORDERS[order])
+    assert " passed" in printed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("file", RANKS)
+def test_ranks(file):
+    printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", RANKS[file]],
+                       {"SWELL_EMULATED_GPUS": "2"})
     assert " passed" in printed.splitlines()[-1]
 
 

@@ -1,7 +1,7 @@
 """Several right-hand sides: solved together, in groups, or one by one; what is predicted to be faster.
 
 Together they share each product and each launch (``solving/together.py``). One by one is the way for what can hold one
-right-hand side only: a null space, ranks, resident_cg. Its vectors never leave the chip, so a loop of it may win.
+right-hand side only: a null space, resident_cg. Its vectors never leave the chip, so a loop of it may win.
 """
 from __future__ import annotations
 
@@ -108,14 +108,14 @@ class Task:
 
     def _in_groups(self, route, choice):
         """Solve together, at most `MOST` columns at a time. Returns (the results, a note on the groups)."""
-        columns, width, sizes = [], MOST, []
+        columns, width, sizes, one_rank = [], MOST, [], self.prepare(choice).space.single_rank
         while len(columns) < self.count:
             part = range(len(columns), min(len(columns) + width, self.count))
             try:
                 columns += self._group(route, choice, part)
-            except OutOfMemory:
-                if width == 1:
-                    raise
+            except OutOfMemory as error:
+                if width == 1 or not (one_rank or getattr(error, "told", False)):
+                    raise                        # other ranks, which do not know of it, would not take fewer
                 width //= 2
                 continue
             sizes.append(len(part))

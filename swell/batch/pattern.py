@@ -60,6 +60,11 @@ class Pattern:
         return table.ravel()
 
     @cached_property
+    def places(self) -> np.ndarray:
+        """Row and column of each entry in one number, row · 2¹⁶ + column; for at most 2¹⁶ unknowns."""
+        return self.rows.astype(np.uint32) << np.uint32(16) | self.indices.astype(np.uint32)
+
+    @cached_property
     def mirror(self) -> np.ndarray:
         """The entry of aⱼᵢ for each aᵢⱼ, or −1."""
         keys = self.rows.astype(np.int64) * self.n + self.indices            # ascending

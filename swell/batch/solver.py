@@ -182,19 +182,18 @@ class BatchSolver:
         """Launch the kernel of a choice for some systems, and wait; return their record, (batch, columns, places).
 
         The record lies on the host; a GPU's kernel writes it there."""
-        space, p, s = self.space, placement, self.stopping
+        space, p, s, on_gpu = self.space, placement, self.stopping, self.space.name == "cuda"
         n, batch, columns = self.pattern.n, b.shape[0], b.shape[2]
         record, host = space.mapped((batch, columns, len(Record)), np.float64)
         tolerances = float(s.rtol), float(s.atol)
-        ell = self._array("ell", lambda: self.pattern.ell if space.name == "cuda" else np.zeros(1, np.uint16))
+        ell = self._array("ell", lambda: self.pattern.ell if on_gpu else np.zeros(1, np.uint16))
         shared_by_all = self._indptr, self._indices, ell, self._diagonal
         out = b, x, record
         kernel = getattr(space.kernels("swell.batch", choice.name, self.dtype), p.kernel)
-        if p.kernel == "lu_rows":
-            kernel(*shared_by_all, values, *out, n, columns, p.lanes, p.unknowns, p.sides, *tolerances, p.threads,
-                   p.shared)
-        elif p.kernel == "lu":
-            kernel(*shared_by_all, values, *out, n, columns, p.lanes, *tolerances, p.threads, p.shared)
+        if choice.name == "lu":
+            places = self._array("places", lambda: self.pattern.places if on_gpu else np.zeros(1, np.uint32))
+            width = (p.unknowns, p.sides) if p.kernel == "lu_rows" else ()
+            kernel(*shared_by_all, places, values, *out, n, columns, p.lanes, *width, *tolerances, p.threads, p.shared)
         else:
             lower, upper, order = self._levels(choice)
             shadow = (self._shadow(choice.method.seed),) if choice.name == "bicgstab" else ()

@@ -2,9 +2,11 @@
 
   swell helmholtz cabin.msh --source firewall --ear 0.9,0.35,0.9 --band 20:600:5 --damping 0.02 --plot ear.png
 
-The source is a boundary that vibrates (1 mm/s, or --velocity), or a point x,y,z (a monopole of 1e-3 m3/s). Walls are
-rigid unless --wall says otherwise. p(x, t) = Re(p(x) exp(+i omega t)); amplitudes are peaks; levels are |p|/sqrt(2) in
-dB re 20 uPa. Frequencies that fail are marked, and the sweep goes on; Ctrl-C ends it and keeps the finished ones.
+The source is a boundary that vibrates (1 mm/s, or --velocity), or a point x,y,z (a monopole of 1e-3 m3/s). Several
+sources sound one by one, and the result is the transfer matrix from each source to each ear; with --at-once they sound
+at the same time. Walls are rigid unless --wall says otherwise. p(x, t) = Re(p(x) exp(+i omega t)); amplitudes are
+peaks; levels are |p|/sqrt(2) in dB re 20 uPa. Frequencies that fail are marked, and the sweep goes on; Ctrl-C ends it
+and keeps the finished ones.
 """
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ def add_arguments(parser):
     parser.add_argument("MESH", help="mesh file that meshio reads (.msh, .vtk, .exo, .med, ..., also .gz), or a "
                         f"generated one: {GENERATED}")
     parser.add_argument("--source", metavar="NAME|X,Y,Z", action="append", default=[],
-                        help="boundary that vibrates, or a point source; may be repeated")
+                        help="boundary that vibrates, or a point source; repeated: each sounds on its own")
+    parser.add_argument("--at-once", action="store_true", help="let all sources sound at the same time")
     parser.add_argument("--ear", metavar="X,Y,Z", action="append", default=[],
                         help="point of the response, m; may be repeated")
     parser.add_argument("--band", metavar="FROM:TO:STEP", help="frequencies in Hz; also a list F1,F2,...")
@@ -52,10 +55,11 @@ def add_arguments(parser):
                         help="relative tolerance of each solve; default 1e-6, and 1e-4 in complex64")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each solve")
     parser.add_argument("--no-reuse", action="store_true", help="solve each frequency without reuse of earlier ones")
-    parser.add_argument("--csv", metavar="FILE", help="write pressure and level at each frequency: .csv")
+    parser.add_argument("--csv", metavar="FILE", help="write pressure and level at each frequency, of several sources "
+                        "also for each source and ear: .csv")
     parser.add_argument("--plot", metavar="FILE", help="write a picture of the level over the frequency: .png")
-    parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies each "
-                        "gets its own, as FILE_300Hz.vtu")
+    parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies or "
+                        "sources each gets its own, as FILE_300Hz_source2.vtu")
     parser.add_argument("--vtu-at", metavar="F1,F2,...",
                         help="frequencies of the fields; default: the last of the band")
     parser.add_argument("--save-mesh", metavar="FILE",
@@ -110,12 +114,13 @@ def _run(arguments, ranks) -> int:
     media = {**dict.fromkeys(mesh.regions, medium), **others} if others else medium
     problem = helmholtz.Helmholtz(mesh, media, _conditions(walls), degree=arguments.degree)
     sources = [_source(text, mesh, velocity) for text in arguments.source]
+    several = len(sources) > 1 and not arguments.at_once
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"assembling {len(mesh.cells)} cells"
-        response = problem.response(sources or None, ears, band, **chosen, rtol=arguments.rtol,
+        response = problem.response(None if several else sources or None, ears, band, **chosen, rtol=arguments.rtol,
                                     maxiter=arguments.maxiter, device=arguments.device, dtype=arguments.dtype,
                                     reuse=not arguments.no_reuse, fields=fields, watch=_Watch(progress, len(band)),
-                                    ranks=ranks)
+                                    ranks=ranks, sources=sources if several else None)
     if ranks is not None and ranks.rank:
         return 0 if response.converged else 1
     written = _write(arguments, response)
@@ -135,8 +140,9 @@ class _Watch:
         self.failed += not point.converged
         left = (time.perf_counter() - self.start) / self.done * (self.count - self.done)
         failed = f", {self.failed} failed" if self.failed else ""
+        most = max(r.iterations for r in point.results)
         self.progress.phase = (f"{point.frequency:g} Hz done ({self.done} of {self.count}{failed}): "
-                               f"{point.result.iterations} iterations, about {left:.0f} s to go")
+                               f"{most} iterations, about {left:.0f} s to go")
         return False
 
 
@@ -233,12 +239,14 @@ def _write(arguments, response) -> list:
     if arguments.plot and response.points:
         response.plot(arguments.plot)
         written.append(arguments.plot)
-    for frequency, field in response.fields.items():
-        path = Path(arguments.vtu)
-        if len(response.fields) > 1:
-            path = path.with_name(f"{path.stem}_{frequency:g}Hz.vtu")
-        field.write(path)
-        written.append(str(path))
+    for frequency, found in response.fields.items():
+        at = f"_{frequency:g}Hz" if len(response.fields) > 1 else ""
+        fields = [("", found)] if response.sources is None else [(f"_source{j}", f) for j, f in enumerate(found, 1)]
+        for of, field in fields:
+            path = Path(arguments.vtu)
+            path = path.with_name(f"{path.stem}{at}{of}.vtu")
+            field.write(path)
+            written.append(str(path))
     return written
 
 

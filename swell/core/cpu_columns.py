@@ -67,4 +67,4 @@ class ColumnKernels:
 
     def shared(self, sharing):
         """Return the same kernels for ``sharing.space``."""
-        return ColumnKernels(sharing.space, self._module, self._states)
+        return ColumnKernels(sharing.space.local, self._module, self._states)

@@ -247,6 +247,8 @@ class Kernel(Shareable):
     into a buffer whose addresses never change. A space has one caller at a time.
     """
 
+    constant = True
+
     def __init__(self, space, path, name, dtype):
         self.space, self.path, self.dtype = space, path, np.dtype(dtype)
         self._form = form(path, name, self.dtype, space.device)
@@ -302,7 +304,8 @@ class Kernel(Shareable):
 
     def shared(self, sharing):
         """Return a new Kernel like this one for the space ``sharing.space``, with its own buffer of arguments."""
-        return sharing.space.kernel_class(sharing.space, self.path, self.signature.name, self.dtype)
+        space = sharing.space.local
+        return space.kernel_class(space, self.path, self.signature.name, self.dtype)
 
     def _require_aligned(self, array, name):
         """Raise InputError if ``array`` or one of its rows does not begin at a multiple of 16 bytes.
@@ -376,6 +379,8 @@ def kernel_file(package: str, stem: str) -> pathlib.Path:
 class Kernels(Shareable):
     """The kernels of one .cu file for one value type, as attributes; each is made at its first use."""
 
+    constant = True
+
     def __init__(self, space, path, dtype):
         self._given = weakref.proxy(space), path, dtype          # weak: the space holds these kernels
 
@@ -390,4 +395,4 @@ class Kernels(Shareable):
     def shared(self, sharing):
         """Return new Kernels of the same file and type for the space ``sharing.space``."""
         _, path, dtype = self._given
-        return Kernels(sharing.space, path, dtype)
+        return Kernels(sharing.space.local, path, dtype)

@@ -209,10 +209,10 @@ class DirectLoop(Loop):
         self.states = list(zip(self.flags, self.limits, self.histories))
 
     def _send(self):
-        self.space.flags = self.flags            # kernels write to the record directly
+        self.space.local.flags = self.flags      # kernels write to the record directly
 
     def end(self):
-        self.space.flags = None
+        self.space.local.flags = None
 
     def kernels(self, package, stem, dtype):
         """The kernels of the file ``stem`` in ``package``, for vectors of ``dtype``, bound to this loop's state."""

@@ -46,6 +46,8 @@ class LinearOperator(ABC):
     scratch : tuple of str
         Attributes whose arrays ``apply`` writes to: a copy for another thread has its own (``sharing.py``).
         A class lists only its own; those listed by its bases are added.
+    hints : tuple of str
+        Attributes that ``update`` may replace, since ``apply`` does not read them; listed likewise.
     """
 
     name = "matrix-free"
@@ -61,6 +63,7 @@ class LinearOperator(ABC):
     revision = 0
     notes: tuple[str, ...] = ()
     scratch: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
 
     def __init__(self, shape: tuple[int, int], dtype: np.dtype, space: Space):
         self.shape = shape

@@ -3,6 +3,9 @@
 An operator lists in ``scratch`` the attributes that ``apply`` writes to. A copy has its own arrays for these, and its
 own space (on a GPU: its own stream). It shares all other arrays, such as matrices and factors, with the original. Two
 threads may then solve at the same time, one with the original and one with the copy.
+
+An update writes new values into arrays, which copies then see. If it also replaces an array, a number or a part, copies
+still have the old one: `Sharing.current` finds that out.
 """
 from __future__ import annotations
 
@@ -10,8 +13,12 @@ import dataclasses
 import types
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from swell.core.cpu_columns import ColumnKernels
 from swell.core.space import Space
+
+PLAIN = int, float, complex, str, np.generic
 
 
 class Sharing:
@@ -20,7 +27,7 @@ class Sharing:
     Parameters
     ----------
     space : Space
-        The space of the copies; it replaces every space that the originals hold.
+        The space of the copies; its parts replace the spaces that the originals hold (``Space.counterpart``).
     """
 
     def __init__(self, space):
@@ -33,9 +40,36 @@ class Sharing:
             self._made[id(original)] = self._copy(original), original
         return self._made[id(original)][0]
 
+    def current(self) -> bool:
+        """True if every copy has what its original has now, in an array of its own or in the shared one."""
+        return all(made is original or self._current(made, original) for made, original in [*self._made.values()])
+
+    def _current(self, made, original):
+        """True if a copy and its original have the same attributes or items; both may have other scratch arrays."""
+        if isinstance(original, Shareable):
+            return original.constant
+        if isinstance(original, (list, tuple)):
+            return len(made) == len(original) and all(map(self._same, made, original))
+        if isinstance(original, dict):
+            return made.keys() == original.keys() and all(self._same(made[key], original[key]) for key in original)
+        if isinstance(original, Space) or not type(original).__module__.startswith("swell."):
+            return True                          # arrays, modules, methods
+        mine, theirs, cls = vars(made), vars(original), type(original)
+        return all(self._same(mine.get(name), theirs.get(name))
+                   for name in (mine.keys() | theirs.keys()) - scratch_of(cls) - listed(cls, "hints"))
+
+    def _same(self, made, original):
+        """True if ``made`` is the copy of ``original``, or equals it where neither is copied."""
+        held = self._made.get(id(original))
+        if held is not None and held[1] is original:
+            return held[0] is made
+        if isinstance(original, (list, tuple)):
+            return type(made) is type(original) and len(made) == len(original) and all(map(self._same, made, original))
+        return made is original or isinstance(original, PLAIN) and made == original
+
     def _copy(self, original):
         if isinstance(original, Space):
-            return self.space
+            return original.counterpart(self.space)
         if isinstance(original, tuple):
             copies = [self(item) for item in original]
             return type(original)(*copies) if hasattr(original, "_fields") else tuple(copies)
@@ -66,11 +100,13 @@ class Sharing:
         All other arrays are shared."""
         made = object.__new__(type(original))
         self._made[id(original)] = made, original        # objects may refer to one another
-        scratch = scratch_of(type(original)) & vars(original).keys()
-        for name in scratch:                     # first, so that `_array` recognises views of these arrays
-            setattr(made, name, self._copy_scratch(getattr(original, name)))
-        for name in vars(original).keys() - scratch:
-            setattr(made, name, self(getattr(original, name)))
+        scratch, attributes = scratch_of(type(original)), dict(vars(original))
+        for name, value in attributes.items():   # first, so that `_array` recognises views of these arrays
+            if name in scratch:
+                setattr(made, name, self._copy_scratch(value))
+        for name, value in attributes.items():   # in one order on all ranks, which copy exchanges together
+            if name not in scratch:
+                setattr(made, name, self(value))
         return made
 
     def _copy_scratch(self, value):
@@ -92,7 +128,7 @@ class Widening(Sharing):
 
     def _copy(self, original):
         if isinstance(original, types.ModuleType) and ".kernels." in original.__name__:
-            return ColumnKernels(self.space, original)
+            return ColumnKernels(self.space.local, original)
         return super()._copy(original)
 
     def _copy_scratch(self, value):
@@ -106,7 +142,15 @@ class Widening(Sharing):
 
 
 class Shareable(ABC):
-    """An object that makes its own copies."""
+    """An object that makes its own copies.
+
+    Attributes
+    ----------
+    constant : bool
+        True if no update changes what a copy has.
+    """
+
+    constant = False
 
     @abstractmethod
     def shared(self, sharing: Sharing):
@@ -115,7 +159,13 @@ class Shareable(ABC):
 
 def scratch_of(cls) -> set[str]:
     """Return the names of the attributes that the class and its bases list in ``scratch``: arrays a solve writes."""
-    return {name for base in cls.__mro__ for name in vars(base).get("scratch", ())}
+    return listed(cls, "scratch")
+
+
+def listed(cls, kind) -> set[str]:
+    """Return the names that the class and its bases list in the attribute ``kind``: "scratch", or "hints", attributes
+    that setups read and no solve."""
+    return {name for base in cls.__mro__ for name in vars(base).get(kind, ())}
 
 
 def _frozen(value) -> bool:

@@ -102,13 +102,16 @@ class Space(ABC):
 
     @abstractmethod
     def for_columns(self, columns: int) -> "Space":
-        """A space on the same device for ``columns`` right-hand sides at once.
+        """A space on the same device, and the same ranks, for ``columns`` right-hand sides at once."""
 
-        Raises
-        ------
-        InputError
-            Where several ranks share the vectors.
-        """
+    @property
+    def local(self) -> "Space":
+        """The space of this rank's part of each vector; on one device this space itself."""
+        return self
+
+    def counterpart(self, space: "Space") -> "Space":
+        """Return the space that replaces this one in copies made for ``space`` (``sharing.py``)."""
+        return space.local
 
     @abstractmethod
     def describe(self) -> str:

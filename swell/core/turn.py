@@ -11,6 +11,8 @@ from swell.core.sharing import Shareable
 class Turn(Shareable):
     """A lock that raises an error if the thread that holds it asks for it again, instead of a deadlock."""
 
+    constant = True
+
     def __init__(self):
         self._lock, self._holder, self._process = threading.Lock(), None, os.getpid()
 

@@ -95,15 +95,13 @@ class SolverOnAllGPUs:
 
     def solve(self, b, x0=None, monitor=None, together=None):
         """Solve for the right-hand sides b, as ``Solver.solve`` does; return its Result or Results. x is a NumPy array
-        with all rows. Rank 0 calls the monitor. Several right-hand sides are solved one by one."""
+        with all rows. Rank 0 calls the monitor."""
         with self._exclusive():
             inputs.check_monitor(monitor, together)
-            if together:
-                raise InputError("together=True: a system across ranks solves them one by one; leave together out")
             n = self.A.shape[0]
             rhs = _host(inputs.read_vector(b, n, "b"))
             guess = None if x0 is None else _host(inputs.read_vector(x0, n, "x0"))
-            result = self._on_ranks(_solve, rhs, guess, monitor)
+            result = self._on_ranks(_solve, rhs, guess, monitor, together)
             for one in _columns(result):
                 one.notes = [*self.notes, *one.notes]
             return result
@@ -191,12 +189,12 @@ def _prepared(communicator, whole, block, device, solver):
     return solver(inputs.Input(M, M.space))
 
 
-def _solve(communicator, solver, b, x0, monitor):
+def _solve(communicator, solver, b, x0, monitor, together):
     """Solve on a rank; return its Result or Results, with every x gathered to all rows. ``b``, ``x0``: all rows;
     ``solver``: this rank's."""
     A = solver.A
     result = solver.solve(b[A.rows], None if x0 is None else x0[A.rows],
-                          None if communicator.rank else monitor)
+                          None if communicator.rank else monitor, together)
     for column in _columns(result):
         for one in (column, *column.attempts):
             one.x = A.gather(one.x)

@@ -2,7 +2,8 @@
 
 ``allgather`` and ``alltoall`` carry any object and serve setups. A rank that fails sends its error in place of its
 value. The error is then raised on all ranks, whatever they were exchanging. ``allreduce`` and ``exchange`` carry
-numbers and serve Krylov iterations: they allocate nothing.
+numbers and serve Krylov iterations: they allocate nothing. The `Columns` of several right-hand sides travel together:
+a reduction is one message for all columns, and so is an exchange for each neighbour.
 
 A reduction gathers the scalars of all ranks and adds them in the order of ranks. Every rank gets the same bits, in
 every run, and so all ranks come to the same verdict.
@@ -15,6 +16,10 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 
 import numpy as np
+
+from swell.core.columns import plain
+from swell.core.sharing import Shareable
+from swell.core.slots import Flag
 
 HEARD = 5.0             # seconds in which the other ranks must receive an unexpected error, or all ranks end
 
@@ -61,14 +66,17 @@ class Communicator(ABC):
         together."""
 
     @abstractmethod
-    def exchange(self, outgoing, sent, incoming, received) -> "Exchange":
+    def exchange(self, space, outgoing, sent, incoming, received) -> "Exchange":
         """Set up an exchange of fixed buffers, which can be started any number of times. Returns an ``Exchange``, whose
-        ``start`` and ``finish`` send and receive.
+        ``start`` and ``finish`` send and receive. All ranks call it together.
 
         Parameters
         ----------
-        outgoing, incoming : array
-            Buffers to send and to receive: contiguous, one part for each rank, in the order of ranks.
+        space : Space
+            This rank's space, with a kernel's contexts for the columns of the buffers.
+        outgoing, incoming : array or Columns
+            Buffers to send and to receive: contiguous, one part for each rank, in the order of ranks. Each of
+            `Columns` is such a buffer.
         sent, received : int array, shape (size,)
             Number of entries in each part of ``outgoing`` and ``incoming``.
         """
@@ -163,6 +171,13 @@ class Communicator(ABC):
         """Sum ``numbers`` (a contiguous array) elementwise over all ranks, in place, and count the call in
         ``reductions``."""
 
+    @abstractmethod
+    def allreduce_columns(self, numbers, space):
+        """Sum ``numbers``, the `Columns` of this rank's ``space``, as ``allreduce`` does, and count one call.
+
+        The numbers of columns that have stopped are unspecified afterwards: all of them are sent, and nobody reads
+        them."""
+
     def close(self):
         """Release resources that must be released before the process ends."""
 
@@ -172,7 +187,7 @@ class HostCommunicator(Communicator):
 
     def __init__(self, rank, size, local_rank=None, local_size=None):
         super().__init__(rank, size, local_rank, local_size)
-        self._parts = {}                         # buffers for the numbers of all ranks, by count and type
+        self._parts, self._packed = {}, {}       # buffers for the numbers of all ranks and columns, by count and type
 
     @abstractmethod
     def _gather_numbers(self, numbers, out):
@@ -193,12 +208,30 @@ class HostCommunicator(Communicator):
         for part in parts[1:]:
             flat += part
 
+    def allreduce_columns(self, numbers, space):
+        key = numbers.array.shape, numbers.dtype
+        if key not in self._packed:
+            self._packed[key] = np.empty(*key)
+        packed = self._packed[key]
+        packed[...] = numbers.array
+        self.allreduce(packed)
+        for j, column in enumerate(packed):
+            if space.flags is None or not space.flags[j, Flag.STOP]:     # others would grow with every sum of sums
+                numbers.array[j] = column
 
-class Exchange(ABC):
-    """A repeatable exchange of fixed buffers between ranks; see ``Communicator.exchange``."""
 
-    def __init__(self, outgoing, incoming):
-        self.outgoing, self.incoming = outgoing, incoming
+class Exchange(Shareable):
+    """A repeatable exchange of fixed buffers between ranks; ``Communicator.exchange`` explains the parameters."""
+
+    def __init__(self, communicator, outgoing, sent, incoming, received):
+        self.communicator, self.outgoing, self.incoming = communicator, outgoing, incoming
+        self._sent, self._received = sent, received
+
+    def shared(self, sharing):
+        """Return an exchange of the copies of the buffers; all ranks call it together."""
+        outgoing, incoming = sharing(self.outgoing), sharing(self.incoming)
+        self.communicator.allgather(None)        # no rank waits for one that had no memory for its buffers
+        return self.communicator.exchange(sharing.space.local, outgoing, self._sent, incoming, self._received)
 
     @abstractmethod
     def start(self):
@@ -229,9 +262,9 @@ class Exchange(ABC):
 
 def parts(buffer, counts):
     """Return the list of (rank, view of its part of ``buffer``) for consecutive parts of ``counts[rank]`` entries,
-    without empty parts."""
-    ends = np.cumsum(counts)
-    return [(rank, buffer[end - count:end]) for rank, (count, end) in enumerate(zip(counts, ends, strict=True))
+    without empty parts. A part of `Columns` is an array of shape (columns, entries)."""
+    ends, buffer = np.cumsum(counts), plain(buffer)
+    return [(rank, buffer[..., end - count:end]) for rank, (count, end) in enumerate(zip(counts, ends, strict=True))
             if count]
 
 

@@ -1,13 +1,14 @@
 """The loop driver of ranks on GPUs: every rank launches the same number of graphs.
 
 A graph holds messages and reductions, which wait for the other ranks even after the judge's verdict. So a rank must not
-read the judge's live word: a rank that reads it later may see more. The flags are copied after every graph instead;
+read the judge's live word: a rank that reads it later may see more. The record is copied after every graph instead;
 these copies are equal on all ranks.
 """
 from __future__ import annotations
 
 import numpy as np
 
+from swell.core.cuda import CONTEXT
 from swell.core.graph import GraphLoop
 from swell.distributed.loop import Agreement, guarded_monitor
 
@@ -18,13 +19,14 @@ class DistributedGraphLoop(GraphLoop):
     def __init__(self, space, stopping, n):
         super().__init__(space.local, stopping, n)
         self._ranks, self._agreement = space, Agreement(space)
-        self._behind = space.xp.cuda.alloc_pinned_memory(2 * self.flags.nbytes)
-        self._copies = np.frombuffer(self._behind, np.int64, 2 * self.flags.size).reshape(2, *self.flags.shape)
+        count = space.columns
+        self._behind = space.xp.cuda.alloc_pinned_memory(2 * count * CONTEXT.itemsize)
+        self._copies = np.frombuffer(self._behind, CONTEXT, 2 * count).reshape(2, count)
         self._past = None                        # the graph whose copied flags are read; None: no graph is pending
         space.communicator.holds_graphs(self)
 
-    def begin(self, threshold, scale, window, done=0, monitor=None):
-        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self._ranks))
+    def begin(self, threshold, scale, window, done=0, monitor=None, frozen=()):
+        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self._ranks), frozen)
 
     def ask(self, reason):
         self._agreement.ask(reason)
@@ -63,4 +65,4 @@ class DistributedGraphLoop(GraphLoop):
     def _said(self):
         if self._past is None:
             return super()._said()
-        return self._word_of(self._copies[self._past])
+        return self._word_of(self._copies[self._past]["flags"])

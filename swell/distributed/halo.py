@@ -3,7 +3,7 @@
 Section 3.2 of Ma, Hu, Yuan and Liu 2021. The columns outside a rank's diagonal block are compressed to the used ones,
 its ghosts, in ascending order, hence by owner. Each owner packs the entries that others need into one buffer and sends
 every neighbour its part. Setup: one all-to-all of index lists. A product: a gather of the sent entries, 8 bytes written
-and 8 + 4 read an entry in double, and one message to and from each neighbour.
+and 8 + 4 read an entry in double, and one message to and from each neighbour, also for several right-hand sides.
 """
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Halo:
         Number of entries received from, and sent to, each rank.
     """
 
+    scratch = ("values", "_packed")
+
     def __init__(self, space, ghosts, dtype):
         self.space, self.ghosts, communicator = space, ghosts, space.communicator
         self.incoming = np.bincount(owners(space.starts, ghosts), minlength=communicator.size)
@@ -39,9 +41,12 @@ class Halo:
         wanted = communicator.alltoall(np.split(ghosts, ends[:-1]))              # rows that the others need from here
         self.outgoing = np.array([part.size for part in wanted])
         self._index = space.from_host((np.concatenate(wanted) - space.first).astype(np.int32))
-        self.values, self._packed = space.empty(ghosts.size, dtype), space.empty(self._index.size, dtype)
+        self.values, self._packed = space.buffer(ghosts.size, dtype), space.buffer(self._index.size, dtype)
         self._kernels, self._back = space.kernels("swell.distributed", "halo", dtype), None
-        self._exchange = communicator.exchange(self._packed, self.outgoing, self.values, self.incoming)
+        self._exchange = self._between(self._packed, self.outgoing, self.values, self.incoming)
+
+    def _between(self, *buffers):
+        return self.space.communicator.exchange(self.space.local, *buffers)
 
     def start(self, x):
         """Send the entries of x (this rank's part) that the neighbours need; ``values`` must not be read until
@@ -92,7 +97,7 @@ class Halo:
         if self._back is not None:
             return
         space, count, xp = self.space, self._index.size, self.space.xp
-        self._back = space.communicator.exchange(self.values, self.incoming, self._packed, self.outgoing)
+        self._back = self._between(self.values, self.incoming, self._packed, self.outgoing)
         gather = CSRMatrix(space.local, xp.arange(count + 1), self._index, xp.ones(count, self.values.dtype),
                            (count, space.stop - space.first))
         self._sum = gather.transpose()           # sums, since several ranks may have the same row as a ghost

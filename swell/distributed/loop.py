@@ -61,8 +61,8 @@ class DistributedLoop(DirectLoop):
         super().__init__(space, stopping, n)
         self._agreement = Agreement(space)
 
-    def begin(self, threshold, scale, window, done=0, monitor=None):
-        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self.space))
+    def begin(self, threshold, scale, window, done=0, monitor=None, frozen=()):
+        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self.space), frozen)
 
     def ask(self, reason):
         self._agreement.ask(reason)

@@ -47,6 +47,8 @@ class DistributedMatrix(SystemMatrix):
         Multiply by the diagonal block while messages are pending; False: after them, for comparison.
     """
 
+    scratch = ("_edge",)
+
     def __init__(self, space, own, rest, boundary, halo, shape, nnz, local=None, order=None, overlap=True):
         super().__init__(shape, own.dtype, space)
         self.own, self.halo, self.nnz, self.order, self.overlap = own, halo, nnz, order, overlap
@@ -89,7 +91,7 @@ class DistributedMatrix(SystemMatrix):
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if self._edge is None:                   # allocated at the first use, as adjoints are
-            self._edge = self.space.empty(self.boundary.size, self.dtype)
+            self._edge = self.space.buffer(self.boundary.size, self.dtype)
         self._kernels.pack(self.boundary, x, self._edge)
         self.rest.apply_adjoint(self._edge, self.halo.values, alpha)
         self.halo.start_return()

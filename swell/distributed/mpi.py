@@ -7,6 +7,8 @@ import sys
 import time
 import traceback
 
+import numpy as np
+
 from swell.core.compilation import quiet
 from swell.core.errors import InputError, MissingDependency, SwellError
 from swell.distributed.communicator import Exchange, HostCommunicator, parts
@@ -110,8 +112,8 @@ class MPICommunicator(HostCommunicator):
     def _exchange_objects(self, parts):
         return self.comm.alltoall(parts)
 
-    def exchange(self, outgoing, sent, incoming, received):
-        return MPIExchange(self.numbers, outgoing, sent, incoming, received)
+    def exchange(self, space, outgoing, sent, incoming, received):
+        return MPIExchange(self, outgoing, sent, incoming, received)
 
     def _tell(self, error):
         """Send an error as the base class does. An error other than SwellError may occur anywhere, even where the other
@@ -163,14 +165,24 @@ class MPICommunicator(HostCommunicator):
 
 
 class MPIExchange(Exchange):
-    """An exchange by MPI's persistent requests."""
+    """An exchange by MPI's persistent requests. A part of `Columns` is one message, of a vector type."""
 
-    def __init__(self, comm, outgoing, sent, incoming, received):
+    def __init__(self, communicator, outgoing, sent, incoming, received):
         from mpi4py import MPI
-        super().__init__(outgoing, incoming)
-        self._mpi = MPI
-        self.requests = [*(comm.Send_init(array, dest=rank) for rank, array in parts(outgoing, sent)),
-                         *(comm.Recv_init(array, source=rank) for rank, array in parts(incoming, received))]
+        super().__init__(communicator, outgoing, sent, incoming, received)
+        self._mpi, self._types, comm = MPI, [], communicator.numbers
+        self.requests = [*(comm.Send_init(self._message(array), rank) for rank, array in parts(outgoing, sent)),
+                         *(comm.Recv_init(self._message(array), rank) for rank, array in parts(incoming, received))]
+
+    def _message(self, array):
+        """Return ``array`` as mpi4py takes it: as it is, or with a vector type for rows of shape (columns, entries)."""
+        if array.ndim == 1:
+            return array
+        from mpi4py.util.dtlib import from_numpy_dtype
+        (count, entries), step = array.shape, array.strides[0] // array.itemsize
+        self._types.append(from_numpy_dtype(array.dtype).Create_vector(count, entries, step).Commit())
+        whole = np.lib.stride_tricks.as_strided(array, ((count - 1) * step + entries,), array.strides[1:])
+        return [whole, 1, self._types[-1]]
 
     def start(self):
         self._mpi.Prequest.Startall(self.requests)
@@ -180,5 +192,5 @@ class MPIExchange(Exchange):
 
     def __del__(self):
         if not self._mpi.Is_finalized():         # MPI keeps persistent requests until they are freed
-            for request in self.requests:
-                request.Free()
+            for held in (*self.requests, *self._types):
+                held.Free()

@@ -50,12 +50,24 @@ class NCCLCommunicator(DeviceCommunicator):
             self._own.allReduce(at, at, count, kind, self._nccl.NCCL_SUM, self.space.current_stream())
             self.wait_among_threads()
 
-    def exchange(self, outgoing, sent, incoming, received):
+    def allreduce_columns(self, numbers, space):
+        self.reductions += 1
+        if self.size > 1:
+            self.require_open()
+            stream = self.space.current_stream()
+            self._nccl.groupStart()              # one kernel for all columns
+            for column in numbers.array:
+                at, count, kind = self._described(column)
+                self._own.allReduce(at, at, count, kind, self._nccl.NCCL_SUM, stream)
+            self._nccl.groupEnd()
+            self.wait_among_threads()
+
+    def exchange(self, space, outgoing, sent, incoming, received):
         return NCCLExchange(self, outgoing, sent, incoming, received)
 
     def post(self, outgoing, incoming):
-        """Queue messages on the stream for messages. ``outgoing``, ``incoming``: lists of (rank, array) to send and to
-        receive."""
+        """Queue messages on the stream for messages, all of them in one kernel. ``outgoing``, ``incoming``: lists of
+        (rank, contiguous array) to send and to receive."""
         self.require_open()
         self._nccl.groupStart()
         for rank, array in outgoing:
@@ -87,9 +99,9 @@ class NCCLExchange(Exchange):
     """Messages between GPU memories, on the stream for messages."""
 
     def __init__(self, communicator, outgoing, sent, incoming, received):
-        super().__init__(outgoing, incoming)
+        super().__init__(communicator, outgoing, sent, incoming, received)
         event = communicator.space.xp.cuda.Event
-        self.communicator, self._to, self._from = communicator, parts(outgoing, sent), parts(incoming, received)
+        self._to, self._from = _rows(parts(outgoing, sent)), _rows(parts(incoming, received))
         self._packed, self._arrived = event(disable_timing=True), event(disable_timing=True)
         self.start()                             # connects
         self.finish()
@@ -112,3 +124,8 @@ class NCCLExchange(Exchange):
         """Record ``event`` at the current end of ``stream``; return the event."""
         event.record(stream)
         return event
+
+
+def _rows(parts):
+    """Return the list of (rank, contiguous array) for parts of which some are `Columns`, arrays of several rows."""
+    return [(rank, row) for rank, part in parts for row in (part if part.ndim == 2 else [part])]

@@ -10,6 +10,9 @@ link once. Each 4 bytes of a value travel with their message number, in 8 bytes,
 For a sum, every rank gets the numbers of all others and adds them in the order of ranks, to equal bits. This sends
 (P − 1) n numbers to every GPU, and is meant for few GPUs and sums of few numbers.
 
+The columns of several right-hand sides share each launch. Every column has its own part of an inbox, and sends and
+receives after its verdict too, since all ranks launch alike.
+
 Memory that other ranks write to is kept for later exchanges until the process ends, for two reasons. Freeing it would
 wait for the other GPUs of the process, and one of these may wait for this GPU. And memory that another process has
 opened must not be freed before that process has closed it.
@@ -21,6 +24,7 @@ import socket
 
 import numpy as np
 
+from swell.core.columns import Columns, plain
 from swell.core.errors import InputError
 from swell.distributed.communicator import Exchange
 from swell.distributed.device_communicator import DeviceCommunicator
@@ -75,15 +79,23 @@ class PeerCommunicator(DeviceCommunicator):
 
     def allreduce(self, numbers):
         """Sum ``numbers`` (a contiguous array of the GPU) elementwise over all ranks, in place and in stream order."""
+        self._sum(numbers.reshape(-1), self.space)
+
+    def allreduce_columns(self, numbers, space):
+        self._sum(numbers.reshape(-1), space)
+
+    def _sum(self, numbers, space):
+        """Sum ``numbers``, a vector or `Columns` of ``space``, over all ranks, in place and in stream order."""
         self.reductions += 1
         if self.size == 1:
             return
         self.require_open()
         real = np.empty(0, numbers.dtype).real.dtype
-        flat, (_, inboxes, messages) = numbers.reshape(-1).view(real), self._sums[real.name]
-        sum_over_ranks = self.space.kernels("swell.distributed", "peer", real).sum_over_ranks
-        for first in range(0, flat.size, MOST):
-            sum_over_ranks(flat[first:first + MOST], inboxes, messages, self.failed, self.rank, self.size, MOST)
+        numbers, (_, inboxes, messages) = _real_numbers(numbers, real, space.xp), self._sums[real.name]
+        sum_over_ranks, share = space.kernels("swell.distributed", "peer", real).sum_over_ranks, MOST // space.columns
+        for first in range(0, numbers.size, share):
+            sum_over_ranks(numbers[first:first + share], inboxes, messages, self.failed, self.rank, self.size, MOST,
+                           share)
         self.wait_among_threads()
 
     def alltoall_arrays(self, space, parts):
@@ -120,8 +132,8 @@ class PeerCommunicator(DeviceCommunicator):
             runtime.memcpyAsync(int(target), int(source), int(min(left, slot)), runtime.memcpyDefault,
                                 self.space.stream.ptr)
 
-    def exchange(self, outgoing, sent, incoming, received):
-        return PeerExchange(self, outgoing, sent, incoming, received)
+    def exchange(self, space, outgoing, sent, incoming, received):
+        return PeerExchange(self, space, outgoing, sent, incoming, received)
 
     def abort_work(self):
         super().abort_work()
@@ -135,21 +147,21 @@ class PeerExchange(Exchange):
     own messages. So a receiver that has nothing to send back sends one dummy entry.
     """
 
-    def __init__(self, communicator, outgoing, sent, incoming, received):
-        super().__init__(outgoing, incoming)
-        self.communicator, space, memory = communicator, communicator.space, communicator.memory
+    def __init__(self, communicator, space, outgoing, sent, incoming, received):
+        super().__init__(communicator, outgoing, sent, incoming, received)
+        memory, columns = communicator.memory, space.columns
         leaving, arriving = np.maximum(sent, received > 0), np.maximum(received, sent > 0)
         self._plain = (leaving == sent).all() and (arriving == received).all()
         self._source, self._target = (space.from_host(_entries(*counts))
                                       for counts in ((sent, leaving), (received, arriving)))
-        self._messages = space.xp.zeros(self._source.size, np.int32)
+        self._messages = space.xp.zeros(columns * self._source.size, np.int32)
         width = 2 * outgoing.dtype.itemsize
-        self._inbox = memory.empty(2 * self._target.size * width)
+        self._inbox = memory.empty(2 * columns * self._target.size * width)
         inboxes = memory.addresses(communicator.host, self._inbox)
         theirs = communicator.allgather((_starts(arriving), self._target.size))
         self._places = space.from_host(np.concatenate([
-            inboxes[k] + width * (parity * entries + starts[communicator.rank] + np.arange(count))
-            for parity in (0, 1)
+            inboxes[k] + width * (part * entries + starts[communicator.rank] + np.arange(count))
+            for part in range(2 * columns)       # of each column for even and for odd message numbers
             for k, (count, (starts, entries)) in enumerate(zip(leaving, theirs, strict=True))]))
         self._kernels = space.kernels("swell.distributed", "peer", outgoing.dtype)
 
@@ -187,6 +199,13 @@ class PeerExchange(Exchange):
         self._kernels.add_received_dot(rows, A.indptr, A.indices, A.data, self._inbox.data.ptr, self.incoming,
                                        self._messages, self.communicator.failed, out, w, dots)
         self.communicator.wait_among_threads()
+
+
+def _real_numbers(numbers, real, xp):
+    """View a vector, or the `Columns` of one, in the type ``real``: a complex number is two real ones."""
+    array, parts = plain(numbers), numbers.itemsize // real.itemsize
+    view = xp.ndarray((*array.shape[:-1], parts * numbers.size), real, array.data, (*array.strides[:-1], real.itemsize))
+    return Columns(view) if isinstance(numbers, Columns) else view
 
 
 def _starts(counts):

@@ -30,6 +30,8 @@ class RankSchwarz(OperatorAround):
         The inner preconditioner, for the rank's extended rows.
     """
 
+    scratch = ("_given", "_solved", "_kept")
+
     def __init__(self, A, settings):
         from swell.core.registry import resolve
         if settings.domains or settings.partition != "rows" or settings.transmission != "dirichlet" \

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
+from swell.core.columns import Columns
 from swell.core.errors import InputError
 from swell.core.operator import OperatorAround
 from swell.core.space import Space
@@ -17,7 +18,9 @@ from swell.distributed.words import merged, merged_notes
 class DistributedSpace(Space):
     """A local space, a communicator, and who has which rows.
 
-    What kernels leave in scalars are the sums of one rank; ``allreduce`` makes them those of all.
+    What kernels leave in scalars are the sums of one rank; ``allreduce`` makes them those of all. A space for several
+    right-hand sides uses the same communicator, and its ranks take turns with the space for one: they never solve at
+    the same time.
 
     Parameters
     ----------
@@ -31,8 +34,8 @@ class DistributedSpace(Space):
 
     def __init__(self, local, communicator, starts):
         super().__init__()
-        self.local, self.communicator, self.starts = local, communicator, starts
-        self.name, self.xp = local.name, local.xp
+        self._local, self.communicator, self.starts = local, communicator, starts
+        self.name, self.xp, self.columns = local.name, local.xp, local.columns
         self.first, self.stop = int(starts[communicator.rank]), int(starts[communicator.rank + 1])
         self.failure, self._iterating = None, False
 
@@ -93,14 +96,23 @@ class DistributedSpace(Space):
         self.communicator.require_equal(value, what)
 
     def allreduce(self, scalars):
-        self.communicator.allreduce(scalars)
+        if isinstance(scalars, Columns):
+            self.communicator.allreduce_columns(scalars, self.local)
+        else:
+            self.communicator.allreduce(scalars)
 
     def another(self):
         raise InputError("a system across ranks has no copies for other threads, since all ranks solve together: "
                          "prepare one for each thread of each rank, with a communicator of its own")
 
     def for_columns(self, columns):
-        raise InputError("a system across ranks solves its right-hand sides one by one: leave together out")
+        return DistributedSpace(self.local.for_columns(columns), self.communicator, self.starts)
+
+    def counterpart(self, space):
+        """Return ``space`` for the rows of this space: a level of multigrid has its own distribution of rows."""
+        if np.array_equal(self.starts, space.starts):
+            return space
+        return DistributedSpace(space.local, space.communicator, self.starts)
 
     def same_memory(self, array, other):
         return self.local.same_memory(array, other)
@@ -134,9 +146,10 @@ class DistributedSpace(Space):
 
     def norms(self, *vectors):
         mine = self.local.norms(*vectors)
-        of_ranks = np.array(self.communicator.allgather(mine))
-        return [value for k in range(len(vectors))
-                for value in (float(np.sqrt((of_ranks[:, 2 * k] ** 2).sum())), float(of_ranks[:, 2 * k + 1].max()))]
+        of_ranks = np.array(self.communicator.allgather(mine))       # [rank, number] or [rank, number, column]
+        found = [value for k in range(len(vectors))
+                 for value in (np.sqrt((of_ranks[:, 2 * k] ** 2).sum(axis=0)), of_ranks[:, 2 * k + 1].max(axis=0))]
+        return found if self.columns > 1 else [float(value) for value in found]
 
     def random(self, seed, out, first=0):
         self.local.random(seed, out, self.first + first)
@@ -149,6 +162,10 @@ class DistributedSpace(Space):
         return self.local.describe() + (f", on each of {ranks} ranks" if ranks > 1 else "")
 
     # -- of this rank --------------------------------------------------------------------------------------------
+
+    @property
+    def local(self):
+        return self._local
 
     @property
     def device_name(self):

@@ -97,7 +97,7 @@ class ThreadCommunicator(HostCommunicator):
     def _exchange_objects(self, parts):
         return [values[self.rank] for values in self._gather_objects(parts)]
 
-    def exchange(self, outgoing, sent, incoming, received):
+    def exchange(self, space, outgoing, sent, incoming, received):
         return ThreadExchange(self, outgoing, sent, incoming, received)
 
     def abort(self):
@@ -120,8 +120,7 @@ class ThreadExchange(Exchange):
     """An exchange of copies through queues."""
 
     def __init__(self, communicator, outgoing, sent, incoming, received):
-        super().__init__(outgoing, incoming)
-        self.communicator = communicator
+        super().__init__(communicator, outgoing, sent, incoming, received)
         self._to, self._from = parts(outgoing, sent), parts(incoming, received)
 
     def start(self):

@@ -68,6 +68,7 @@ class CSRMatrix(Matrix, SystemMatrix):
     """
 
     name = "csr"
+    hints = "_facts", "fills"
 
     def __init__(self, space, indptr, indices, data, shape, lanes=0, block=0):
         super().__init__(shape, data.dtype, space, int(data.size))

@@ -41,6 +41,8 @@ class Matrix(LinearOperator):
         Entries of the matrix, padding not counted.
     """
 
+    hints = ("_positions",)                      # of `positions`, in formats that keep it
+
     def __init__(self, shape, dtype, space, nnz):
         super().__init__(shape, dtype, space)
         self.nnz = nnz

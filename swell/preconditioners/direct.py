@@ -278,7 +278,7 @@ class CuDSSOperator(LinearOperator, Shareable):
 
     def shared(self, sharing):
         A = self._matrix
-        return CuDSSOperator(CSRMatrix(sharing.space, A.indptr, A.indices, A.data, A.shape))
+        return CuDSSOperator(CSRMatrix(sharing.space.local, A.indptr, A.indices, A.data, A.shape))
 
     def update(self, A):
         """Factor new values of A with the same pattern, and replace the factors; the analysis is kept."""

@@ -126,6 +126,7 @@ class LUOperator(IncompleteOperator):
     """
 
     change = 0.0
+    hints = "growth", "_scale"
     lacking = "rows have no diagonal entry"
 
     def __init__(self, A, settings):

@@ -1,4 +1,7 @@
-"""The frequency response: level in dB over frequency, one line for each ear; failed frequencies are marked."""
+"""The frequency response: level in dB over frequency, one line for each ear; failed frequencies are marked.
+
+Of several sources, one line for each pair of a source and an ear: a colour for each source, a dash for each ear.
+"""
 from __future__ import annotations
 
 import numpy as np
@@ -8,6 +11,9 @@ from swell.report.figure import GRID, INK, colour_of, new_figure, save
 
 SPAN = 10.0             # least range of the picture in dB
 MANY = 60               # points of a line from which markers are left out: they would hide it
+LINES = 4               # most lines for a legend in the picture; one of more stands beside it
+PER_COLUMN = 24         # lines in a column of that legend
+DASHES = "-", "--", ":", "-."
 
 
 def plot(response, path):
@@ -36,19 +42,26 @@ def figure(response):
     """
     if not len(response.ears) or not response.points:
         raise InputError("there is nothing to draw: the response needs an ear and at least one frequency")
-    figure, axes = new_figure()
+    sources = [None] if response.sources is None else response.sources
+    lines = len(sources) * len(response.ears)
+    beside = -(-lines // PER_COLUMN) if lines > LINES else 0     # columns of a legend beside the picture
+    figure, axes = new_figure(7.0 + 3.2 * beside)
     order = np.argsort(response.frequencies, kind="stable")
-    hertz, levels = response.frequencies[order], response.level[order]
-    good = np.array([point.converged for point in response.points], bool)[order]
-    for k, ear in enumerate(response.ears):
-        colour = colour_of(k)
-        shown = good & np.isfinite(levels[:, k])
-        label = f"ear at ({', '.join(f'{v:g}' for v in ear)}) m"
-        axes.plot(hertz, np.where(shown, levels[:, k], np.nan), color=colour, lw=1.6, label=label,
-                  marker="o" if len(hertz) < MANY else None, ms=3.5)
+    hertz = response.frequencies[order]
+    levels = response.level.reshape(len(hertz), len(sources), -1)[order]
+    good = np.array([[r.converged for r in point.results] for point in response.points], bool)[order]
+    for s, source in enumerate(sources):
+        for k, ear in enumerate(response.ears):
+            shown, at = good[:, s] & np.isfinite(levels[:, s, k]), f"ear at ({', '.join(f'{v:g}' for v in ear)}) m"
+            colour, dash = (colour_of(k), "-") if source is None else (colour_of(s), DASHES[k % len(DASHES)])
+            axes.plot(hertz, np.where(shown, levels[:, s, k], np.nan), color=colour, ls=dash, lw=1.6,
+                      label=at if source is None else f"{source} to {at}",
+                      marker="o" if len(hertz) < MANY and lines <= LINES else None, ms=3.5)
     if not good.all():                           # at the bottom: their levels are unknown
-        axes.plot(hertz[~good], np.full(np.count_nonzero(~good), 0.02), "x", color=INK, ms=7, clip_on=False,
-                  transform=axes.get_xaxis_transform(), label="not solved")
+        bad = hertz[~good.all(axis=1)]
+        axes.plot(bad, np.full(bad.size, 0.02), "x", color=INK, ms=7, clip_on=False,
+                  transform=axes.get_xaxis_transform(),
+                  label="not solved" if response.sources is None else "not solved for every source")
     if hertz.size and hertz.max() > response.problem.finest:
         axes.axvspan(response.problem.finest, hertz.max(), color=GRID, alpha=0.5, lw=0,
                      label="fewer than 10 nodes a wavelength")
@@ -60,5 +73,8 @@ def figure(response):
     axes.grid(True, color=GRID, lw=0.6)
     if len(hertz) > 1:
         axes.set_xlim(hertz.min(), hertz.max())
-    axes.legend(fontsize=8, frameon=True, framealpha=0.9, edgecolor=GRID)
+    if beside:
+        figure.legend(loc="outside right upper", ncols=beside, fontsize=7, frameon=False)
+    else:
+        axes.legend(fontsize=8, frameon=True, framealpha=0.9, edgecolor=GRID)
     return figure

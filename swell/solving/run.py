@@ -45,7 +45,8 @@ class Prepared(Shareable):
     b0, x0 : arrays
         Right-hand side and solution of the original system; the same arrays as b and x without transforms.
     companions : dict
-        The `Together` for a number of right-hand sides, as long as this system is bound as it is.
+        The `Together` for a number of right-hand sides, as long as this system is bound as it is and its copies are
+        current.
     """
 
     def __init__(self, A, configuration, stopping, kept=None):
@@ -107,17 +108,26 @@ class Prepared(Shareable):
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
-        self._description, self.companions = None, {}
+        self._description = None
         if self._bound != self.setup.launched:   # the preconditioner is new or gone, or launches other work
             self._bind()
+        self.companions = {k: together for k, together in self.companions.items() if together.follow()}
+
+    def follow(self, original):
+        """Take over what an update of ``original``, whose arrays this copy shares, has found out about its system."""
+        for name in self.setup.findings:
+            setattr(self.setup, name, getattr(original.setup, name))
+        self._description = None
 
     def stop_by(self, stopping):
         """Replace the `Stopping` settings by ``stopping``. If more than tolerances differ, bind the method again."""
         same = replace(stopping, rtol=self.stopping.rtol, atol=self.stopping.atol,
                        relative_to=self.stopping.relative_to) == self.stopping
-        self.stopping, self._description, self.companions = stopping, None, {}
+        self.stopping, self._description = stopping, None
         if not same:
             self._bind()
+        for together in self.companions.values():
+            together.prepared.stop_by(stopping)
 
     def run(self, b, x0=None, monitor=None, watch=None, attempt=0) -> Result:
         """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; return the Result.

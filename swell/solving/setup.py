@@ -44,7 +44,11 @@ class Setup:
         ‖A‖∞; NaN for a matrix-free A.
     timings : dict
         Seconds of each part and of all together ("setup"), without compiling, and seconds of compiling ("compile").
+    findings : tuple of str
+        Names of the attributes that `update` finds anew, beside the values in arrays.
     """
+
+    findings = "facts", "words", "part_notes", "norm_A", "timings"
 
     def __init__(self, A, configuration, stopping, kept=None):
         self.A, self.configuration, self.chosen = A, configuration, configuration

@@ -25,13 +25,14 @@ MOST = 32               # columns that are solved together; more are solved in g
 def obstacle(prepared) -> str | None:
     """Return why a prepared system must solve its right-hand sides one by one, or None."""
     s = prepared.setup
-    if not s.space.single_rank:
-        return "a system across ranks solves them one by one"
+    if s.failure is not None:
+        return "there is no preconditioner, since its factorisation failed"
     if s.configuration.method.gpu_only:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:
         return "with a null space they are solved one by one"
-    return None
+    own = [part for part in (s.matrix, s.M, s.S) if part is not None and not type(part).__module__.startswith("swell.")]
+    return f"{type(own[0]).__name__}, an operator of your own, takes one vector at a time" if own else None
 
 
 def bound(prepared, columns) -> "Together":
@@ -49,14 +50,24 @@ class Together:
     prepared : Prepared
     columns : int
         k, from 2 to `MOST`.
+
+    Ranks make and run it together.
     """
 
     def __init__(self, prepared, columns):
-        self.alone, self.space = prepared, prepared.space.for_columns(columns)
         setup = prepared.setup
-        with self.space.active(setup.A.shape[0]):
-            self.space.compile_ahead((MATRIX, *setup.configuration.parts), setup.A.dtype)
-            self.prepared = prepared.shared(Widening(self.space))
+        with prepared.space.agreed():            # one rank alone may lack memory
+            self.alone, self.space = prepared, prepared.space.for_columns(columns)
+            with self.space.active(setup.A.shape[0]):
+                self.space.compile_ahead((MATRIX, *setup.configuration.parts), setup.A.dtype)
+                self._copies = Widening(self.space)
+                self.prepared = prepared.shared(self._copies)
+
+    def follow(self) -> bool:
+        """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
+        cannot be, since the update replaced more than values."""
+        self.prepared.follow(self.alone)
+        return self._copies.current()
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
@@ -119,7 +130,8 @@ class Run:
 
     def _write(self, vectors, out):
         """Copy ``vectors``, shape (n, k), to the `Columns` ``out``."""
-        out.array[...] = self.space.from_host(vectors).T
+        with self.space.agreed():                # on a GPU there may be no memory for them
+            out.array[...] = self.space.from_host(vectors).T
 
     def solve(self, x0):
         """Iterate from x0 (None: zero), and return the result of each column."""
@@ -143,10 +155,11 @@ class Run:
             s.M.expect(np.sqrt(first) if s.configuration.method.unit_vectors else first)
         reads = loop.host_reads
         loop.cycle, loop.patience = p.iteration.steps, 0
-        loop.begin(self.thresholds, np.maximum(self.norm_b, first), s.configuration.method.window(s.A.shape[0]), 0,
-                   self.monitor, np.flatnonzero(self.zero))
-        p.iteration.run(x0 is None)
-        loop.end()
+        with self.space.deferred_errors():
+            loop.begin(self.thresholds, np.maximum(self.norm_b, first), s.configuration.method.window(s.A.shape[0]), 0,
+                       self.monitor, np.flatnonzero(self.zero))
+            p.iteration.run(x0 is None)
+            loop.end()
         residuals, errors = self._true_residuals()
         self.space.synchronize()
         self.counts = [Counts(0, 0, 0) if self.zero[j] else

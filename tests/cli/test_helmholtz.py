@@ -2,6 +2,7 @@
 import csv
 import json
 
+import numpy as np
 import pytest
 
 pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
@@ -45,6 +46,27 @@ def test_json_is_one_object(cli, room):
     assert found["boundaries"]["xmin"] == 30 and len(found["points"][2]["level"]) == 2 and found["nodes"] == 9 * 7 * 6
 
 
+def test_several_sources(cli, room, tmp_path):
+    """Each on its own, a column each; with --at-once they sound together."""
+    several = (*ROOM, "--source", "0.2,0.2,0.2", "--ear", "0.1,0.1,0.1", "--method", "cocg", "--precond", "ilu0")
+    status, out, err = cli("helmholtz", room, *several, "--csv", tmp_path / "r.csv", "--plot", tmp_path / "r.png", "--vtu",
+                           tmp_path / "p.vtu")
+    assert status == 0 and not err and "3 of 3 frequencies converged: 2 sources" in out and "solved together" in out
+    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+    assert [row["source"] for row in rows[:4]] == ["xmin", "xmin", "0.2,0.2,0.2", "0.2,0.2,0.2"] and len(rows) == 3 * 2 * 2
+    assert [row["ear"] for row in rows[:2]] == ["0.8,0.4,0.3", "0.1,0.1,0.1"]
+    problem = h.Helmholtz(h.read_mesh(room), h.Medium(damping=0.02))
+    ears, band = [(0.8, 0.4, 0.3), (0.1, 0.1, 0.1)], [100, 150, 200]
+    alone = [problem.response(source, ears, band, method="direct").level for source in ("xmin", (0.2, 0.2, 0.2))]
+    assert [float(row["level_dB"]) for row in rows] == pytest.approx(np.stack(alone, axis=1).ravel().tolist(), abs=1e-3)
+    assert meshio.read(tmp_path / "p_source2.vtu").point_data["level_dB"].size == 378 and "p_source1.vtu" in out
+    found = json.loads(cli("helmholtz", room, *several, "--json")[1])
+    assert found["sources"] == ["xmin", "0.2,0.2,0.2"] and np.shape(found["points"][0]["level"]) == (2, 2)
+    both = json.loads(cli("helmholtz", room, *several, "--at-once", "--json")[1])
+    pressure = np.array(found["points"][1]["pressure"]).sum(axis=0)
+    assert "sources" not in both and np.allclose(both["points"][1]["pressure"], pressure, rtol=1e-4)
+
+
 def test_a_point_source_and_quiet(cli, room):
     status, out, err = cli("helmholtz", room, *ROOM[2:], "--source", "0.2,0.2,0.2", "--method", "direct", "--quiet")
     assert (status, out, err) == (0, "", "")
@@ -77,6 +99,7 @@ def test_a_coarse_mesh_is_said(cli, room):
     (ROOM[:4], "--band is missing; the mesh has the boundaries xmin, xmax"),
     (("--band", "100:200:50"), "--ear is missing"),
     (ROOM[2:], "nothing makes sound"),
+    ((*ROOM, "--source", "9,9,9"), "sources[1]: source = (9, 9, 9) lies outside the mesh"),
     ((*ROOM[:4], "--band", "100:200"), "band '100:200': expected numbers"),
     ((*ROOM[:4], "--band=-5:200:5"), "frequency of -5 Hz"),
     ((*ROOM[:4], "--band", "0:200:50"), "frequency 0: without a wall of given pressure"),

@@ -47,6 +47,9 @@ def test_one_process_gives_whole_vectors(ranks, parts):
         assert solves(A, right, result.x)
         for k, column in enumerate(result if right.ndim == 2 else [result]):
             assert np.array_equal(column.x, result.x[:, k] if right.ndim == 2 else result.x)
+    assert result.notes[0] == "solved together"
+    alone = s.solve(right, together=False)
+    assert alone.notes[0] == "solved one by one: together=False was given" and np.array_equal(alone.x, result.x)
     again = s.solve(b, x0=s.solve(b).x)
     assert again.iterations <= 1 and again.converged
 

@@ -69,6 +69,22 @@ def test_responses_are_those_of_one_device(ranks, settings, walls):
                            atol=1e-7 * abs(one_rank.fields[110.0].p).max())
 
 
+@pytest.mark.parametrize("walls", [{}, {"xmin": helmholtz.Pressure(1.0), "xmax": helmholtz.Absorbing()}])
+def test_several_sources(ranks, walls):
+    sources, ears = ["ymax", (0.5, 0.2, 0.1), "zmin"], [(0.9, 0.2, 0.1), (0.3, 0.1, 0.2)]
+    settings = {"method": "cocg", "precond": "jacobi", "rtol": 1e-10, "fields": [110.0]}
+    one_rank = duct(**walls).response(sources=sources, ear=ears, frequencies=BAND, **settings)
+
+    def response(communicator):
+        return duct(**walls).response(sources=sources, ear=ears, frequencies=BAND, ranks=communicator, **settings)
+
+    for found in ranks.run(response):
+        assert found.converged and found.pressure.shape == (4, 3, 2) and found.sources == one_rank.sources
+        assert np.allclose(found.pressure, one_rank.pressure, rtol=1e-7)
+        for mine, theirs in zip(found.fields[110.0], one_rank.fields[110.0], strict=True):
+            assert np.allclose(mine.p, theirs.p, rtol=1e-6, atol=1e-7 * abs(theirs.p).max())
+
+
 def test_waves_without_damping_are_for_cocg(ranks):
     """Across ranks: after cg, before what is made for any matrix. On one device few unknowns are factored."""
     def response(communicator):

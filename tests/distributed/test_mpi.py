@@ -54,6 +54,14 @@ def test_the_solves_of_this_folder_across_processes():
     assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_columns_across_processes(ranks):
+    done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not gpu", "-k",
+                   "(every_method and (gmres or qmr)) or single_reduction_cg or no_memory or bddc or multigrid or agree",
+                   str(HERE / "test_columns.py"), ranks=ranks)
+    assert done.returncode == 0 and done.stdout.count(" passed") == ranks, done.stdout[-3000:] + done.stderr[-3000:]
+
+
 @pytest.mark.parametrize("ranks, some", [(2, ""), (3, "cg or gmres or not (test_a_preconditioner or test_a_monitor)")])
 def test_errors_that_are_caught_across_processes(ranks, some):
     """Of three ranks two hear of it, which a few methods show."""

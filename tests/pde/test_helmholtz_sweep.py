@@ -168,7 +168,7 @@ def test_a_failed_solve_with_an_old_preconditioner_is_repeated(waves):
 
 @pytest.mark.data
 @pytest.mark.parametrize("omega, b, message", [
-    (1.0, np.ones((400, 2)), r"shape \(400, 2\): expected \(400,\)"), (1.0, np.ones(30), r"shape \(30,\): expected"),
+    (1.0, np.ones((400, 2, 1)), r"shape \(400, 2, 1\): expected \(400,\)"), (1.0, np.ones(30), r"shape \(30,\): expected"),
     (np.nan, np.ones(400), "omega=nan"), ("1", np.ones(400), "omega='1'"), (1j, np.ones(400), "angular frequency")])
 def test_a_right_hand_side_or_frequency_that_does_not_fit(omega, b, message):
     """Also after a solution is remembered, from which a start is made: that wrote past its arrays."""

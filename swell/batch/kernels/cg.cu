@@ -4,7 +4,8 @@
 // x = A⁻¹ b for each system; x holds the starting vectors if `guess` is 1. The twin says what the arguments are.
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int HELD>
-__global__ void __launch_bounds__(512, 2) cg(Context* ctx, const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal,
+__global__ void __launch_bounds__(512, 2) cg(Context* ctx, const int* indptr, const int* indices,
+    const unsigned short* ell, const int* diagonal,
     const int* lower, const int* upper, const int* order, const T* values, const T* b, T* x, double* record, int size,
     int columns, int lanes, int kind, int block, int held, int guess, int maxiter, double rtol, double atol,
     int threads, int shared, long long lower_size, long long upper_size) {

@@ -31,14 +31,13 @@ DEVICE int verdict_on(const Norms3& now, double threshold, double rounding, bool
   return found && now.backward <= rounding ? ATTAINABLE_ACCURACY : SINGULAR;
 }
 
-// D = A, dense, rows `width` elements apart, in shared memory.
-template <class T> DEVICE void spread(const System<T>& A, T* D, int width) {
+// D = A, dense, rows `width` elements apart, in shared memory. Many loads are on their way at once.
+template <class T> DEVICE void spread(const System<T>& A, const unsigned* places, T* D, int width) {
+  const int nnz = A.indptr[A.n];
   for (int k = threadIdx.x; k < A.n * width; k += blockDim.x) D[k] = T(0);
   __syncthreads();
-  const int part = threadIdx.x % A.lanes;
-  for (int i = threadIdx.x / A.lanes; i < A.n; i += blockDim.x / A.lanes)
-    for (int k = A.indptr[i] + part, e = part; k < A.indptr[i + 1]; k += A.lanes, e += A.lanes)
-      D[i * width + A.ell[e * A.n + i]] = A.a[k];
+#pragma unroll 8
+  for (int k = threadIdx.x; k < nnz; k += blockDim.x) D[(places[k] >> 16) * width + (places[k] & 0xFFFF)] = A.a[k];
   __syncthreads();
 }
 
@@ -134,8 +133,9 @@ constexpr int blocks_for = 65536 / (threads_for<UNKNOWNS> * (UNKNOWNS * int(size
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int UNKNOWNS, int SIDES>
 __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>) lu_rows(Context* ctx,
-    const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal, const T* values, const T* b, T* x, double* record, int size,
-    int columns, int lanes, int unknowns, int sides, double rtol, double atol, int threads, int shared) {
+    const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal, const unsigned* places,
+    const T* values, const T* b, T* x, double* record, int size, int columns, int lanes, int unknowns, int sides, double rtol,
+    double atol, int threads, int shared) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned keys[4];
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
     int steps[SIDES];
     bool found = true;
     for (int attempt = 0; attempt < 2; ++attempt) {              // the second one refines
-      spread(A, D, UNKNOWNS + 1);
+      spread(A, places, D, UNKNOWNS + 1);
       T a[UNKNOWNS], y[SIDES];
       bool open = t < n;
 #pragma unroll
@@ -226,9 +226,9 @@ template <class T> DEVICE void substitute(const T* D, int width, int n, T* y) {
 // x = A⁻¹ b with the factors in shared memory, for systems that do not fit into registers.
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T>
-__global__ void __launch_bounds__(512) lu(Context* ctx, const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal, const T* values,
-    const T* b, T* x, double* record, int size, int columns, int lanes, double rtol, double atol,
-    int threads, int shared) {
+__global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const int* indices, const unsigned short* ell,
+    const int* diagonal, const unsigned* places, const T* values, const T* b, T* x, double* record, int size, int columns,
+    int lanes, double rtol, double atol, int threads, int shared) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned best;
@@ -240,7 +240,7 @@ __global__ void __launch_bounds__(512) lu(Context* ctx, const int* indptr, const
   int* from = take<int>(rest, n);
   int turn = 0;
   bool found = true;
-  spread(A, D, width);
+  spread(A, places, D, width);
   for (int j = 0; j < n; ++j) {                                  // P A = L U
     if (warp == 0) {
       unsigned mine = 0;

@@ -1,6 +1,7 @@
 """Dense LU with partial pivoting for a batch, on the CPU; ``lu.cu`` is the GPU's version, which has a second kernel.
 
-Arguments as in ``cg.py``. The iterations of the record are 1, or 2 where the solution was refined.
+Arguments as in ``cg.py``; ``places``: row · 2¹⁶ + column of each entry, on a GPU only. The iterations of the record are
+1, or 2 where the solution was refined.
 """
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ GPU_ONLY = ("lu_rows",)
 
 
 @parallel
-def lu(indptr, indices, ell, diagonal, values, b, x, record, size, columns, lanes, rtol, atol, threads, shared):
+def lu(indptr, indices, ell, diagonal, places, values, b, x, record, size, columns, lanes, rtol, atol, threads,
+       shared):
     """x = A⁻¹ b for each system. Arguments: top of file."""
     for s in prange(values.shape[0]):
         solve(indptr, indices, values[s], b[s], x[s], record[s], rtol, atol)

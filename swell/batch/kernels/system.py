@@ -14,6 +14,7 @@ import numpy as np
 from swell.batch.slots import Kind, Outcome, Record
 from swell.core.compiled import helper
 from swell.core.slots import Code
+from swell.formats.kernels.csr import row_product
 
 RUNNING, CONVERGED, MAXITER = int(Code.RUNNING), int(Code.CONVERGED), int(Code.MAXITER_REACHED)
 STAGNATED, DIVERGED, NONFINITE = int(Code.STAGNATED), int(Code.DIVERGED), int(Code.NONFINITE)
@@ -45,10 +46,7 @@ def square(z):
 def product(indptr, indices, a, v, out):
     """out = A v."""
     for i in range(out.size):
-        total = a.dtype.type(0)
-        for k in range(indptr[i], indptr[i + 1]):
-            total += a[k] * v[indices[k]]
-        out[i] = total
+        out[i] = row_product(indices, a, v, a.dtype.type(0), indptr[i], indptr[i + 1])
 
 
 @helper
@@ -56,11 +54,10 @@ def true_residual(indptr, indices, a, b, x, r):
     """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error)."""
     r2, b2, r_most, a_most, x_most, b_most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(x.size):
-        total, size = a.dtype.type(0), 0.0
+        size = 0.0
         for k in range(indptr[i], indptr[i + 1]):
-            total += a[k] * x[indices[k]]
             size += abs(a[k])
-        r[i] = b[i] - total
+        r[i] = b[i] - row_product(indices, a, x, a.dtype.type(0), indptr[i], indptr[i + 1])
         r2 += square(r[i])
         b2 += square(b[i])
         r_most, b_most = max(r_most, abs(r[i])), max(b_most, abs(b[i]))
@@ -218,15 +215,10 @@ def apply(indptr, indices, diagonal, kind, block, store, r, z):
             z[i] = total
     if kind == Kind.ILU:
         for i in range(n):                                       # L y = r
-            total = r[i]
-            for k in range(indptr[i], diagonal[i]):
-                total -= store[k] * z[indices[k]]
-            z[i] = total
+            z[i] = r[i] - row_product(indices, store, z, r.dtype.type(0), indptr[i], diagonal[i])
         for i in range(n - 1, -1, -1):                           # U z = y
-            total = z[i]
-            for k in range(diagonal[i] + 1, indptr[i + 1]):
-                total -= store[k] * z[indices[k]]
-            z[i] = total * store[diagonal[i]]
+            total = row_product(indices, store, z, r.dtype.type(0), diagonal[i] + 1, indptr[i + 1])
+            z[i] = (z[i] - total) * store[diagonal[i]]
 
 
 @helper

@@ -147,7 +147,8 @@ def _message(space, size) -> float:
             sent[1 - sender] = entries
         elif ranks.rank == 1 - sender:
             received[sender] = entries
-        exchanges.append(ranks.exchange(space.xp.zeros(sent.sum()), sent, space.xp.zeros(received.sum()), received))
+        outgoing, incoming = (space.xp.zeros(counts.sum()) for counts in (sent, received))
+        exchanges.append(ranks.exchange(space.local, outgoing, sent, incoming, received))
 
     def there_and_back():
         for _ in range(BURST):

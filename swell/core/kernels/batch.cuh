@@ -70,6 +70,7 @@ template <int SIZES, class T, class F> DEVICE void each_row(const System<T>& A, 
     double size = 0;
     if (i < A.n) {
       const int begin = A.indptr[i], length = A.indptr[i + 1] - begin;
+#pragma unroll 4
       for (int e = part; e < length; e += A.lanes) {
         const T a = A.a[begin + e];
         sum = fused(a, v[A.ell[e * A.n + i]], sum);
@@ -305,6 +306,7 @@ template <class T> DEVICE void apply(const System<T>& A, const Preconditioner<T>
 template <int HELD, class T> DEVICE const T* values_of(const T* values, int nnz, unsigned char*& memory) {
   if (!HELD) return values;
   T* held = take<T>(memory, nnz);
+#pragma unroll 8
   for (int k = threadIdx.x; k < nnz; k += blockDim.x) held[k] = values[k];
   __syncthreads();
   return held;

@@ -7,7 +7,11 @@
 //
 // These kernels send and wait even after the judge's verdict, since the kernels of the other ranks do: no rank may wait for a message
 // that is never sent. Products, dots and sums stay unchanged then.
+//
+// With several right-hand sides blockIdx.y is the column; inboxes, places and message numbers have a part for each column.
+#include "bulk.cuh"
 #include "context.cuh"
+#include "packet.cuh"
 
 constexpr int PATIENCE = 1 << 12;        // polls of a place between two checks whether another rank has failed
 
@@ -16,68 +20,56 @@ DEVICE void begin() {
   wait_for_previous();
 }
 
-// Writes a value and its message number to a place, which has 8 bytes for each 4 bytes of the value.
+// Writes a value and its message number to a place, a Packet.
 template <class T> DEVICE void post(T value, unsigned long long place, unsigned message) {
-  const unsigned* part = reinterpret_cast<const unsigned*>(&value);
-  if constexpr (sizeof(T) == 4)
-    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %2};" ::"l"(place), "r"(part[0]), "r"(message) : "memory");
-  else
-#pragma unroll
-    for (int k = 0; k < sizeof(T) / 4; k += 2)
-      asm volatile("st.volatile.global.v4.u32 [%0], {%1, %2, %3, %2};" ::"l"(place + 8 * k), "r"(part[k]), "r"(message), "r"(part[k + 1])
-                   : "memory");
-}
-
-// Reads one word (or two) of a place into part; true if the words are of this message.
-DEVICE bool arrived(unsigned long long place, unsigned message, unsigned* part, bool two) {
-  unsigned first, second = message;
-  if (two)
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(part[0]), "=r"(first), "=r"(part[1]), "=r"(second) : "l"(place) : "memory");
-  else
-    asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(part[0]), "=r"(first) : "l"(place) : "memory");
-  return first == message && second == message;
+  Packet<T>().send(reinterpret_cast<u64*>(place), message, value);
 }
 
 // Waits for entry k of a message in an inbox of shape (2, n), and returns it; an unspecified value if another rank has failed.
 template <class T> DEVICE T await(unsigned long long inbox, unsigned message, long long n, long long k, long long failed) {
-  const unsigned long long place = inbox + ((message & 1) * n + k) * (2 * sizeof(T));
-  T value;
-  unsigned* part = reinterpret_cast<unsigned*>(&value);
-#pragma unroll
-  for (int k = 0; k < sizeof(T) / 4; k += 2)
-    for (int looks = 1; !arrived(place + 8 * k, message, part + k, sizeof(T) > 4); ++looks)
-      if (looks % PATIENCE == 0 && *reinterpret_cast<const volatile int*>(failed)) break;
-  return value;
+  const u64* place = reinterpret_cast<const u64*>(inbox + ((message & 1) * n + k) * sizeof(Packet<T>));
+  Packet<T> packet;
+  packet.look(place);
+  for (int looks = 1; !packet.fresh(message); ++looks) {
+    if (looks % PATIENCE == 0 && *reinterpret_cast<const volatile int*>(failed)) break;
+    packet.look(place);
+  }
+  return packet.value();
 }
 
-// Sends x[index] to the addresses ``places``: (2, n), first the places for even message numbers, then for odd ones. Entries whose
-// index is -1 send 0. ``message`` holds the number of each entry's last message.
-// launch: elements of message, 256 threads
+// The address of this column's part of ``inbox``: (columns, 2, n) values of type T.
+template <class T> DEVICE unsigned long long of_column(long long inbox, long long n) { return inbox + 2 * blockIdx.y * n * sizeof(Packet<T>); }
+
+// Sends x[index] to the addresses ``places``: (columns, 2, n), first the places for even message numbers, then for odd ones. Entries
+// whose index is -1 send 0. ``message``, (columns, n), holds the number of each entry's last message.
+// launch: elements of index, 256 threads
 template <typename T> __global__ void send(Context* ctx, const int* index, const T* x, const long long* places, int* message, long long n) {
   begin();
   const long long k = thread_id();
   if (k >= n) return;
-  const unsigned m = message[k] + 1;
-  message[k] = m;
-  post(index[k] < 0 ? T(0) : x[index[k]], places[(m & 1) * n + k], m);
+  const long long at = blockIdx.y * n + k;
+  const unsigned m = message[at] + 1;
+  message[at] = m;
+  post(index[k] < 0 ? T(0) : x[index[k]], places[(2 * blockIdx.y + (m & 1)) * n + k], m);
 }
 
-// Waits for the n entries of ``inbox`` (2, n) and stores them in out[index]; entries whose index is -1 are dropped. ``sent`` holds the
-// number of this rank's own last message, hence of the awaited one: a rank starts every exchange before it finishes it.
+// Waits for the n entries of ``inbox`` (columns, 2, n) and stores them in out[index]; entries whose index is -1 are dropped. ``sent``
+// holds the number of this rank's own last message, of all columns, hence of the awaited one: a rank starts every exchange before it
+// finishes it.
 // launch: elements of index, 256 threads
 template <typename T> __global__ void receive(Context* ctx, const int* index, long long inbox, const int* sent, long long failed, T* out, long long n) {
   begin();
   const long long k = thread_id();
   if (k >= n) return;
-  const T value = await<T>(inbox, *sent, n, k, failed);
+  const T value = await<T>(of_column<T>(inbox, n), *sent, n, k, failed);
   if (index[k] >= 0) out[index[k]] = value;
 }
 
 // A row of A times the received values.
 template <class T> DEVICE T received_row(int at, int end, const int* indices, const T* data, long long inbox, long long size, int sent, long long failed) {
+  const unsigned long long own = of_column<T>(inbox, size);
   T total(0);
-  for (; at < end; ++at) total = fused(data[at], await<T>(inbox, sent, size, indices[at], failed), total);
+  for (; at < end; ++at) total = fused(data[at], await<T>(own, sent, size, indices[at], failed), total);
   return total;
 }
 
@@ -117,22 +109,23 @@ template <typename T> __global__ void add_received_dot(Context* ctx, const int* 
 }
 
 // Sums the numbers of all ranks in the order of ranks, hence to equal bits on each rank. ``inboxes`` are the addresses of all ranks'
-// inboxes (2, ranks, most), with a row for each sender. A block waits only for the block of the same index on the other ranks, and
-// blocks start in order: so some block can always proceed.
+// inboxes (2, ranks, most), with a row for each sender, of which a column has ``share`` places. A block waits only for the block of
+// the same index on the other ranks, and blocks start in order: so some block can always proceed.
 // launch: elements of numbers, 256 threads
 template <typename T> __global__ void sum_over_ranks(Context* ctx, T* numbers, const long long* inboxes, int* message, long long failed,
-                                                     int rank, int ranks, int most, long long n) {
+                                                     int rank, int ranks, int most, int share, long long n) {
   begin();
   const long long k = thread_id();
   if (k >= n) return;
-  const unsigned m = message[k] + 1;
-  message[k] = m;
+  const long long at = blockIdx.y * (long long)share + k;
+  const unsigned m = message[at] + 1;
+  message[at] = m;
   const T own = numbers[k];
   const long long row = (m & 1) * ranks;
   for (int other = 0; other < ranks; ++other)
-    if (other != rank) post(own, inboxes[other] + ((row + rank) * most + k) * (2 * sizeof(T)), m);
+    if (other != rank) post(own, inboxes[other] + ((row + rank) * most + at) * sizeof(Packet<T>), m);
   T total(0);
   for (int other = 0; other < ranks; ++other)
-    total += other == rank ? own : await<T>(inboxes[rank], m, 0, (row + other) * most + k, failed);
+    total += other == rank ? own : await<T>(inboxes[rank], m, 0, (row + other) * most + at, failed);
   if (!over(ctx)) numbers[k] = total;
 }

@@ -7,7 +7,8 @@
 from swell.core.lazy import public
 
 __getattr__, __dir__, __all__ = public(__name__, {
-    "Poisson": "problem", "ScalarTransport": "problem", "Flow": "simple", "SIMPLE": "simple",
+    "Poisson": "problem", "ScalarTransport": "problem", "solve_together": "fields",
+    "Flow": "simple", "SIMPLE": "simple",
     "Solution": "solution", "PartSolution": "solution",
     "Dirichlet": "boundary", "Neumann": "boundary", "Robin": "boundary", "Extrapolated": "boundary",
     "Symmetry": "boundary", "Boundary": "boundary",

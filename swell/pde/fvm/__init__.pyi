@@ -28,5 +28,6 @@ from swell.pde.fvm.reading import read_mesh as read_mesh
 from swell.pde.fvm.meshio_reader import read_meshio as read_meshio
 from swell.pde.fvm.part_mesh import read_part as read_part
 from swell.pde.fvm.polymesh import read_polymesh as read_polymesh
+from swell.pde.fvm.fields import solve_together as solve_together
 from swell.pde.fvm.foam_writer import write_polymesh as write_polymesh
 from swell.pde.fvm.vtu import write_vtu as write_vtu

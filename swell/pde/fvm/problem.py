@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.loop import interruptible
 from swell.core.registry import resolve
 from swell.core.settings import REAL
 from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import by_patch, lines
 from swell.pde.fvm.convection import check_scheme
+from swell.pde.fvm.corrections import corrections, run
 from swell.pde.fvm.part_mesh import PartMesh
 from swell.pde.fvm.solution import PartSolution, Solution
 from swell.pde.fvm.system import System
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
     from swell.krylov.method import Method
     from swell.orderings.ordering import Ordering
 
-INNER = 0.05            # relative tolerance of a linear solve between two corrections
-TIGHTER = 10            # maximum of linear solves without corrections, until the cells' imbalances meet the tolerance
 TINY = 1e-30            # a positive tolerance for an infinite measured residual
-DIVERGED = 1e3          # ratio of the residual to the first one above which the corrections have diverged
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +69,8 @@ class Problem:
     """The base of Poisson and ScalarTransport: the checked data of an equation; ``assemble`` builds its system."""
 
     velocity, scheme = None, "upwind"
+    usual: tuple = ("cg", None)                  # method and preconditioner of the kind
+    scaled = True                                # scaled by the diagonal where there is no preconditioner
 
     def __init__(self, mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient):
         conditions = by_patch(mesh, conditions)
@@ -95,6 +94,18 @@ class Problem:
         with space.active(self.mesh.n_cells):
             return System(self, space, np.dtype(found))
 
+    def beside(self, other) -> System:
+        """Return the System of this problem in the space and the type of ``other``, a System of the same mesh."""
+        return System(self, other.space, other.A.dtype, other.metrics)
+
+    def solvers(self, method, precond, scaling, ordering, format, rtol, maxiter) -> Solvers:
+        """Return the `Solvers` with these settings; "default" stands for what is usual for this kind of problem."""
+        method = self.usual[0] if method == "default" else method
+        precond = self.usual[1] if precond == "default" else precond
+        if scaling == "default":
+            scaling = "jacobi" if self.scaled and resolve("precond", precond) is None else None
+        return Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
+
     def of_part(self, sub) -> "Problem":
         """Return a copy of this problem, restricted to ``sub``, a SubMesh or Neighbourhood."""
         part, mesh = copy.copy(self), self.mesh
@@ -116,70 +127,17 @@ class Problem:
         else:
             system = self.assemble(device, dtype)
         with system.space.active(self.mesh.n_cells):
-            if self.velocity is None:
-                system.require_fixed(self.mesh)
-            b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
-            shift = b - system.b
-            solver = solvers.prepare(system.A, system.floating)
-            notes = [note] if note else []
-            solution = _correct(self, system, solvers, solver, shift, None, mean, notes, monitor)
+            field = self.steady_field(system, solvers, balance, mean)
+            solution, = run(solvers.prepare(system.A, system.floating), [field], monitor)
             return PartSolution.of(solution) if in_parts else solution
 
-
-def _correct(problem, system, solvers, solver, shift, p, mean, notes, monitor=None, diagonal=None, past=None):
-    """Repeat linear solves, each with the explicit terms of the last solution, until the solution converges; return a
-    Solution.
-
-    Two measures must meet the tolerance: the residual relative to ‖b‖, and the cells' imbalances relative to the flow.
-    ‖b‖ alone says little where Dirichlet faces of tiny cells make it large. ``system``: a System or RankSystem;
-    ``solver``: the Solver of its matrix. ``shift``: added to the right-hand side, so that it adds up to zero; ``p``:
-    the starting values, or None; ``mean``: of p in a floating system. ``diagonal`` and ``past`` are the time terms;
-    None: the problem is steady.
-    """
-    flux, rtol, steady = system.flux if p is None else system.flux_at(p), solvers.rtol, diagonal is None
-    least = INNER if system.deferred and steady else 0.0
-    known = shift if steady else shift + past
-    solver.stop_by(solvers.first(least or (rtol if steady else 0.1 * rtol)))
-    results, first, interrupts = [], None, []
-    with interruptible(lambda: interrupts.append(True)):         # during a solve, the solver itself handles Ctrl-C
-        for count in range(problem.corrections + 1 if system.deferred else TIGHTER):
-            b = system.rhs(flux) + known
-            results.append(solver.solve(b, x0=p, monitor=monitor))
-            p = results[-1].x
-            flux = system.flux_at(p)
-            defect = system.rhs(flux) + known - system.implicit(flux, p)
-            if not steady:
-                defect -= diagonal * p
-            residual = system.norm(defect) / (system.norm(b) or 1.0)     # includes the explicit terms
-            imbalance = _imbalance(system, flux, p, defect, known, rtol)
-            measured = max(residual, imbalance)
-            first = measured if first is None else first
-            if measured <= rtol or not measured <= DIVERGED * max(first, rtol):
-                break
-            if not results[-1].converged:        # another solve would not help
-                break
-            solver.stop_by(solvers.following(measured, least))
-            if system.any(interrupts):
-                break
-    if system.floating and steady:
-        p = system.levelled(p, mean)
-    p, fluxes, source = system.on_mesh(p, flux, system.source + shift)
-    return Solution(p, problem.mesh, results, fluxes, source, residual, imbalance, rtol,
-                    count if system.deferred else 0, notes, system.any(interrupts))
-
-
-def _imbalance(system, flux, p, defect, known, rtol) -> float:
-    """Return Σ |defect| over all cells, divided by the flow: boundary fluxes, sources and the storage in time.
-    ``defect``: the residual of each cell; ``known``: terms added to each cell's source (shift and time terms).
-
-    A constant p without sources has no flux to compare with. It counts as balanced once it is constant to the
-    tolerance, at the boundary too.
-    """
-    lost, through, arising = system.totals(abs(defect), system.through(flux, p), abs(system.source + known))
-    least, largest = system.span(p)
-    if arising == 0 and largest - least <= rtol * max(abs(least), abs(largest)):
-        return 0.0
-    return lost / (through + arising) if through + arising else float("inf")
+    def steady_field(self, system, solvers, balance=False, mean=0.0):
+        """Check that the steady equation, assembled as ``system``, has a solution; return its `corrections`, for
+        `corrections.run`. Arguments as in `_steady`."""
+        if self.velocity is None:
+            system.require_fixed(self.mesh)
+        b, note = system.balanced(system.b, balance) if system.floating else (system.b, "")
+        return corrections(self, system, solvers, b - system.b, None, mean, [note] if note else [])
 
 
 class Poisson(Problem):
@@ -256,9 +214,7 @@ class Poisson(Problem):
         InputError
             Without Dirichlet data, for a source that differs from the outflow; the message says by how much.
         """
-        if scaling == "default":
-            scaling = "jacobi" if resolve("precond", precond) is None else None
-        solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
+        solvers = self.solvers(method, precond, scaling, ordering, format, rtol, maxiter)
         return self._steady(solvers, device, dtype, balance, mean, monitor, ranks)
 
 
@@ -274,6 +230,8 @@ class ScalarTransport(Problem):
     scheme : {"upwind", "linear", "linear_upwind"}
         How convection takes p on the faces (see ``convection.py``).
     """
+
+    usual, scaled = ("bicgstab", "jacobi"), False
 
     def __init__(self, mesh, conditions, velocity=None, diffusivity=1.0, source=0.0, *, scheme="linear_upwind",
                  correction="over_relaxed", corrections=50, interpolation="harmonic", gradient="least_squares"):
@@ -322,7 +280,7 @@ class ScalarTransport(Problem):
                 if step == 0 or (step == 1 and time == "bdf2"):
                     A = metrics.pattern.matrix(system.flux, diagonal)
                     solver = solvers.prepare(A) if solver is None else solver.update(A)
-                solution = _correct(self, system, solvers, solver, 0.0, p, 0.0, [], diagonal=diagonal, past=past)
+                solution, = run(solver, [corrections(self, system, solvers, 0.0, p, 0.0, [], diagonal, past)])
                 before, p = p, system.space.from_host(solution.p)
                 if not solution.converged:
                     solution.notes.append(f"time step {step + 1} of {steps} did not converge: the run ended there")

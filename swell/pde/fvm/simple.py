@@ -6,8 +6,8 @@ and pressure share the cells' centres (Ferziger and Perić, Computational Method
 An iteration, with D the diagonal of the momentum matrix A_u (2.4):
 
 1. Solve A_u u = −V ∇p, relaxed: D/α on the diagonal, (1 − α)/α D u on the right. Convection is upwind in the matrix and
-   second-order on the right (deferred). All components share one matrix, except on the diagonal at symmetry planes,
-   which fix only the normal component.
+   second-order on the right (deferred). All components share one matrix, and are solved together as its right-hand
+   sides; except on the diagonal at symmetry planes, which fix only the normal component.
 2. Compute the fluxes φ = u_f·s − (V/D)_f g (p_N − p_O − d·(∇p)_f). They depend on the pressure difference across the
    face, not on the interpolated gradient alone, so that a chequerboard of pressures has an effect.
 3. Solve −∇·(V/D' ∇p') = −∇·φ, (2.6) for a correction p', with D' = D/α − Σ|off-diagonal| (SIMPLEC) or D/α. The matrix
@@ -37,6 +37,7 @@ from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.metrics import Metrics
 from swell.pde.fvm.solution import FlowSolution
+from swell.solving.results import Results
 
 if TYPE_CHECKING:
     from swell.core.preconditioner import Preconditioner
@@ -282,12 +283,21 @@ class Iteration:
             r = self.space.empty(metrics.n, metrics.dtype)
             self.A.residual(self.u[i], rhs[i], r)
             lost = lost + abs(r).sum()
-            if self.mirrored or i == self.axes[0]:
-                self.momentum_solver = self._solver(self.momentum_solver, self.A, self.settings.momentum,
-                                                    self.settings.momentum_precond, None,
-                                                    Stopping(rtol=self.settings.momentum_rtol, relative_to="r0"))
-            self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=self.u[i]))
+            if self.mirrored:                    # this component's own matrix
+                self._update_momentum()
+                self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=self.u[i])).x
+        if not self.mirrored:
+            self._update_momentum()
+            b, x0 = (xp.stack([vectors[i] for i in self.axes], axis=1) for vectors in (rhs, self.u))
+            for i, result in zip(self.axes, self._solved(0, self.momentum_solver.solve(b, x0=x0))):
+                self.u[i] = result.x
         return float(lost / acting) if float(acting) else float(float(lost) > 0)           # 0: at rest
+
+    def _update_momentum(self):
+        """Prepare the momentum solver for the present values of the momentum matrix."""
+        settings = self.settings
+        self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum, settings.momentum_precond,
+                                            None, Stopping(rtol=settings.momentum_rtol, relative_to="r0"))
 
     def correct_pressure(self):
         """Do steps 2 to 4 (top of this file): update ``phi``, ``p`` and ``u``. Return the relative imbalance of the
@@ -311,7 +321,7 @@ class Iteration:
         if self.pressure.boundary.floating:
             imbalance -= imbalance.mean()        # no p' can produce the mean, which is rounding
         before = self.linear_iterations[1]
-        correction = self._solved(1, self.pressure_solver.solve(-imbalance))
+        correction = self._solved(1, self.pressure_solver.solve(-imbalance)).x
         count = self.linear_iterations[1] - before
         self.most = self.most or count + settings.pressure_renewal
         if count >= self.most:
@@ -358,6 +368,8 @@ class Iteration:
                        nullspace=nullspace)
 
     def _solved(self, which, result):
+        """Count the iterations of a Result or Results, of the solver ``which``, and note an interruption."""
         self.linear_iterations[which] += result.iterations
-        self.interrupted |= result.reason is Reason.INTERRUPTED
-        return result.x
+        reasons = result.reasons if isinstance(result, Results) else [result.reason]
+        self.interrupted |= Reason.INTERRUPTED in reasons
+        return result

@@ -19,7 +19,7 @@ COMPATIBLE = 1e-10      # |Σ b| over Σ |b| up to which a system without Dirich
 
 
 class System:
-    """The equation of a problem in one space; made by ``Problem.assemble``.
+    """The equation of a problem in one space; made by ``Problem.assemble``. ``metrics``: the mesh's, if they are known.
 
     Attributes
     ----------
@@ -37,8 +37,8 @@ class System:
         True if p is determined only up to a constant.
     """
 
-    def __init__(self, problem, space, dtype):
-        self.metrics = metrics = Metrics(problem.mesh, space, dtype)
+    def __init__(self, problem, space, dtype, metrics=None):
+        self.metrics = metrics = Metrics(problem.mesh, space, dtype) if metrics is None else metrics
         self.space = space
         self.boundary = Boundary.of(metrics, problem.conditions)
         self.laplacian = Laplacian(metrics, self.boundary, problem.diffusivity, problem.correction,

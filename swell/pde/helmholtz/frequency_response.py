@@ -11,6 +11,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.pde.helmholtz.field import decibels
+from swell.pde.helmholtz.sweeping import columns_of
 
 if TYPE_CHECKING:
     from swell.pde.helmholtz.problem import Helmholtz
@@ -27,10 +28,10 @@ class Point:
     ----------
     frequency : float
         Hz.
-    pressure : ndarray, shape (ears,), complex
+    pressure : ndarray, shape (ears,), or (sources, ears) for several sources, complex
         Amplitudes, Pa; for a failed solve, of its last iterate.
-    result : Result
-        The Result of the linear solve, without x.
+    result : Result or Results
+        The Result of the linear solve, or the Results with one for each source, without x.
     seconds : float
         Time of this frequency, without compilation.
     advice : str
@@ -48,24 +49,32 @@ class Point:
 
     @property
     def converged(self) -> bool:
-        """True if the true residual met the tolerance."""
+        """True if the true residual met the tolerance, of all sources."""
         return self.result.converged
 
     @property
     def reason(self):
-        """Why the solve ended."""
+        """Why the solve ended; of several sources, the first that did not converge."""
         return self.result.reason
+
+    @property
+    def results(self) -> list:
+        """The Result of each source."""
+        return columns_of(self.result)
 
 
 @dataclass(eq=False)
 class Response:
-    """The result of a sweep.
+    """The result of a sweep: the pressure at the ears; of several sources, the transfer matrix from each to each ear.
 
     Attributes
     ----------
     problem : Helmholtz
     ears : ndarray, shape (ears, dim)
         Positions of the listeners, m.
+    sources : list of str, or None
+        The names of several sources, each of which sounds on its own; None for one source. A point's name is its
+        coordinates.
     device : str
         Name of the device.
     asked : int
@@ -73,7 +82,7 @@ class Response:
     points : list of Point
         One for each solved frequency, in the order of the sweep.
     fields : dict of float to Field
-        Frequency → Field, for frequencies whose field was requested.
+        Frequency → Field, or list with one Field for each source, for frequencies whose field was requested.
     setups : int
         Number of preconditioners made.
     notes : list of str
@@ -88,6 +97,7 @@ class Response:
     fields: dict = field(default_factory=dict)
     setups: int = 0
     notes: list = field(default_factory=list)
+    sources: list | None = None
 
     @property
     def frequencies(self) -> np.ndarray:
@@ -96,12 +106,13 @@ class Response:
 
     @property
     def pressure(self) -> np.ndarray:
-        """Complex amplitudes in Pa, shape (points, ears)."""
-        return np.array([point.pressure for point in self.points]).reshape(len(self.points), -1)
+        """Complex amplitudes in Pa, shape (points, ears), or (points, sources, ears) for several sources."""
+        return np.array([point.pressure for point in self.points]).reshape(
+            len(self.points), *([] if self.sources is None else [len(self.sources)]), len(self.ears))
 
     @property
     def level(self) -> np.ndarray:
-        """Levels in dB re 20 µPa, of the RMS values |p|/√2, shape (points, ears)."""
+        """Levels in dB re 20 µPa, of the RMS values |p|/√2, with the shape of ``pressure``."""
         return decibels(self.pressure)
 
     @property
@@ -115,7 +126,9 @@ class Response:
         return len(self.points) == self.asked and not self.failed
 
     def write_csv(self, path):
-        """Write a CSV file, one row a frequency: p at each ear (real, imaginary, level, phase), and solver data."""
+        """Write a CSV file, one row a frequency: p at each ear (real, imaginary, level, phase), and solver data.
+
+        Several sources: one row for each frequency, source and ear, which the columns "source" and "ear" name."""
         from swell.io.files import write_atomically
         path = Path(path)
         if path.suffix.lower() != ".csv":
@@ -123,18 +136,29 @@ class Response:
         text = io.StringIO()
         rows = csv.writer(text, lineterminator="\n")
         ears = [""] if len(self.ears) == 1 else [f"_ear{k + 1}" for k in range(len(self.ears))]
-        rows.writerow(["frequency_Hz", *(f"{what}{ear}" for ear in ears for what in
+        pair, ears = ([], ears) if self.sources is None else (["source", "ear"], [""])
+        rows.writerow(["frequency_Hz", *pair, *(f"{what}{ear}" for ear in ears for what in
                        ("p_real_Pa", "p_imag_Pa", "level_dB", "phase_deg")),
                        "converged", "reason", "iterations", "products", "residual", "seconds"])
         for point in self.points:
-            heard = [v for p in point.pressure for v in (p.real, p.imag, decibels(p), np.angle(p, deg=True))]
-            r = point.result
-            rows.writerow([f"{point.frequency:.10g}", *(f"{v:.10g}" for v in heard), int(point.converged),
-                           r.reason.name, r.iterations, r.products, f"{r.residual:.3e}", f"{point.seconds:.4f}"])
+            for names, heard, r in self._heard(point):
+                heard = [v for p in heard for v in (p.real, p.imag, decibels(p), np.angle(p, deg=True))]
+                rows.writerow([f"{point.frequency:.10g}", *names, *(f"{v:.10g}" for v in heard), int(r.converged),
+                               r.reason.name, r.iterations, r.products, f"{r.residual:.3e}", f"{point.seconds:.4f}"])
         write_atomically(path, lambda stream: stream.write(text.getvalue().encode()))
 
+    def _heard(self, point):
+        """Yield ([] or [source, ear], pressures, Result) for each row of the CSV file at a Point."""
+        if self.sources is None:
+            yield [], point.pressure, point.result
+            return
+        for source, pressure, r in zip(self.sources, point.pressure, point.results):
+            for ear, p in zip(self.ears, pressure):
+                yield [source, ",".join(f"{v:g}" for v in ear)], [p], r
+
     def plot(self, path):
-        """Plot the level at the ears over the frequency; ``path``: a .png file to write."""
+        """Plot the level at the ears over the frequency, of several sources for each pair of a source and an ear;
+        ``path``: a .png file to write."""
         from swell.report.response import plot
         path = Path(path)
         if path.suffix.lower() != ".png":
@@ -142,34 +166,40 @@ class Response:
         plot(self, path)
 
     def as_dict(self) -> dict:
-        """Everything except the fields, in plain types for JSON."""
-        return {"ears": self.ears.tolist(), "device": self.device, "converged": self.converged, "asked": self.asked,
-                "setups": self.setups, "unknowns": self.problem.space.n, "finest": self.problem.finest,
-                "notes": self.notes,
-                "points": [{"frequency": p.frequency, "pressure": [[v.real, v.imag] for v in p.pressure.tolist()],
-                            "level": decibels(p.pressure).tolist(), "converged": p.converged, "reason": p.reason.name,
-                            "iterations": p.result.iterations, "products": p.result.products,
-                            "residual": p.result.residual, "seconds": p.seconds, "advice": p.advice}
-                           for p in self.points]}
+        """Everything except the fields, in plain types for JSON; with several sources, "sources" has their names, and
+        each point's "columns" the outcome of each."""
+        names = {} if self.sources is None else {"sources": self.sources}
+        return {"ears": self.ears.tolist(), **names, "device": self.device, "converged": self.converged,
+                "asked": self.asked, "setups": self.setups, "unknowns": int(self.problem.space.n),
+                "finest": self.problem.finest, "notes": self.notes, "points": [self._facts(p) for p in self.points]}
+
+    def _facts(self, point) -> dict:
+        """The dict of a Point in `as_dict`."""
+        facts = {"frequency": point.frequency,
+                 "pressure": np.stack([point.pressure.real, point.pressure.imag], axis=-1).tolist(),
+                 "level": decibels(point.pressure).tolist(), "converged": point.converged,
+                 "reason": point.reason.name, "iterations": point.result.iterations,
+                 "products": sum(r.products for r in point.results), "residual": point.result.residual,
+                 "seconds": point.seconds, "advice": point.advice}
+        if self.sources is not None:
+            facts["columns"] = [{"converged": r.converged, "reason": r.reason.name, "iterations": r.iterations,
+                                 "products": r.products, "residual": r.residual} for r in point.results]
+        return facts
 
     def __str__(self):
         done = len(self.points) - len(self.failed)
         seconds, compiling = (sum(getattr(p, kind) for p in self.points) for kind in ("seconds", "compiling"))
-        lines = [f"{done} of {self.asked} frequencies converged: {self.problem.space.n} unknowns, degree "
+        sources = "" if self.sources is None else f"{len(self.sources)} source{'s' * (len(self.sources) > 1)}, "
+        lines = [f"{done} of {self.asked} frequencies converged: {sources}{self.problem.space.n} unknowns, degree "
                  f"{self.problem.degree}, {self.device}"]
         if self.points:
-            iterations = sum(point.result.iterations for point in self.points)
-            lines.append(f"  {seconds:.3g} s, {iterations} iterations, {sum(p.result.products for p in self.points)} "
-                         f"products, {self.setups} setup{'s' if self.setups > 1 else ''}, residuals up to "
-                         f"{max(p.result.residual for p in self.points):.1e}"
+            every = [result for point in self.points for result in point.results]
+            lines.append(f"  {seconds:.3g} s, {sum(r.iterations for r in every)} iterations, "
+                         f"{sum(r.products for r in every)} products, {self.setups} setup{'s' * (self.setups > 1)}, "
+                         f"residuals up to {max(r.residual for r in every):.1e}"
                          + (f", compiling kernels {compiling:.2g} s" if compiling > 0.01 else ""))
-        good = np.array([point.converged for point in self.points], bool)
-        for k, ear in enumerate(self.ears):
-            if good.any():
-                loudest = int(np.argmax(np.where(good, self.level[:, k], -np.inf)))
-                lines.append(f"  ear ({', '.join(f'{v:g}' for v in ear)}): loudest {self.level[loudest, k]:.1f} dB at "
-                             f"{self.frequencies[loudest]:g} Hz")
-        lines += [f"  {listed(group)} Hz NOT converged ({group[0].reason.name}) at "
+        lines += self._loudest()
+        lines += [f"  {listed(group)} Hz NOT converged ({self._why(group[0])}) at "
                   f"{max(point.result.residual for point in group):.1e}: {group[0].advice}"
                   for group in grouped(self.failed)]
         lines += [f"  {listed(group)} Hz: {group[0].advice}"
@@ -180,12 +210,34 @@ class Response:
             lines += ["    " + line for line in str(self.points[-1].result).splitlines()]
         return "\n".join(lines)
 
+    def _loudest(self) -> list:
+        """A line for each ear: its highest level, of all converged frequencies and sources."""
+        good = np.array([[r.converged for r in point.results] for point in self.points], bool)
+        levels, lines = self.level.reshape(*good.shape, len(self.ears)), []
+        for k, ear in enumerate(self.ears):
+            if good.any():
+                found = np.where(good, levels[:, :, k], -np.inf)
+                f, s = np.unravel_index(np.argmax(found), found.shape)
+                source = "" if self.sources is None else f" from {self.sources[s]}"
+                lines.append(f"  ear ({', '.join(f'{v:g}' for v in ear)}): loudest {found[f, s]:.1f} dB at "
+                             f"{self.frequencies[f]:g} Hz{source}")
+        return lines
+
+    def _why(self, point):
+        """The reason of a failed Point, and with several sources which of them failed."""
+        if self.sources is None:
+            return point.reason.name
+        bad = [name for name, r in zip(self.sources, point.results) if not r.converged]
+        more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+        return f"{point.reason.name}, from {', '.join(bad[:SHOWN])}{more}"
+
 
 def grouped(points):
-    """Group points (list of Point) by reason and advice; return lists of points, ordered by their first point."""
+    """Group points (list of Point) by advice and the reason of each source; return lists of points, ordered by their
+    first point."""
     groups = {}
     for point in points:
-        groups.setdefault((point.reason, point.advice), []).append(point)
+        groups.setdefault((point.advice, *(r.reason for r in point.results)), []).append(point)
     return groups.values()
 
 

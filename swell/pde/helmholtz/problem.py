@@ -27,8 +27,8 @@ from swell.pde.helmholtz.interfaces import Faces
 from swell.pde.helmholtz.locating import locate
 from swell.pde.helmholtz.media import Medium, of_cells
 from swell.pde.helmholtz.meshes import Mesh
-from swell.pde.helmholtz.sources import drives, load, vibrating
-from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep
+from swell.pde.helmholtz.sources import drives, label, load, separate, vibrating
+from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep, columns_of
 
 AIR = Medium()
 # Reasons with which solves fail at an undamped resonance.
@@ -149,18 +149,27 @@ class Helmholtz:
                       for c in self.conditions.values())
         return resists or any(m.damping for m in self.media)
 
-    def _system(self, source, part=None):
-        """Return ((K, M, B) of the free dofs, free dofs, f, lifted); ``source`` as in `response`. ``lifted``: (K p, M
-        p, B p) of the given pressures p, or None.
+    def _sound(self, source, what=""):
+        """Return the vector f of b = iω f, shape (n,), of ``source``, as in `response`; messages begin with ``what``.
+        """
+        try:
+            panels, monopoles = vibrating(self.mesh, self.conditions, source)
+            if not drives(panels, monopoles, self.conditions):
+                raise InputError("nothing makes sound: name a source (a boundary such as source="
+                                 f"{next(iter(self.mesh.boundaries))!r}, or a point), or give a boundary a Velocity or "
+                                 "a Pressure other than 0")
+            return load(self.space, self.mesh, panels, monopoles)
+        except InputError as error:
+            raise InputError(f"{what}{error}") from None
+
+    def _system(self, source, part=None, sources=None):
+        """Return ((K, M, B) of the free dofs, free dofs, f, lifted); ``source`` and ``sources`` as in `response`.
+        ``lifted``: (K p, M p, B p) of the given pressures p, or None. f has a column for each of several sources.
 
         With ``part``, the matrices hold only the rows of this rank's dofs.
         """
-        panels, monopoles = vibrating(self.mesh, self.conditions, source)
-        if not drives(panels, monopoles, self.conditions):
-            raise InputError("nothing makes sound: name a source (a boundary such as source="
-                             f"{next(iter(self.mesh.boundaries))!r}, or a point), or give a boundary a Velocity or a "
-                             "Pressure other than 0")
-        f = load(self.space, self.mesh, panels, monopoles)
+        f = self._sound(source) if sources is None else np.stack(
+            [self._sound(one, f"sources[{j}]: ") for j, one in enumerate(sources)], axis=1)
         given, value, _ = self._given
         free = np.flatnonzero(~given)
         if given.any() and not free.size:
@@ -220,19 +229,20 @@ class Helmholtz:
 
     def response(self, source=None, ear=None, frequencies=(), *, method=None, precond=None, scaling=None,
                  ordering=None, format=None, rtol=None, maxiter=None, device="cpu", dtype="complex128", reuse=True,
-                 remember=REMEMBERED, fields=(), watch=None, ranks=None) -> Response:
-        """Compute the frequency response at one ear or several.
+                 remember=REMEMBERED, together=None, fields=(), watch=None, ranks=None, sources=None) -> Response:
+        """Compute the frequency response at one ear or several, to one source or to each of several.
 
         Parameters
         ----------
         source : str, point, Monopole, dict, or a list of these, optional
             Sources besides the walls with a Velocity or a Pressure. The name of a boundary: it vibrates with 1 mm/s.
-            ``{name: Velocity(v)}``: it vibrates with v. A point: a Monopole of 1e-3 m³/s.
+            ``{name: Velocity(v)}``: it vibrates with v. A point: a Monopole of 1e-3 m³/s. The sources of a list sound
+            at the same time.
         ear : point, or sequence of points
             Positions of the listeners, m.
         frequencies : sequence of float
             Hz; `band` makes such a sequence.
-        method, precond, scaling, ordering, format, rtol, maxiter, device, dtype, reuse, remember
+        method, precond, scaling, ordering, format, rtol, maxiter, device, dtype, reuse, remember, together
             See `Sweep`. rtol is 1e-6 by default, and 1e-4 in complex64, which cannot reach less.
         fields : sequence of float
             Frequencies at which the whole field is kept.
@@ -241,6 +251,10 @@ class Helmholtz:
         ranks : Communicator, optional
             Share the work with the ranks that MPI started (``swell.distributed.init()``). Each rank assembles the rows
             of its own dofs. All ranks call this with the same arguments, and all get the whole response.
+        sources : list, optional
+            Several sources in place of ``source``, each one as ``source`` takes it. Each sounds on its own, and the
+            pressure has shape (frequencies, sources, ears): the transfer matrix. They share the preconditioner and
+            each solve.
 
         Returns
         -------
@@ -250,8 +264,11 @@ class Helmholtz:
         Raises
         ------
         InputError
-            For an ear outside the mesh, or a frequency of 0 in a domain without a given pressure.
+            For an ear or a source outside the mesh, or a frequency of 0 in a domain without a given pressure.
         """
+        if sources is not None and source is not None:
+            raise InputError("both source and sources were given: put all sources into sources")
+        sources = None if sources is None else separate(sources)
         if rtol is None:
             rtol = 1e-4 if str(dtype) == "complex64" else 1e-6
         frequencies, fields = checked(frequencies), checked(fields) if len(fields) else np.zeros(0)
@@ -261,14 +278,16 @@ class Helmholtz:
         ears = self._ears(ear)
         listeners = [self.space.at(*locate(self.mesh, x, "ear")) for x in ears]
         part = None if ranks is None or ranks.size == 1 else Part(ranks, self)
-        (K, M, B), free, f, lifted = self._system(source, part)
+        (K, M, B), free, f, lifted = self._system(source, part, sources)
         if not frequencies.all() and lifted is None:
             raise InputError("frequency 0: without a wall of given pressure K is singular (a constant pressure solves "
                              "it): begin above 0 Hz, or give a boundary a Pressure")
         sweep = Sweep(K, M, B, method=method, precond=precond, scaling=scaling, ordering=ordering, format=format,
                       rtol=rtol, maxiter=maxiter, device=device, dtype=dtype, reuse=reuse, remember=remember,
-                      interface=None if part else partial(Faces, self, free), part=part, free=free)
-        answer = Response(self, np.array(ears).reshape(-1, self.mesh.dim), sweep.space.describe(), len(frequencies))
+                      together=together if sources else None, part=part, free=free,
+                      interface=None if part else partial(Faces, self, free))
+        answer = Response(self, np.array(ears).reshape(-1, self.mesh.dim), sweep.space.describe(), len(frequencies),
+                          sources=None if sources is None else [label(one) for one in sources])
         answer.notes += self._remarks(frequencies)
         with sweep.space.active(sweep.n):
             parts = [None if whole is None else sweep.space.xp.asarray(whole[sweep.rows], dtype=dtype)
@@ -276,7 +295,7 @@ class Helmholtz:
         try:
             for frequency in frequencies:
                 point = self._one(sweep, frequency, parts, free, listeners, frequency in fields, answer)
-                if point.reason is Reason.INTERRUPTED:
+                if any(r.reason is Reason.INTERRUPTED for r in point.results):
                     raise KeyboardInterrupt
                 answer.points.append(point)
                 if sweep.any(watch is not None and watch(point)):
@@ -291,7 +310,7 @@ class Helmholtz:
             answer.notes.append(f"ended at {frequency:g} Hz, {len(answer.points)} of {len(frequencies)} frequencies "
                                 f"were solved: {error}")
         answer.setups = sweep.setups
-        costs = [point.result.iterations for point in answer.points if point.result.precond != "deflation"]
+        costs = [r.iterations for point in answer.points for r in point.results if r.precond != "deflation"]
         if reuse and sweep.space.name == "cpu" and len(costs) >= MANY and np.mean(costs) > COSTLY:
             answer.notes.append(f"{np.mean(costs):.0f} iterations a frequency: precond='deflation' finds the slow "
                                 "modes once and removes them at all frequencies; on a cabin it took two fifths of the "
@@ -308,13 +327,19 @@ class Helmholtz:
             b = _load(omega, f, lifted if lifted[0] is not None else None)
         result = sweep.solve(omega, b)
         with sweep.space.active(sweep.n):
-            p = self._given[1].copy()
+            p = np.repeat(self._given[1][:, None], len(columns_of(result)), axis=1).reshape(-1, *result.x.shape[1:])
             p[free] = sweep.gather(result.x)
-        result.x = None                                          # or the results would hold one vector a frequency
-        point = Point(float(frequency), np.array([p[dofs] @ weights for dofs, weights in listeners], complex), result,
-                      watch.seconds, self._advice(result), watch.compiled)
+        for r in (result, *columns_of(result)):
+            r.x = None                           # or the results would hold their vectors of every frequency
+        heard = np.array([p[dofs].T @ weights for dofs, weights in listeners], complex)
+        failed_first = sorted(columns_of(result), key=lambda r: r.converged)
+        advice = next(filter(None, map(self._advice, failed_first)), "")
+        point = Point(float(frequency), heard.reshape(len(listeners), *p.shape[1:]).T, result, watch.seconds,
+                      advice, watch.compiled)
         if keep:
-            answer.fields[float(frequency)] = Field(self, float(frequency), p, result)
+            each = zip(p.reshape(len(p), -1).T.copy(), columns_of(result))
+            found = [Field(self, float(frequency), *one) for one in each]
+            answer.fields[float(frequency)] = found[0] if answer.sources is None else found
         return point
 
     def _ears(self, ear):
@@ -367,5 +392,7 @@ class Helmholtz:
 def _load(omega, f, lifted):
     """Return b = iω f − A(ω) p for the given pressures p; ``lifted``: (K p, M p, B p), or None without given
     pressures."""
-    b = (1j * omega) * f
-    return b if lifted is None else b - (lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2])
+    if lifted is None:
+        return (1j * omega) * f
+    taken = lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2]
+    return (1j * omega) * f - (taken if f.ndim == 1 else taken[:, None])

@@ -68,6 +68,38 @@ def vibrating(mesh, conditions, sources) -> tuple[dict, list]:
     return panels, monopoles
 
 
+def separate(sources) -> list:
+    """Check a list of sources, each of which sounds on its own, and return it as a list.
+
+    Raises
+    ------
+    InputError
+        For one source that is not in a list, and for an empty list.
+    """
+    try:
+        found = None if isinstance(sources, (str, dict)) else list(sources)
+    except TypeError:
+        found = None
+    if found is None or found and _is_point(found):
+        raise InputError(f"sources={sources!r}: expected a list of sources, each of which sounds on its own; give one "
+                         "alone as source=")
+    if not found:
+        raise InputError("sources is empty: expected a list of names of boundaries, points or Monopoles")
+    return found
+
+
+def label(source) -> str:
+    """Return the name of a checked source, as in ``vibrating``: a boundary's own, a point's coordinates."""
+    names = []
+    for part in _each(source):
+        if isinstance(part, (str, dict)):
+            names += [part] if isinstance(part, str) else part
+        else:
+            position = part.position if isinstance(part, Monopole) else part
+            names.append(",".join(f"{v:g}" for v in position))
+    return "+".join(names) or "walls"
+
+
 def _each(sources):
     """Return ``sources`` (as in ``vibrating``) as a list of single sources."""
     if sources is None:
@@ -81,7 +113,12 @@ def _each(sources):
     if not parts:
         raise InputError(f"source={sources!r}: expected the name of a boundary, a point, a Monopole, or a list of "
                          "these")
-    return [parts] if all(np.isscalar(p) and not isinstance(p, str) for p in parts) else parts
+    return [parts] if _is_point(parts) else parts
+
+
+def _is_point(parts):
+    """True for a list of numbers: one point, not several sources."""
+    return all(np.isscalar(p) and not isinstance(p, str) for p in parts)
 
 
 def _add(mesh, conditions, panels, name, velocity):

@@ -12,12 +12,18 @@ at most ‖b‖, the residual of zero.
 Cost: m products, n m² multiplications; memory: 2 m vectors. It uses the kernels of deflation, where one launch computes
 the inner products with all rows. cuBLAS would leave matrix products of m rows to a few multiprocessors, and on a busy
 CPU the threads of a BLAS wait for one another.
+
+Several right-hand sides: each combines its own solutions only, so that it starts where it would alone. Products and
+launches serve all of them together.
 """
 from __future__ import annotations
 
 import numpy as np
 
+from swell.core.columns import Columns, plain
+from swell.core.sharing import Widening
 from swell.core.space import accumulator
+from swell.solving.together import MOST
 
 NOISE = 50              # eigenvalues of WᴴW up to NOISE · eps · (the largest) are dropped
 STEPS = 2               # passes of the minimisation
@@ -29,6 +35,7 @@ class StartingGuess:
     Parameters
     ----------
     space : Space
+        For several right-hand sides, a space of as many columns; vectors are then `Columns`.
     most : int
         Maximum number of kept solutions.
     """
@@ -38,13 +45,17 @@ class StartingGuess:
         space.reserve_sums(most)
 
     def add(self, x):
-        """Keep a solution (an array of the space), scaled to norm 1; it replaces the oldest one."""
-        norm = self.space.norms(x)[0] if self.most else 0
-        if not norm:
+        """Keep a solution (a vector of the space), scaled to norm 1; it replaces the oldest one.
+
+        A zero column beside others is kept as it is, and gives nothing to its starting vector."""
+        norms = np.asarray(self.space.norms(x)[0]) if self.most else np.zeros(1)
+        if not norms.any():
             return
         if not self._added:
-            self._X, self._W = (self.space.empty((self.most, self.space.padded(x.size)), x.dtype) for _ in range(2))
-        self._X[self._added % self.most, :x.size] = x / x.dtype.type(norm)
+            self._X, self._W = (self.space.buffer((self.most, self.space.padded(x.size)), x.dtype) for _ in range(2))
+        divisors = np.where(norms == 0, 1, norms).astype(x.dtype)
+        slot = self._X[self._added % self.most, :x.size]
+        slot[...] = x / (self.space.from_host(divisors[:, None]) if norms.ndim else divisors[()])
         self._added += 1
 
     def of(self, A, b):
@@ -55,22 +66,26 @@ class StartingGuess:
             return None
         kernels, scalar = self.space.kernels("swell.preconditioners", "deflation", b.dtype), accumulator(b.dtype)
         X, W = self._X[:m, :b.size], self._W[:m, :b.size]        # one vector in each row
-        adjoint = self.space.empty((m, m), scalar)               # the lower triangle of WᵀW̄, which eigh reads
+        adjoint = self.space.buffer((m, m), scalar)              # the lower triangle of WᵀW̄, which eigh reads
         adjoint.fill(0)
         for k in range(m):
             A.apply(X[k], W[k])
             kernels.dots(W[:k + 1], W[k], adjoint[k, :k + 1], True)
         values, vectors = np.linalg.eigh(self._summed(adjoint).conj())
-        kept = values > NOISE * np.finfo(b.dtype).eps * values[-1]
-        vectors, inverse = vectors[:, kept], 1 / values[kept]
-        c, r, y = np.zeros(m, scalar), b.copy(), self.space.empty(m, scalar)
+        kept = values > NOISE * np.finfo(b.dtype).eps * values[..., -1:]
+        inverse = np.where(kept, 1 / np.where(kept, values, 1), 0)[..., None]
+        r, y, c = self.space.buffer(b.size, b.dtype), self.space.buffer(m, scalar), 0
+        r[...] = b
         for _ in range(STEPS):
             kernels.dots(W, r, y, True)
-            more = vectors @ (inverse * (vectors.conj().T @ self._summed(y)))
-            kernels.subtract(W, self.space.from_host(more, y), r, r, False)
-            c += more
+            products = self._summed(y)[..., None]
+            more = (vectors @ (inverse * (vectors.conj().swapaxes(-1, -2) @ products)))[..., 0]
+            y[...] = self.space.from_host(more)
+            kernels.subtract(W, y, r, r, False)
+            c = c + more
         r.fill(0)
-        kernels.subtract(X, self.space.from_host(-c, y), r, r, False)
+        y[...] = self.space.from_host(-c)
+        kernels.subtract(X, y, r, r, False)
         return r
 
     def _summed(self, products):
@@ -78,3 +93,56 @@ class StartingGuess:
         host."""
         self.space.allreduce(products)
         return self.space.to_host(products)
+
+
+class StartingGuesses:
+    """The starting vectors for several right-hand sides, in groups that share launches; across ranks, one by one.
+
+    Parameters
+    ----------
+    A : CSRMatrix or DistributedMatrix
+        The sweep's matrix, whose values change in place.
+    most : int
+        Maximum number of kept solutions of each right-hand side.
+    count : int
+        Number of right-hand sides.
+    """
+
+    def __init__(self, A, most, count):
+        width = MOST if A.space.single_rank else 1
+        self._groups = [(slice(first, min(first + width, count)), *self._group(A, most, min(width, count - first)))
+                        for first in range(0, count, width)]
+
+    @staticmethod
+    def _group(A, most, width):
+        """Return (the `StartingGuess`, the matrix) for ``width`` right-hand sides."""
+        if width == 1:
+            return StartingGuess(A.space, most), A
+        space = A.space.for_columns(width)
+        return StartingGuess(space, most), Widening(space)(A)
+
+    def add(self, x, converged):
+        """Keep the columns of x, shape (n, count), for which the bool array ``converged`` is true."""
+        for group, guess, A in self._groups:
+            columns = self._columns(guess.space, x[:, group])
+            for j in np.flatnonzero(~converged[group]):
+                plain(columns).reshape(-1, columns.size)[j] = 0
+            guess.add(columns)
+
+    def of(self, b):
+        """Return starting vectors, an array like b of shape (n, count); None if no solution is kept."""
+        found = [guess.of(A, self._columns(guess.space, b[:, group])) for group, guess, A in self._groups]
+        if all(x is None for x in found):
+            return None
+        x0 = self._groups[0][1].space.xp.zeros_like(b)
+        for (group, *_), x in zip(self._groups, found):
+            if x is not None:
+                x0[:, group] = plain(x).reshape(-1, x.size).T
+        return x0
+
+    @staticmethod
+    def _columns(space, vectors):
+        """Return ``vectors``, shape (n, columns of the space), as a vector of the space."""
+        out = space.buffer(vectors.shape[0], vectors.dtype)
+        out[...] = vectors.T if isinstance(out, Columns) else vectors[:, 0]
+        return out

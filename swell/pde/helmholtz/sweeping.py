@@ -4,6 +4,8 @@ All frequencies share the pattern, the format, the ordering and captured graphs 
 preconditioner, until its extra iterations cost more than a new setup. Both costs are measured when it is made. If a
 solve fails with an old preconditioner, it is repeated with a new one. Earlier solutions give the starting vector
 (`starting_guess`).
+
+Several right-hand sides share all of it: one A(ω), one preconditioner, one solve for all columns.
 """
 from __future__ import annotations
 
@@ -15,15 +17,18 @@ from swell.core.errors import InputError
 from swell.core.settings import COMPLEX, real
 from swell.core.devices import make_space
 from swell.core.stopping import Reason
+from swell.inputs import check_monitor
 from swell.pde.helmholtz.informed import informed
-from swell.pde.helmholtz.starting_guess import StartingGuess
+from swell.pde.helmholtz.starting_guess import StartingGuess, StartingGuesses
 from swell.pde.helmholtz.system import System
+from swell.solving.results import Results
 
 REMEMBERED = 8          # solutions that the starting guess combines
+ENDED = Reason.INTERRUPTED, Reason.STOPPED               # ends that the user asked for
 
 
 class Sweep:
-    """Solves (K − ω² M + iω B) x = b for many ω.
+    """Solves (K − ω² M + iω B) x = b for many ω, and for one right-hand side or several at each.
 
     Parameters
     ----------
@@ -35,7 +40,9 @@ class Sweep:
     reuse : bool
         False: every frequency gets a new preconditioner and x₀ = 0.
     remember : int
-        Number of earlier solutions that the starting vector combines; 0: none.
+        Number of earlier solutions of each right-hand side that its starting vector combines; 0: none.
+    together : bool, optional
+        Solve for all columns of b at once, or one by one; by default what is predicted to be faster.
     interface : callable, optional
         ``interface(system)`` returns the `Interface` between subdomains for Schwarz; `Helmholtz` passes one.
     part, free : Part, array, optional
@@ -55,29 +62,31 @@ class Sweep:
     >>> sweep = helmholtz.Sweep(K, I * (1 - 0.05j), 0.1 * I, method="direct")
     >>> all(sweep.solve(omega, np.ones(400)).converged for omega in (0.5, 0.6, 0.7))
     True
+    >>> sweep.solve(0.8, np.eye(400)[:, :16]).x.shape           # 16 sources
+    (400, 16)
     """
 
     def __init__(self, K, M, B, *, method=None, precond=None, scaling=None, ordering=None, format=None, rtol=1e-8,
-                 maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED, interface=None,
-                 part=None, free=None):
+                 maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED, together=None,
+                 interface=None, part=None, free=None):
         if str(dtype) not in COMPLEX:
             raise InputError(f"dtype={dtype!r}: expected one of {', '.join(COMPLEX)}; A(ω) is complex")
         if not isinstance(remember, numbers.Integral) or isinstance(remember, bool) or remember < 0:
             raise InputError(f"remember={remember!r}: expected a number of earlier solutions, 0 for none")
         if not isinstance(reuse, bool):
             raise InputError(f"reuse={reuse!r}: expected True or False")
+        check_monitor(None, together)
         self._named = {"method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "rtol": rtol,
                        "maxiter": maxiter}
-        self._format, self.reuse = format, reuse
+        self._format, self.reuse, self.together = format, reuse, together
         self.n = K.shape[0]
         self.system = _system(K, M, B, device, dtype, part, free)
         self.space = self.system.space
-        with self.space.agreed():
-            self.space.check_fits(2 * remember * self.space.local_rows(self.n) * np.dtype(dtype).itemsize,
-                                  f"remembering {remember} solutions of {self.n} unknowns", "give a smaller remember")
+        self._remembered = remember if reuse else 0
+        self._guess, self._guessed = None, None
+        self._make_room(())
         with self.space.active(self.n):
             self._named["precond"] = informed(precond, self.system, interface)
-            self._guess = StartingGuess(self.space, remember if reuse else 0)
         self.solver, self.setups = None, 0
         self._serves = False
 
@@ -87,45 +96,105 @@ class Sweep:
         Parameters
         ----------
         omega : float
-        b : array, shape (n,)
+        b : array, shape (n,) or (n, k)
             On the host or on this sweep's device; the result's x is on the device.
         monitor : callable, optional
             See ``swell.solve``.
 
         Returns
         -------
-        Result
+        Result or Results
+            Results, with one result a column, for b of shape (n, k).
         """
         with self.space.active(self.n):
             with self.space.agreed():
                 b = self._checked(omega, b)
+        self._make_room(b.shape[1:])
+        with self.space.active(self.n):
             self.system.form(omega)
         kept = self.reuse and self._serves
         self._take_values(kept)
         with self.space.active(self.n):
-            x0 = self._guess.of(self.system.A, b)
-        result = self.solver.solve(b, x0=x0, monitor=monitor)
+            x0 = self._guess.of(b) if b.ndim > 1 else self._guess.of(self.system.A, b)
+        result = self.solver.solve(b, x0=x0, monitor=monitor, together=self.together if b.ndim > 1 else None)
         self._learn(result, kept)
-        if kept and not result.converged and result.reason not in (Reason.INTERRUPTED, Reason.STOPPED):
-            self._take_values(False)
-            before, start = result, None if self._hopeless(result) else result.x
-            result = self.solver.solve(b, x0=start, monitor=monitor)
-            result.notes.append(f"repeated with a new preconditioner: with the old one {before.reason.name} after "
-                                f"{before.iterations} iterations, residual {before.residual:.1e}")
-            self._learn(result, False)
-        if result.converged:
-            with self.space.active(self.n):
-                self._guess.add(self.space.xp.asarray(result.x))
+        if kept:
+            result = self._repeated(result, b, monitor)
+        self._remember(result)
         return result
+
+    def _repeated(self, result, b, monitor):
+        """Solve again, with a new preconditioner, for the columns that failed with the old one; return the Result or
+        Results with what that gave."""
+        before = columns_of(result)
+        failed = [j for j, r in enumerate(before) if not r.converged and r.reason not in ENDED]
+        if not failed:
+            return result
+        self._take_values(False)
+        several = isinstance(result, Results)
+        part, start = (b[:, failed], result.x[:, failed]) if several else (b[:, None], result.x[:, None].copy())
+        hopeless = [i for i, j in enumerate(failed) if self._hopeless(before[j])]
+        for i in hopeless:
+            start[:, i] = 0
+        again = self.solver.solve(part, x0=None if len(hopeless) == len(failed) else start, monitor=monitor,
+                                  together=self.together if len(failed) > 1 else None)
+        self._learn(again, False)
+        for j, r in zip(failed, again):
+            r.notes.append(f"repeated with a new preconditioner: with the old one {before[j].reason.name} after "
+                           f"{before[j].iterations} iterations, residual {before[j].residual:.1e}")
+            if several:
+                result.columns[j], result.x[:, j] = r, r.x
+        return result if several else again[0]
+
+    def _remember(self, result):
+        """Keep the solutions of ``result`` for later starting vectors."""
+        found = columns_of(result)
+        converged = np.array([r.converged for r in found], bool)
+        with self.space.active(self.n):
+            x = self.space.xp.asarray(result.x)
+            if not isinstance(result, Results):
+                if converged[0]:
+                    self._guess.add(x)
+            elif len(found) == self._guessed[0] and converged.any():
+                self._guess.add(x, converged)
+
+    def _make_room(self, shape):
+        """Make the starting guess for b of shape (n, *shape); solutions of another number of columns are forgotten.
+
+        Raises
+        ------
+        OutOfMemory
+            If there is no room for the solutions.
+        """
+        if shape == self._guessed:
+            return
+        self._guess = None
+        count = shape[0] if shape else 1
+        several = f" for {count} right-hand sides" if count > 1 else ""
+        with self.space.agreed():
+            self.space.check_fits(2 * self._remembered * count * self.space.local_rows(self.n)
+                                  * self.system.dtype.itemsize, f"remembering {self._remembered} solutions of {self.n} "
+                                  f"unknowns{several}", "give a smaller remember")
+        with self.space.active(self.n):
+            self._guess = (StartingGuesses(self.system.A, self._remembered, count) if shape else
+                           StartingGuess(self.space, self._remembered))
+        self._guessed = shape
 
     def _checked(self, omega, b):
         """Return b as an array of the space; raise InputError for a bad b or omega."""
         if not real(omega) or not np.isfinite(omega):
             raise InputError(f"omega={omega!r}: expected an angular frequency, a finite number in 1/s")
-        b, expected = self.space.xp.asarray(b, dtype=self.system.dtype), (self.space.local_rows(self.n),)
-        if b.shape != expected:
-            raise InputError(f"b has shape {b.shape}: expected {expected}, an entry for each unknown (across ranks, "
-                             "each of the rank's own); for several right-hand sides call solve for each")
+        rows = self.space.local_rows(self.n)
+        try:
+            b = self.space.xp.asarray(b, dtype=self.system.dtype)
+        except (TypeError, ValueError):
+            raise InputError("b is no array of numbers, or its columns differ in length: expected one of shape "
+                             f"({rows},), or ({rows}, k) for k right-hand sides") from None
+        if b.ndim not in (1, 2) or b.shape[0] != rows:
+            raise InputError(f"b has shape {b.shape}: expected ({rows},), or ({rows}, k) for k right-hand sides, an "
+                             "entry for each unknown (across ranks, each of the rank's own)")
+        if b.ndim == 2 and not b.shape[1]:
+            raise InputError(f"b has shape {b.shape}, no right-hand side: expected a column for each source")
         return b
 
     @property
@@ -134,10 +203,12 @@ class Sweep:
         return slice(None) if self.space.single_rank else self.system.A.rows
 
     def gather(self, x):
-        """Return the values of all free dofs on the host, from x, this rank's part of a solution. All ranks call it
-        together."""
+        """Return the values of all free dofs on the host, from x, this rank's part of a solution or of several, shape
+        (rows, k). All ranks call it together."""
         A = self.system.A
-        return self.space.to_host(x) if A.space.single_rank else A.gather(x)
+        if A.space.single_rank:
+            return self.space.to_host(x)
+        return A.gather(x) if x.ndim == 1 else np.stack([A.gather(column) for column in x.T.copy()], axis=1)
 
     def any(self, flag) -> bool:
         """True if ``flag`` is true on any rank."""
@@ -157,25 +228,35 @@ class Sweep:
         self.setups += not kept
 
     def _learn(self, result, kept):
-        """Decide from a Result whether to keep the preconditioner for the next frequency, and which of the advisor's
-        choices to try first. ``kept``: this solve used an old preconditioner."""
-        if result.converged and result.attempts:                 # the advisor's later choice converged: begin with it
-            self.solver.prefer(result.choice)
-        if not result.converged or result.attempts or not result.iterations:
-            self._serves = result.converged and not result.attempts
+        """Decide from a Result or Results whether to keep the preconditioner for the next frequency, and which of the
+        advisor's choices to try first. ``kept``: this solve used an old preconditioner.
+
+        Several right-hand sides count by the one with the most iterations."""
+        found = columns_of(result)
+        longest = max(found, key=lambda r: r.iterations)
+        if result.converged and all(r.attempts for r in found):  # the advisor's later choice converged: begin with it
+            self.solver.prefer(longest.choice)
+        if not result.converged or any(r.attempts for r in found) or not longest.iterations:
+            self._serves = result.converged and not any(r.attempts for r in found)
         elif kept:
-            self._serves = result.iterations <= self._fresh + self._worth
+            self._serves = longest.iterations <= self._fresh + self._worth
         else:
-            timings = result.timings
+            timings = longest.timings
             setup = timings.get("preconditioner", timings["setup"])
+            seconds = sum(r.timings["solve"] for r in found)
             # the maximum over ranks, since all must come to the same decision
-            worth = self.space.max_over_ranks(setup / (timings["solve"] / result.iterations))
-            self._fresh, self._worth, self._serves = result.iterations, worth, True
+            worth = self.space.max_over_ranks(setup / (seconds / longest.iterations))
+            self._fresh, self._worth, self._serves = longest.iterations, worth, True
 
     @staticmethod
     def _hopeless(result):
         """Return True if the x of a failed solve (``result``) is no better than x = 0."""
         return not np.isfinite(result.residual) or result.residual >= 1
+
+
+def columns_of(result):
+    """Return the list of the Result objects in ``result``, a Result or Results."""
+    return result.columns if isinstance(result, Results) else [result]
 
 
 def _system(K, M, B, device, dtype, part, free):

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.operator import LinearOperator
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.elimination import solve_lower
@@ -135,7 +136,7 @@ class _Stack:
     def _multiply(self, k):
         """Write zₖ = Dₖ⁻¹ tₖ for layer k of the stored t and z; each subdomain has a row of them."""
         t, z = self._blocks[k]
-        self._matmul(t, self.D[k], out=z)        # the inverse is symmetric
+        self._matmul(plain(t), self.D[k], out=plain(z))        # the inverse is symmetric
 
     @property
     def nbytes(self):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.compilation import timed
 from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
@@ -296,9 +297,9 @@ class Level(LinearOperator):
         matmul = self.space.xp.matmul
         self._gather.apply(g, self._given)
         for p, (given, u, c) in zip(self.locals, self._blocks, strict=True):
-            matmul(p.K, given, out=u)
+            matmul(p.K, plain(given), out=plain(u))
             if c.size:
-                matmul(p.adjoint, given, out=c)
+                matmul(p.adjoint, plain(given), out=plain(c))
         if self.coarse is not None:
             self._scatter_coarse.apply(self._c, self._rc)
             self.subdomains.sum(self._rc)
@@ -306,7 +307,8 @@ class Level(LinearOperator):
             self._gather_coarse.apply(self._uc, self._c)
             for p, (_, u, c) in zip(self.locals, self._blocks, strict=True):
                 if c.size:
-                    u += p.basis @ c
+                    sums = plain(u)
+                    sums += p.basis @ plain(c)
         self._scatter.apply(self._u, z)
         self.subdomains.sum(z)
 

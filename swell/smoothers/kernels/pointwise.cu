@@ -1,5 +1,5 @@
 // Sweeps that update each row by itself, one thread for each row, in modified SELL; pointwise.py has them for a CPU.
-#include "context.cuh"
+#include "columns.cuh"
 
 // b - A x in row i. Padding (column 0) ends a row; the loads of four entries are in flight at a time.
 template <int HEIGHT, class T, class I>
@@ -54,4 +54,75 @@ __global__ void chebyshev(Context* ctx, const I* slice_ptr, const T* diag, const
   if (step) move += c0 * d[i];
   d[i] = move;
   out[i] = zero ? move : x[i] + move;
+}
+
+// sums = b - A x in row i, for several columns, as residual computes each.
+template <int HEIGHT, int TILE, class T, class I>
+DEVICE void residuals(const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const Tile<TILE>& tile, const T* b,
+                      long long b_step, const T* x, long long x_step, int zero, long long i, T (&sums)[TILE]) {
+  b = tile.of(b, b_step), x = tile.of(x, x_step);
+#pragma unroll
+  for (int c = 0; c < TILE; ++c) sums[c] = tile.runs(c) ? b[c * b_step + i] : T(0);
+  if (zero) return;
+  const long long slice = i / HEIGHT, first = slice * HEIGHT;
+  const I end = slice_ptr[slice + 1];
+  add_entry(tile, -diag[i], x, x_step, i, sums);
+  for (I at = slice_ptr[slice] + I(i - first); at < end; at += 4 * HEIGHT) {
+    I column[4];
+    T value[4];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) column[k] = at + k * HEIGHT < end ? __ldcs(col_idx + at + k * HEIGHT) : I(0);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (column[k]) value[k] = load_stream(entries + at + k * HEIGHT);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      if (column[k]) add_entry(tile, -value[k], x, x_step, column[k] < 0 ? first - column[k] - 1 : column[k] - 1, sums);
+    if (!column[3]) break;
+  }
+}
+
+// jacobi for several columns.
+// launch: elements of out, 256 threads
+template <typename T, typename I, int HEIGHT, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) jacobi_columns(Context* ctx, const I* slice_ptr,
+    const T* diag, const T* entries, const I* col_idx, const T* b, const T* x, T* out, T omega, int zero, int height, int tile,
+    int vectors, long long n, long long b_step, long long x_step, long long out_step) {
+  const Tile<TILE> own(ctx, vectors);
+  const long long i = row_thread();
+  if (own.stopped() || i >= n) return;
+  T sums[TILE];
+  residuals<HEIGHT>(slice_ptr, diag, entries, col_idx, own, b, b_step, x, x_step, zero, i, sums);
+  x = own.of(x, x_step), out = own.of(out, out_step);
+#pragma unroll
+  for (int c = 0; c < TILE; ++c)
+    if (own.runs(c)) {
+      const T step = omega * sums[c] / diag[i];
+      out[c * out_step + i] = zero ? step : x[c * x_step + i] + step;
+    }
+}
+
+// chebyshev for several columns.
+// launch: elements of out, 256 threads
+template <typename T, typename I, int HEIGHT, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) chebyshev_columns(Context* ctx, const I* slice_ptr,
+    const T* diag, const T* entries, const I* col_idx, const T* b, const T* x, T* out, T* d, const double* coefficients,
+    int step, int zero, int height, int tile, int vectors, long long n, long long b_step, long long x_step, long long out_step,
+    long long d_step, long long coefficients_step) {
+  const Tile<TILE> own(ctx, vectors);
+  const long long i = row_thread();
+  if (own.stopped() || i >= n) return;
+  T sums[TILE];
+  residuals<HEIGHT>(slice_ptr, diag, entries, col_idx, own, b, b_step, x, x_step, zero, i, sums);
+  x = own.of(x, x_step), out = own.of(out, out_step), d = own.of(d, d_step);
+  coefficients = own.of(coefficients, coefficients_step) + 2 * step;
+#pragma unroll
+  for (int c = 0; c < TILE; ++c)
+    if (own.runs(c)) {
+      const real_t<T> c0(coefficients[c * coefficients_step]), c1(coefficients[c * coefficients_step + 1]);
+      T move = c1 * (sums[c] / diag[i]);
+      if (step) move += c0 * d[c * d_step + i];
+      d[c * d_step + i] = move;
+      out[c * out_step + i] = zero ? move : x[c * x_step + i] + move;
+    }
 }

@@ -18,7 +18,8 @@ compiler contract a b + c, as NVIDIA's does: bits that are a CPU's must stay so.
 
 It cannot find what depends on time, on the memory model (weak order, caches), on how warps are scheduled, on PTX
 (sources with assembly are refused; bulk copies have a stand-in), on registers, or on CuPy's own kernels and libraries.
-Streams never overlap. float32 denormals stay, where a GPU's vanish.
+Streams never overlap, but kernels of several threads, a device each, take turns, so that one may wait for another's
+message. float32 denormals stay, where a GPU's vanish.
 
 SWELL_EMULATED_CACHE names the folder for compiled kernels, SWELL_EMULATED_LIMIT the seconds that a launch may take,
 SWELL_EMULATED_GPUS the number of devices. Needs x86-64 with FMA, and g++ 12 or later.

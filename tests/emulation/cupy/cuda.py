@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import itertools
 import os
 import sys
@@ -105,8 +106,10 @@ class Stream:
         library().emulated_capturing(ctypes.c_void_p(self.ptr), 1)
 
     def end_capture(self):
-        nodes, self.nodes = self.nodes, None
-        library().emulated_capturing(ctypes.c_void_p(self.ptr), 0)
+        nodes = self.nodes
+        for stream in [stream for stream in [*self._known.values()] if stream.nodes is nodes]:
+            stream.nodes = None
+            library().emulated_capturing(ctypes.c_void_p(stream.ptr), 0)
         return Graph(nodes)
 
     def is_capturing(self):
@@ -124,7 +127,10 @@ class Stream:
         return event
 
     def wait_event(self, event):
-        pass
+        """After an event of a stream that is captured, this stream is captured, too."""
+        if event.nodes is not None and any(stream.nodes is event.nodes for stream in [*self._known.values()]):
+            self.nodes = event.nodes
+            library().emulated_capturing(ctypes.c_void_p(self.ptr), 1)
 
 
 Stream.null = Stream(ptr=0)
@@ -161,10 +167,10 @@ class Event:
     """A moment."""
 
     def __init__(self, block=False, disable_timing=False, interprocess=False):
-        self.time, self.ptr = None, id(self)
+        self.time, self.ptr, self.nodes = None, id(self), None
 
     def record(self, stream=None):
-        self.time = time.perf_counter()
+        self.time, self.nodes = time.perf_counter(), (stream or get_current_stream()).nodes
 
     def synchronize(self):
         pass
@@ -198,6 +204,8 @@ def run(address, grid, columns, block, shared, together, pointers):
 
 
 def __getattr__(name):
+    if name == "nccl":
+        return importlib.import_module("cupy.nccl")
     if name in ("cublas", "cusolver", "cusparse", "cufft"):
         raise NotEmulated(f"cupy.cuda.{name}, a library of NVIDIA's, is not emulated")
     raise AttributeError(f"the emulated GPU has no cupy.cuda.{name}: add it to tests/emulation/cupy")
@@ -305,9 +313,14 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    """Gives every array memory of its own."""
+    """Gives every array memory of its own; with an allocator, memory that this returns."""
+
+    def __init__(self, allocator=None):
+        self._allocator = allocator
 
     def malloc(self, size):
+        if self._allocator is not None:
+            return self._allocator(size)
         for hook in _hooks:
             hook.malloc_preprocess(device_id=Device().id, size=size, mem_size=size)
             hook.alloc_preprocess(device_id=Device().id, mem_size=size)
@@ -394,6 +407,7 @@ runtime = types.SimpleNamespace(
     CUDARuntimeError=CUDARuntimeError, getDeviceCount=lambda: COUNT, getDeviceProperties=_properties,
     memGetInfo=lambda: (MEMORY - _used, MEMORY), deviceGetPCIBusId=lambda device: f"0000:{device:02X}:00.0",
     driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000, memcpyAsync=_memcpy, memcpy=_memcpy,
-    getDevice=lambda: Device().id, setDevice=lambda device: Device(device).use(), deviceCanAccessPeer=lambda a, b: 0,
+    getDevice=lambda: Device().id, setDevice=lambda device: Device(device).use(), deviceCanAccessPeer=lambda a, b: 1,
+    deviceEnablePeerAccess=lambda device: None,
     deviceSynchronize=raise_overruns, streamSynchronize=lambda ptr: raise_overruns(),
     memcpyHostToHost=0, memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3, memcpyDefault=4)

@@ -1,7 +1,9 @@
 // Runs CUDA kernels on one CPU thread: a fiber for each CUDA thread, switched at barriers, warp operations and, so that whoever
-// waits for a value in memory lets others on, after some hundred steps. It is what `libcuda.so.1` is to the loader.
+// waits for a value in memory lets others on, after some hundred steps. It is what `libcuda.so.1` is to the loader. Kernels of several
+// host threads take turns: one that has not ended lets others run, in case it waits for their messages.
 #include "emulated.h"
 #include <algorithm>
+#include <atomic>
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
@@ -12,7 +14,9 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <tuple>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <vector>
 
 using namespace emulated;
@@ -58,10 +62,15 @@ emulated_switch:
 )");
 
 static std::mutex one_at_a_time;
-static std::vector<char*> stacks;
+static std::atomic<int> queued;            // host threads that wait for it
+struct Hold {
+  Hold() { ++queued, one_at_a_time.lock(), --queued; }
+  ~Hold() { one_at_a_time.unlock(); }
+};
+static thread_local std::vector<char*> stacks;
 static void *scheduler, **parameters;
 static Function* function;
-static jmp_buf failed;
+static thread_local jmp_buf failed;
 static thread_local bool running;
 static Fiber* now() { return static_cast<Fiber*>(emulated_now); }
 static u64 random_bits() {
@@ -88,7 +97,7 @@ static u64 random_bits() {
 static std::map<char*, size_t> arrays;     // by where they begin
 static char* end_of(char* p, size_t size) { return p + (size + 15) / 16 * 16; }
 extern "C" void* emulated_malloc(size_t size) {
-  std::lock_guard<std::mutex> hold(one_at_a_time);
+  Hold hold;
   const size_t held = (size + 15) / 16 * 16, pages = (held + 64 + PAGE - 1) / PAGE * PAGE;
   char* base = (char*)mmap(nullptr, pages + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
@@ -100,7 +109,7 @@ extern "C" void* emulated_malloc(size_t size) {
 }
 // 1 if something was written before the array or behind it.
 extern "C" int emulated_free(char* p) {
-  std::lock_guard<std::mutex> hold(one_at_a_time);
+  Hold hold;
   const size_t size = arrays[p];
   char *base = (char*)((size_t)(p - 64) / PAGE * PAGE), *end = end_of(p, size);
   int touched = 0;
@@ -316,6 +325,16 @@ static void say_stuck(const std::vector<Block>& blocks, const char* what) {
   emulated_now = nullptr;
   fail("%s%s", what, text);
 }
+// Lets kernels of other host threads run, if there are any; at a time when all of this kernel's fibers have stopped.
+static void take_turns() {
+  if (!queued) return;
+  const auto mine = std::make_tuple(function, parameters, emulated_blocks, emulated_threads, together_now, at_cluster);
+  emulated_now = nullptr;
+  one_at_a_time.unlock();
+  usleep(20);
+  ++queued, one_at_a_time.lock(), --queued;
+  std::tie(function, parameters, emulated_blocks, emulated_threads, together_now, at_cluster) = mine;
+}
 static void run(int shared, int together) {
   const int grid = emulated_blocks.x * emulated_blocks.y;
   const int slots = std::min(grid, together ? grid : order.window);
@@ -348,12 +367,14 @@ static void run(int shared, int together) {
     }
     if (!left) return;
     if (!any) say_stuck(blocks, "deadlock: no thread can go on");
+    if (current >= 0) memcpy(blocks[current].shared.data(), function->shared_begin, size), current = -1;
+    take_turns();
     if (pass % 256 == 255 && seconds() > until) say_stuck(blocks, "no end in the time it has: do threads spin for ever?");
   }
 }
 
 extern "C" int emulated_run(Function* f, int grid, int columns, int block, int shared, int together, void** params) {
-  std::lock_guard<std::mutex> hold(one_at_a_time);
+  Hold hold;
   if (grid < 1 || columns < 1 || columns > 65535 || block < 1 || block > 1024 || shared > f->most) {
     fprintf(stderr, "emulated GPU: %s cannot be launched with %d blocks of %d threads and %d bytes of dynamic shared memory "
             "(it may have %d)\n", f->name, grid, block, shared, f->most);
@@ -362,27 +383,33 @@ extern "C" int emulated_run(Function* f, int grid, int columns, int block, int s
   if (together && grid > 96) return TOO_LARGE;
   function = f, parameters = params;
   emulated_blocks = {unsigned(grid), unsigned(columns), 1}, emulated_threads = {unsigned(block), 1, 1};
-  static char room[64 << 10];
+  static thread_local char room[64 << 10];
   stack_t own = {}, before;
   own.ss_sp = room, own.ss_size = sizeof room;
   sigaltstack(&own, &before);
-  struct sigaction handler = {}, old[3];
+  struct sigaction handler = {};
   handler.sa_sigaction = on_fault, handler.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   const int signals[] = {SIGSEGV, SIGBUS, SIGFPE};
-  for (int k = 0; k < 3; ++k) sigaction(signals[k], &handler, &old[k]);
+  static struct sigaction old[3];
+  static int users;                        // kernels that run or wait for their turn
+  for (int k = 0; k < 3 && !users; ++k) sigaction(signals[k], &handler, &old[k]);
+  ++users;
   int status = 0;
   running = true;
   if (setjmp(failed)) status = FAULT; else run(shared, together);
   running = false;
   emulated_now = nullptr;
-  for (int k = 0; k < 3; ++k) sigaction(signals[k], &old[k], nullptr);
+  --users;
+  for (int k = 0; k < 3 && !users; ++k) sigaction(signals[k], &old[k], nullptr);
   before.ss_flags &= ~SS_ONSTACK;
   sigaltstack(&before, nullptr);
   return status;
 }
 
 static std::set<void*> capturing;          // streams
+static std::mutex of_capturing;
 extern "C" void emulated_capturing(void* stream, int on) {
+  std::lock_guard<std::mutex> hold(of_capturing);
   if (on) capturing.insert(stream); else capturing.erase(stream);
 }
 struct Attribute { int id; char padding[4]; int value; char rest[60]; };
@@ -390,7 +417,12 @@ struct Config { unsigned grid[3], block[3], shared; void* stream; Attribute* att
 extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
   int together = 0;
   for (unsigned k = 0; k < c->count; ++k) together |= (c->attributes[k].id == 2 || c->attributes[k].id == 4) && c->attributes[k].value;
-  if (capturing.count(c->stream)) {
+  bool noted;
+  {
+    std::lock_guard<std::mutex> hold(of_capturing);
+    noted = capturing.count(c->stream);
+  }
+  if (noted) {
     emulated_capture(c->stream, f, c->grid[0], c->grid[1], c->block[0], c->shared, together, params);
     return 0;
   }

@@ -172,6 +172,67 @@ __global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr
   if (part == 0 && there) y[row] = beta == T(0) ? alpha * sum : with_vectors(alpha * sum, z, beta, w, gamma, row);
 }
 
+// shared_rows for several columns; the lanes of a row share them at the end.
+// launch: elements of y, 256 threads, lanes threads each
+template <typename T, typename I, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) shared_rows_columns(Context* ctx, const I* indptr,
+    const I* indices, const T* data, int lanes, const T* x, T alpha, T beta, T gamma, const T* z, const T* w, T* y, int tile,
+    int vectors, long long n, long long x_step, long long z_step, long long w_step, long long y_step) {
+  let_next_start();
+  const long long row = row_thread() / lanes;
+  const int part = threadIdx.x % lanes, there = row < n;
+  long long k = there ? (long long)indptr[row] + part : 0;
+  const long long end = there ? (long long)indptr[row + 1] : 0;
+  Batch<T, I> batch = entries_from(indices, data, k, end, lanes);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped()) return;
+  T sums[TILE];
+  clear(sums);
+  for (;;) {
+    accumulate(own, batch, own.of(x, x_step), x_step, sums);
+    if ((k += batch.SIZE * lanes) >= end) break;
+    batch = entries_from(indices, data, k, end, lanes);
+  }
+  __syncwarp();
+  y = own.of(y, y_step), z = own.of(z, z_step), w = own.of(w, w_step);
+#pragma unroll
+  for (int c = 0; c < TILE; ++c) {
+    for (int o = lanes / 2; o; o >>= 1) sums[c] = sums[c] + shuffle_xor(sums[c], o);
+    if (part != (c & (lanes - 1)) || !there || !own.runs(c)) continue;
+    y[c * y_step + row] = beta == T(0) ? alpha * sums[c]
+                                       : with_vectors(alpha * sums[c], z + c * z_step, beta, w + c * w_step, gamma, row);
+  }
+}
+
+// add_entries for several columns of x, of which it takes one of the WIDTH numbers of each row; x points to that.
+template <int WIDTH, int TILE, class T, class I>
+DEVICE void add_entries(const Tile<TILE>& tile, long long k, long long end, I column, T value, const I* indices, const T* data,
+                        const T* x, long long step, T (&sums)[TILE]) {
+#pragma unroll 1
+  while (k < end) {
+    add_entry(tile, value, x, step, (long long)column * WIDTH, sums);
+    if ((k += 32) < end) column = indices[k], value = data[k];
+  }
+}
+
+// Sum each column over the warp, with the additions of add_lanes: at each step a lane keeps half of its columns, and passes
+// the others on. It gets the sum of one column, kept_column.
+template <int TILE, class T> DEVICE T add_lanes_apart(T (&sums)[TILE]) {
+  int o = 16, lane = threadIdx.x % 32;
+#pragma unroll
+  for (int half = TILE / 2; half; half /= 2, o /= 2)
+#pragma unroll
+    for (int c = 0; c < half; ++c) {
+      const T passed = lane & o ? sums[c] : sums[c + half], kept = lane & o ? sums[c + half] : sums[c];
+      sums[c] = kept + shuffle_xor(passed, o);
+    }
+  for (; o; o /= 2) sums[0] = sums[0] + shuffle_xor(sums[0], o);
+  return sums[0];
+}
+template <int TILE> DEVICE int kept_column() { return threadIdx.x % 32 / (32 / TILE); }
+// Does this lane write its sum?
+template <int TILE> DEVICE bool writes(const Tile<TILE>& t) { return threadIdx.x % (32 / TILE) == 0 && t.runs(kept_column<TILE>()); }
+
 // y = the product of a CSR matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it loads the first
 // entries while the preceding kernel ends.
 // launch: elements of y, 256 threads, a warp each
@@ -192,6 +253,31 @@ __global__ void rows_product(Context* ctx, const I* indptr, const I* indices, co
   if (lane == 0)
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) y[i * WIDTH + c] = sum[c];
+}
+
+// rows_product for several columns.
+// launch: elements of y, 256 threads, a warp each
+template <typename T, typename I, int WIDTH, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) rows_product_columns(Context* ctx, const I* indptr,
+    const I* indices, const T* data, int width, const T* x, T* y, int tile, int vectors, long long y_size, long long x_step,
+    long long y_step) {
+  let_next_start();
+  const long long i = row_thread() / 32, n = y_size / WIDTH;
+  const int lane = threadIdx.x % 32, there = i < n;
+  const long long k = there ? indptr[i] + lane : 0, end = there ? indptr[i + 1] : 0;
+  const I column = k < end ? indices[k] : I(0);
+  const T value = k < end ? data[k] : T(0);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped() || !there) return;
+  x = own.of(x, x_step), y = own.of(y, y_step) + kept_column<TILE>() * y_step;
+#pragma unroll
+  for (int c = 0; c < WIDTH; ++c) {
+    T sums[TILE];
+    clear(sums);
+    add_entries<WIDTH>(own, k, end, column, value, indices, data, x + c, x_step, sums);
+    const T sum = add_lanes_apart(sums);
+    if (writes(own)) y[i * WIDTH + c] = sum;
+  }
 }
 
 // x = b + S b + Q coarse, WIDTH columns each. A warp a row, as above.
@@ -217,6 +303,36 @@ __global__ void correct(Context* ctx, const I* indptr, const I* indices, const T
   if (lane == 0)
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) x[i * WIDTH + c] = b[i * WIDTH + c] + sum[c];
+}
+
+// correct for several columns.
+// launch: elements of x, 256 threads, a warp each
+template <typename T, typename I, typename P, int WIDTH, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) correct_columns(Context* ctx, const I* indptr,
+    const I* indices, const T* data, const P* q_indptr, const P* q_indices, const T* q_data, int width, const T* b,
+    const T* coarse, T* x, int tile, int vectors, long long x_size, long long b_step, long long coarse_step, long long x_step) {
+  let_next_start();
+  const long long i = row_thread() / 32, n = x_size / WIDTH;
+  const int lane = threadIdx.x % 32, there = i < n;
+  const long long k = there ? indptr[i] + lane : 0, end = there ? indptr[i + 1] : 0;
+  const long long q = there ? q_indptr[i] + lane : 0, q_end = there ? q_indptr[i + 1] : 0;
+  const I column = k < end ? indices[k] : I(0);
+  const T value = k < end ? data[k] : T(0);
+  const P q_column = q < q_end ? q_indices[q] : P(0);
+  const T q_value = q < q_end ? q_data[q] : T(0);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped() || !there) return;
+  b = own.of(b, b_step), coarse = own.of(coarse, coarse_step), x = own.of(x, x_step);
+  const int j = kept_column<TILE>();
+#pragma unroll
+  for (int c = 0; c < WIDTH; ++c) {
+    T sums[TILE];
+    clear(sums);
+    add_entries<WIDTH>(own, k, end, column, value, indices, data, b + c, b_step, sums);
+    add_entries<WIDTH>(own, q, q_end, q_column, q_value, q_indices, q_data, coarse + c, coarse_step, sums);
+    const T sum = add_lanes_apart(sums);
+    if (writes(own)) x[j * x_step + i * WIDTH + c] = b[j * b_step + i * WIDTH + c] + sum;
+  }
 }
 
 // y = the product of a row-major square matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it loads
@@ -250,5 +366,35 @@ __global__ void __launch_bounds__(256) dense_product(Context* ctx, const T* matr
   for (int c = 0; c < WIDTH; ++c) {
     for (int o = 16; o; o >>= 1) sum[c] = sum[c] + shuffle_xor(sum[c], o);
     if (lane == 0) y[i * WIDTH + c] = sum[c];
+  }
+}
+
+// dense_product for several columns.
+// launch: elements of x, 256 threads, a warp each
+template <typename T, int WIDTH, int TILE>
+__global__ void __launch_bounds__(256, 2) dense_product_columns(Context* ctx, const T* matrix, int width, const T* x, T* y,
+    int tile, int vectors, long long x_size, long long x_step, long long y_step) {
+  constexpr int AHEAD = 128 / sizeof(T);
+  let_next_start();
+  const long long i = row_thread() / 32, n = x_size / WIDTH;
+  const int lane = threadIdx.x % 32;
+  const T* row = matrix + i * n;
+  T ahead[AHEAD];
+#pragma unroll
+  for (int e = 0; e < AHEAD; ++e) ahead[e] = i < n && lane + 32 * e < n ? row[lane + 32 * e] : T(0);
+  const Tile<TILE> own(ctx, vectors);
+  if (own.stopped() || i >= n) return;
+  x = own.of(x, x_step), y = own.of(y, y_step) + kept_column<TILE>() * y_step;
+#pragma unroll
+  for (int c = 0; c < WIDTH; ++c) {
+    T sums[TILE];
+    clear(sums);
+#pragma unroll
+    for (int e = 0; e < AHEAD; ++e)
+      if (lane + 32 * e < n) add_entry(own, ahead[e], x + c, x_step, (lane + 32 * e) * WIDTH, sums);
+#pragma unroll 2
+    for (long long j = lane + 32 * AHEAD; j < n; j += 32) add_entry(own, row[j], x + c, x_step, j * WIDTH, sums);
+    const T sum = add_lanes_apart(sums);
+    if (writes(own)) y[i * WIDTH + c] = sum;
   }
 }
