@@ -48,7 +48,7 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) step(Con
 }
 
 // launch: a block of height threads for each slice of rows
-template <typename T, int SIDE> __global__ void __launch_bounds__(256) residual(Context* ctx, T* x, const T* P, T* R, const T* Q,
+template <typename T, int SIDE> __global__ void __launch_bounds__(256, 2) residual(Context* ctx, T* x, const T* P, T* R, const T* Q,
     const float* w, const acc_t<T>* small, acc_t<T>* norms, acc_t<T>* metric, const long long* rows, int count, int side, int height,
     long long x_stride, long long P_stride, long long R_stride, long long Q_stride) {
   if (stopped(ctx)) return;
