@@ -18,7 +18,7 @@ from swell.core.cuda_kernels import Kernel, signatures
 from swell.core.each_column import EACH
 
 TILES = 2, 4, 8         # columns that a block may treat together
-BUSY = 1024             # threads a multiprocessor that hide latency: a smaller tile gives a short matrix more blocks
+BUSY = 2048             # threads a multiprocessor that hide latency: a short matrix gets a smaller tile, so more blocks
 
 
 def tile_for(columns: int) -> int:
