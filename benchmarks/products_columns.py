@@ -1,6 +1,6 @@
 """Products with k columns beside k single products and the floor, which the bytes set:
 
-    python benchmarks/products_columns.py [--device cuda] [--formats sell,csr] [--dtype float64] [--counts 1,2,4,8] [NAME ...]
+    python benchmarks/products_columns.py [--device cuda] [--formats sell,csr] [--dtype float64] [NAME ...]
 
 NAME: poisson2d, poisson3d, elasticity, motorbike, landscape, or a matrix of the gallery. A line has, for the plain
 product and for the product with inner products: microseconds of one k-product, its ratio to k single products, and to
@@ -122,9 +122,9 @@ if __name__ == "__main__":
             with space.active():
                 matrix = resolve("format", format).build(CSRMatrix.from_scipy(A, space))
             n, item = A.shape[0], A.dtype.itemsize
-            print(f"\n{name}, {format}: {n} rows, {A.nnz / n:.1f} entries a row, {matrix.matrix_bytes / n:.1f} bytes of matrix "
-                  "a row\n  k    product µs  /single  /floor  apart/single |  with dots µs  /single  /floor  apart/single "
-                  "| library µs  /single", flush=True)
+            print(f"\n{name}, {format}: {n} rows, {A.nnz / n:.1f} entries a row, {matrix.matrix_bytes / n:.1f} bytes of "
+                  "matrix a row\n  k    product µs  /single  /floor  apart/single |  with dots µs  /single  /floor  "
+                  "apart/single | library µs  /single", flush=True)
             for k in map(int, arguments.counts.split(",")):
                 single, together, apart = measure(matrix, k, arguments.repeat)
                 floor = (matrix.matrix_bytes + 2 * k * n * item) / rate       # x = w, so dots add no bytes
