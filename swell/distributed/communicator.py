@@ -73,7 +73,7 @@ class Communicator(ABC):
         Parameters
         ----------
         space : Space
-            This rank's space, with a kernel's contexts for the columns of the buffers.
+            The space of this rank's buffers.
         outgoing, incoming : array or Columns
             Buffers to send and to receive: contiguous, one part for each rank, in the order of ranks. Each of
             `Columns` is such a buffer.

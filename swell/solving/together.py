@@ -25,8 +25,6 @@ MOST = 32               # columns that are solved together; more are solved in g
 def obstacle(prepared) -> str | None:
     """Return why a prepared system must solve its right-hand sides one by one, or None."""
     s = prepared.setup
-    if s.failure is not None:
-        return "there is no preconditioner, since its factorisation failed"
     if s.configuration.method.gpu_only:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:

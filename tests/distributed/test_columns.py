@@ -40,11 +40,12 @@ def given(method="cg", dtype="float64", k=3):
 
 
 def columns(communicator, A, B, together, device="cpu", twice=False, partition="rows", X=None, **settings):
-    """(x of all rows, records of the columns, note) of a solve; ``twice``: of a second one, from captured graphs."""
+    """(x of all rows, records of the columns, note) of a solve; ``twice``: of a second one, from captured graphs, after
+    one of the other kind, whose messages go the same ways."""
     M = distributed.scatter(communicator, A if communicator.rank == 0 else None, device=device, partition=partition)
     solver = swell.prepare(M, **settings)
-    for _ in range(1 + twice):
-        results = solver.solve(B[M.rows], None if X is None else X[M.rows], together=together)
+    for choice in (together, not together, together) if twice else (together,):
+        results = solver.solve(B[M.rows], None if X is None else X[M.rows], together=choice)
     records = [(r.reason, r.iterations, r.history.tolist(), r.residual) for r in results]
     return M.gather(results.x), records, results.notes[0]
 
