@@ -223,6 +223,8 @@ class HostCommunicator(Communicator):
 class Exchange(Shareable):
     """A repeatable exchange of fixed buffers between ranks; ``Communicator.exchange`` explains the parameters."""
 
+    constant = True                              # an update changes no buffer
+
     def __init__(self, communicator, outgoing, sent, incoming, received):
         self.communicator, self.outgoing, self.incoming = communicator, outgoing, incoming
         self._sent, self._received = sent, received

@@ -65,7 +65,7 @@ class Together:
         """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
         cannot be, since the update replaced more than values."""
         self.prepared.follow(self.alone)
-        return self._copies.current()
+        return not self.space.max_over_ranks(not self._copies.current())         # all ranks keep their copies, or none
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
