@@ -58,9 +58,9 @@ class Together:
 
     def follow(self) -> bool:
         """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
-        cannot be, since the update replaced more than values."""
+        cannot be, since the update replaced more than values, on this rank or another."""
         self.prepared.follow(self.alone)
-        return self._copies.current()
+        return self.space.max_over_ranks(float(not self._copies.current())) == 0
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
