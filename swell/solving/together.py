@@ -63,7 +63,7 @@ class Together:
 
     def follow(self) -> bool:
         """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
-        cannot be, since the update replaced more than values."""
+        cannot be, since the update replaced more than values, on this rank or another."""
         self.prepared.follow(self.alone)
         return not self.space.max_over_ranks(not self._copies.current())         # all ranks keep their copies, or none
 
