@@ -46,6 +46,7 @@ class ColumnKernel(Kernel):
         self._pointers, self._launches = pointers, self._launcher("q" * len(pointers))
 
     def __call__(self, *arguments):
+        self._steps = {}
         if not any(type(a) is Columns for a in arguments):
             super().__call__(*arguments)
         elif self._twin is not None:
