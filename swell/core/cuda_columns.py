@@ -14,11 +14,12 @@ first column's. The twin writes nothing for a column that has stopped.
 from __future__ import annotations
 
 from swell.core.columns import Columns
-from swell.core.cuda_kernels import Kernel, signatures
+from swell.core.cuda_kernels import WIDE, Kernel, signatures
 from swell.core.each_column import EACH
+from swell.core.errors import InputError
 
 TILES = 2, 4, 8         # columns that a block may treat together
-BUSY = 1024             # threads a multiprocessor that hide latency: a smaller tile gives a short matrix more blocks
+BUSY = 2048             # threads a multiprocessor that hide latency: a short matrix gets a smaller tile, so more blocks
 
 
 def tile_for(columns: int) -> int:
@@ -40,10 +41,12 @@ class ColumnKernel(Kernel):
         super().__init__(space, path, name, dtype)
         twin = f"{name}_columns"
         self._twin = type(self)(space, path, twin, dtype) if twin in signatures(path) else None
-        pointers = [k for k, p in enumerate(self.signature.parameters) if p.pointer]
+        self._steps = {}
+        pointers = [p.name for p in self.signature.parameters if p.pointer]
         self._pointers, self._launches = pointers, self._launcher("q" * len(pointers))
 
     def __call__(self, *arguments):
+        self._steps = {}
         if not any(type(a) is Columns for a in arguments):
             super().__call__(*arguments)
         elif self._twin is not None:
@@ -54,9 +57,19 @@ class ColumnKernel(Kernel):
         else:
             self._run_each(arguments)
 
+    def _function(self, values, shared, form=""):
+        """Like `Kernel._function`; it also refuses columns at a distance that is no multiple of 16 bytes, if the kernel
+        reads 16 bytes at once. `Space.buffer` makes columns at such distances."""
+        for k in self._form.wide:
+            name = self.signature.parameters[k].name
+            if self._steps.get(name, 0) * values[k].itemsize % WIDE:
+                raise InputError(f"{self.path.name}: {self.signature.name} takes {name} 16 bytes at a time, and its "
+                                 "columns do not begin at multiples of 16 bytes: copy them to Space.buffer")
+        return super()._function(values, shared, form)
+
     def _run_each(self, arguments):
         """Launch once for all columns, each with its own blocks."""
-        steps = [a.step if type(a) is Columns else 0 for a in arguments]
+        self._steps = {p.name: a.step for p, a in zip(self.signature.parameters, arguments) if type(a) is Columns}
         values = [a.array[0] if type(a) is Columns else a for a in arguments]
         grid, block, shared, cluster = self._complete(values)
         if not grid:
@@ -64,7 +77,7 @@ class ColumnKernel(Kernel):
         function = self._function(values, shared, EACH)
         self._flatten(values)
         pack, buffer, launch = self._launches
-        pack(buffer, 0, self.space.context.data.ptr, *values, *(steps[k] for k in self._pointers))
+        pack(buffer, 0, self.space.context.data.ptr, *values, *(self._steps.get(name, 0) for name in self._pointers))
         launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster, self.space.columns)
         self.space.launches += 1
 

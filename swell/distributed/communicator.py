@@ -73,7 +73,7 @@ class Communicator(ABC):
         Parameters
         ----------
         space : Space
-            This rank's space, with a kernel's contexts for the columns of the buffers.
+            The space of this rank's buffers.
         outgoing, incoming : array or Columns
             Buffers to send and to receive: contiguous, one part for each rank, in the order of ranks. Each of
             `Columns` is such a buffer.
@@ -222,6 +222,8 @@ class HostCommunicator(Communicator):
 
 class Exchange(Shareable):
     """A repeatable exchange of fixed buffers between ranks; ``Communicator.exchange`` explains the parameters."""
+
+    constant = True                              # an update changes no buffer
 
     def __init__(self, communicator, outgoing, sent, incoming, received):
         self.communicator, self.outgoing, self.incoming = communicator, outgoing, incoming

@@ -18,9 +18,8 @@ from swell.distributed.words import merged, merged_notes
 class DistributedSpace(Space):
     """A local space, a communicator, and who has which rows.
 
-    What kernels leave in scalars are the sums of one rank; ``allreduce`` makes them those of all. A space for several
-    right-hand sides uses the same communicator, and its ranks take turns with the space for one: they never solve at
-    the same time.
+    What kernels leave in scalars are the sums of one rank; ``allreduce`` makes them those of all. The spaces for one
+    and for several right-hand sides share the communicator; one of them is used at a time.
 
     Parameters
     ----------

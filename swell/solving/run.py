@@ -109,7 +109,7 @@ class Prepared(Shareable):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
         self._description = None
-        if self._bound != self.setup.launched:   # the preconditioner is new or gone, or launches other work
+        if self.space.max_over_ranks(self._bound != self.setup.launched):    # M is new or gone, or launches other work
             self._bind()
         self.companions = {k: together for k, together in self.companions.items() if together.follow()}
 

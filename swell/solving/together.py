@@ -25,8 +25,6 @@ MOST = 32               # columns that are solved together; more are solved in g
 def obstacle(prepared) -> str | None:
     """Return why a prepared system must solve its right-hand sides one by one, or None."""
     s = prepared.setup
-    if s.failure is not None:
-        return "there is no preconditioner, since its factorisation failed"
     if s.configuration.method.gpu_only:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:
@@ -65,9 +63,9 @@ class Together:
 
     def follow(self) -> bool:
         """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
-        cannot be, since the update replaced more than values."""
+        cannot be, since the update replaced more than values, on this rank or another."""
         self.prepared.follow(self.alone)
-        return self._copies.current()
+        return not self.space.max_over_ranks(not self._copies.current())         # all ranks keep their copies, or none
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.

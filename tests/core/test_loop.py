@@ -174,7 +174,10 @@ def test_an_error_in_a_monitor_is_the_users():
     assert solver.solve(np.ones(100)).converged
 
 
-def test_a_stop_ends_all_right_hand_sides():
-    r = swell.solve(gallery.poisson2d(10), np.ones((100, 3)), method="cg", monitor=lambda k, residual: k == 2)
-    assert [c.reason for c in r] == [Reason.STOPPED] and not r.converged and r.reason is Reason.STOPPED
-    assert r.x.shape == (100, 1)
+@pytest.mark.parametrize("together, columns", [(True, 3), (False, 1)])
+def test_a_stop_ends_all_right_hand_sides(together, columns):
+    """One by one, those after the stop have no solution."""
+    r = swell.solve(gallery.poisson2d(10), np.ones((100, 3)), method="cg", monitor=lambda k, residual: k == 2,
+                    together=together)
+    assert [c.reason for c in r] == [Reason.STOPPED] * columns and not r.converged and r.reason is Reason.STOPPED
+    assert r.x.shape == (100, columns)

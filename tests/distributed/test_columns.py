@@ -40,11 +40,12 @@ def given(method="cg", dtype="float64", k=3):
 
 
 def columns(communicator, A, B, together, device="cpu", twice=False, partition="rows", X=None, **settings):
-    """(x of all rows, records of the columns, note) of a solve; ``twice``: of a second one, from captured graphs."""
+    """(x of all rows, records of the columns, note) of a solve; ``twice``: of a second one, from captured graphs, after
+    one of the other kind, whose messages go the same ways."""
     M = distributed.scatter(communicator, A if communicator.rank == 0 else None, device=device, partition=partition)
     solver = swell.prepare(M, **settings)
-    for _ in range(1 + twice):
-        results = solver.solve(B[M.rows], None if X is None else X[M.rows], together=together)
+    for choice in (together, not together, together) if twice else (together,):
+        results = solver.solve(B[M.rows], None if X is None else X[M.rows], together=choice)
     records = [(r.reason, r.iterations, r.history.tolist(), r.residual) for r in results]
     return M.gather(results.x), records, results.notes[0]
 
@@ -213,6 +214,31 @@ def test_new_values_and_tolerances(ranks):
     for first, second in ranks.run(solve):
         assert np.linalg.norm(B - 2 * A @ first) <= 1e-8 * np.linalg.norm(B)
         assert np.linalg.norm(B - 2 * A @ second) <= 1e-11 * np.linalg.norm(B)
+
+
+@pytest.mark.parametrize("kind", ["copies", "work"])
+def test_an_update_that_is_more_than_values_on_one_rank(ranks, kind, monkeypatch):
+    """All ranks then make their buffers for several right-hand sides anew; else none does."""
+    A, B = given()
+
+    def solve(communicator, alone):
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        solver = swell.prepare(M, method="cg", precond="ic0")
+        solver.solve(B[M.rows])
+        prepared = solver._prepared[0]
+        before = prepared.companions[3]
+        if alone and communicator.rank == communicator.size - 1:
+            if kind == "copies":
+                monkeypatch.setattr(before._copies, "current", lambda: False)
+            else:
+                prepared._bound = None
+        own, rest = (2 * M.space.to_host(part.data) for part in (M.own, M.rest))
+        solver.update(M.with_values(own, rest))
+        x = M.gather(solver.solve(B[M.rows]).x)
+        return x, prepared.companions[3] is before
+    for alone in (True, False):
+        for x, kept in ranks.run(solve, alone):
+            assert kept is not alone and np.linalg.norm(B - 2 * A @ x) <= 1e-8 * np.linalg.norm(B)
 
 
 def test_what_ranks_must_agree_on(ranks):

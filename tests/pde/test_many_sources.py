@@ -159,6 +159,8 @@ def test_no_room_for_the_solutions_of_all_sources(waves, monkeypatch):
     monkeypatch.setattr(type(sweep.space), "memory", lambda self: (10 * 441 * 16 * 16, 10 ** 9))
     with pytest.raises(OutOfMemory, match="remembering 8 solutions of 441 unknowns for 12 right-hand sides"):
         sweep.solve(1.0, np.ones((441, 12)))
+    monkeypatch.undo()
+    assert sweep.solve(1.0, np.ones(441)).converged and sweep.solve(1.1, np.ones((441, 12))).converged
     with pytest.raises(InputError, match="together='yes'"):
         Sweep(*waves, together="yes")
 

@@ -5,6 +5,10 @@ over a block row for its other rows took longer. ``block`` is a tuple with as ma
 the compiler knows the block size and unrolls the loops. If it is empty, the shape of ``data`` gives the size. LLVM
 inlines the functions (``forceinline``), since Numba's own inlining took ten seconds to compile. Products and sums may
 be fused. Unsigned indices spare Numba's test for negative ones.
+
+Products with several right-hand sides, arrays of shape (k, n), take pieces of PIECE block rows, and one column of x
+after the other, so that the matrix comes from memory once. ``running`` lists the columns to be computed; ``groups.py``
+says which of them are taken together.
 """
 from __future__ import annotations
 
@@ -12,8 +16,10 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.kernels.vector import total
+from swell.formats.kernels.groups import SAMPLES, groups
 
 CHUNKS = 64             # more than cores, to balance the load; few enough that partial sums cost nothing
+PIECE = 64              # block rows whose blocks stay in the cache until all columns are done
 
 
 @njit(cache=True, forceinline=True, fastmath={"contract"})
@@ -124,3 +130,67 @@ def product_dots(indptr, indices, data, x, y, w, dots, block):
                 b += (np.conj(y[row]) * y[row]).real
         wy[chunk], yy[chunk] = a, b
     dots[0], dots[1] = total(wy), total(yy)
+
+
+@njit(cache=True)
+def reach(indptr, indices, size):
+    """Return the distance between the first and the last column of a row: the mean over some block rows."""
+    distance, rows = 0, indptr.size - 1
+    for sample in range(SAMPLES):
+        i = sample * rows // SAMPLES
+        if indptr[i] < indptr[i + 1]:
+            distance += size * abs(np.int64(indices[indptr[i + 1] - 1]) - np.int64(indices[indptr[i]]))
+    return distance / SAMPLES
+
+
+def product_columns(running, indptr, indices, data, x, y, block, alpha, beta):
+    """y[j] = alpha A x[j] + beta y[j] for the columns j in ``running``, as `product` computes each."""
+    for group in groups(running, reach(indptr, indices, data.shape[1]), x.itemsize):
+        if group.size == 1:
+            product(indptr, indices, data, x[group[0]], y[group[0]], block, alpha, beta)
+        else:
+            group_product(group, indptr, indices, data, x, y, block, alpha, beta)
+
+
+@njit(parallel=True, cache=True, fastmath={"contract"})
+def group_product(running, indptr, indices, data, x, y, block, alpha, beta):
+    """`product_columns` for one group."""
+    rows, size, values = indptr.size - 1, np.uint64(data.shape[1]), data.reshape(-1)
+    for piece in prange(-(-rows // PIECE)):
+        first, last = np.uint64(np.int64(piece) * PIECE), np.uint64(min((np.int64(piece) + 1) * PIECE, rows))
+        for j in running:
+            own_x, own_y = x[j], y[j]
+            for i in range(first, last):
+                block_row(indptr, indices, values, own_x, own_y, block, size, i, alpha, beta)
+
+
+def product_dots_columns(running, indptr, indices, data, x, y, w, dots, block):
+    """y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in ``running``, as `product_dots`
+    computes each."""
+    for group in groups(running, reach(indptr, indices, data.shape[1]), x.itemsize):
+        if group.size == 1:
+            j = group[0]
+            product_dots(indptr, indices, data, x[j], y[j], w[j], dots[j], block)
+        else:
+            group_product_dots(group, indptr, indices, data, x, y, w, dots, block)
+
+
+@njit(parallel=True, cache=True, fastmath={"contract"})
+def group_product_dots(running, indptr, indices, data, x, y, w, dots, block):
+    """`product_dots_columns` for one group."""
+    rows, size, values = indptr.size - 1, np.uint64(data.shape[1]), data.reshape(-1)
+    one, none = y.dtype.type(1), y.dtype.type(0)
+    wy, yy = np.zeros((y.shape[0], CHUNKS), dots.dtype), np.zeros((y.shape[0], CHUNKS))
+    for chunk in prange(CHUNKS):
+        begin, end = np.int64(chunk) * rows // CHUNKS, (np.int64(chunk) + 1) * rows // CHUNKS
+        for piece in range(begin, end, PIECE):
+            for j in running:
+                own_x, own_y, own_w, a, b = x[j], y[j], w[j], wy[j, chunk], yy[j, chunk]
+                for i in range(np.uint64(piece), np.uint64(min(piece + PIECE, end))):
+                    block_row(indptr, indices, values, own_x, own_y, block, size, i, one, none)
+                    for row in range(i * size, min((i + np.uint64(1)) * size, np.uint64(own_y.size))):
+                        a += np.conj(own_w[row]) * own_y[row]
+                        b += (np.conj(own_y[row]) * own_y[row]).real
+                wy[j, chunk], yy[j, chunk] = a, b
+    for j in running:
+        dots[j, 0], dots[j, 1] = total(wy[j]), total(yy[j])

@@ -158,7 +158,7 @@ def put_sum(y, z, w, j, i, value, alpha, beta, gamma):
 
 
 def product_sum_columns(running, indptr, indices, data, x, z, w, y, lanes, alpha, beta, gamma):
-    """y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in ``running``, as `product_sum` computes each."""
+    """y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in ``running``; see `product_sum`."""
     for group in groups(running, reach(indptr, indices), x.itemsize):
         if group.size == 1:
             j = group[0]

@@ -147,7 +147,7 @@ def product_sum(ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, he
 
 def product_sum_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, z, w, y, height, window, task,
                         alpha, beta, gamma):
-    """y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in ``running``, as `product_sum` computes each."""
+    """y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in ``running``; see `product_sum`."""
     for j in running:
         y[j] = beta * z[j] + gamma * w[j] if gamma else beta * z[j]
     product_columns(running, ptr, base, offsets, values, rows, high_ptr, high, x, y, height, window, task, alpha,

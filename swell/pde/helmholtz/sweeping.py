@@ -109,6 +109,7 @@ class Sweep:
         with self.space.active(self.n):
             with self.space.agreed():
                 b = self._checked(omega, b)
+            self.space.require_equal(b.shape[1:], "the number of right-hand sides")
         self._make_room(b.shape[1:])
         with self.space.active(self.n):
             self.system.form(omega)
@@ -168,7 +169,7 @@ class Sweep:
         """
         if shape == self._guessed:
             return
-        self._guess = None
+        self._guess = self._guessed = None
         count = shape[0] if shape else 1
         several = f" for {count} right-hand sides" if count > 1 else ""
         with self.space.agreed():
@@ -188,8 +189,9 @@ class Sweep:
         try:
             b = self.space.xp.asarray(b, dtype=self.system.dtype)
         except (TypeError, ValueError):
-            raise InputError("b is no array of numbers, or its columns differ in length: expected one of shape "
-                             f"({rows},), or ({rows}, k) for k right-hand sides") from None
+            raise InputError("b is no array of numbers on the host or on this sweep's device, or its columns differ in "
+                             f"length: expected an array of shape ({rows},), or ({rows}, k) for k right-hand sides"
+                             ) from None
         if b.ndim not in (1, 2) or b.shape[0] != rows:
             raise InputError(f"b has shape {b.shape}: expected ({rows},), or ({rows}, k) for k right-hand sides, an "
                              "entry for each unknown (across ranks, each of the rank's own)")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.conftest import DTYPES, skip_what_others_show
+from tests.conftest import DTYPES, space_or_skip
 from tests.support.products import random_matrix, vector
 
 from swell.formats.csr import CSRMatrix
@@ -26,30 +26,32 @@ class Case:
         return made
 
     def compare(self, name, *before, vectors, after=()):
-        """Call the kernel with ``before``, so many vectors, the last of them written, and ``after``."""
+        """Call the kernel with ``before`` and so many vectors, of which it writes the last; ``after`` follows the first
+        of them."""
         given = [self.columns(seed) for seed in range(vectors)]
         alone = [[v.array[j].copy() for v in given] for j in range(self.k)]
-        middle, last = (0, vectors) if not after else (1, vectors)
+        middle = 1 if after else 0
+
         def call(space, arrays):
             kernels = space.kernels("swell.preconditioners.amg", "cycle", self.dtype)
-            getattr(kernels, name)(*before, *arrays[:middle], *after, *arrays[middle:last])
+            getattr(kernels, name)(*before, *arrays[:middle], *after, *arrays[middle:])
+
         with self.space.active():
             for arrays in alone:
                 call(self.space, arrays)
         with self.many.active():
             call(self.many, given)
         for j, arrays in enumerate(alone):
-            assert (self.space.to_host(given[-1].array[j]).tobytes() == self.space.to_host(arrays[-1]).tobytes()), (name, j)
+            own, alone = self.space.to_host(given[-1].array[j]), self.space.to_host(arrays[-1])
+            assert own.tobytes() == alone.tobytes(), (name, j)
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("width", [1, 4])
 @pytest.mark.parametrize("k", [2, 3, 8, 13])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_column_has_the_bits_of_its_own_product(dtype, k, width, space):
-    skip_what_others_show(dtype, space.name)
-    if space.name == "cpu":
-        pytest.skip("a CPU takes one column after the other")
-    case = Case(space, dtype, k, width)
+def test_every_column_has_the_bits_of_its_own_product(dtype, k, width):
+    case = Case(space_or_skip("cuda"), dtype, k, width)
     S, Q = ((A.indptr, A.indices, A.data) for A in (case.S, case.Q))
     case.compare("rows_product", *S, width, vectors=2)
     case.compare("correct", *S, *Q, width, vectors=3)
