@@ -22,8 +22,8 @@ from swell import gallery
 
 DATA = pathlib.Path("../shared/data")
 SPD, ANY = ("block_cg", "cg"), ("block_gmres", "gmres(lengthen=False)")
-# name: (block and single method, preconditioners)
-SYSTEMS = {"foam_hump_p": (SPD, ("jacobi", "ic0")), "landscape_1m": (SPD, ("jacobi",)), "bcsstk14": (SPD, ("jacobi", "ic0")),
+# name: (block and single method, preconditioners); "scaling": a Jacobi scaling and none
+SYSTEMS = {"foam_hump_p": (SPD, ("scaling", "jacobi", "ic0")), "landscape_1m": (SPD, ("scaling", "jacobi")), "bcsstk14": (SPD, ("jacobi", "ic0")),
            "bcsstk16": (SPD, ("jacobi", "ic0")), "bcsstk18": (SPD, ("jacobi", "ic0")), "poisson": (SPD, ("jacobi", "ic0")),
            "jpwh_991": (ANY, ("jacobi", "ilu0")), "sherman4": (ANY, ("jacobi", "ilu0")), "pde2961": (ANY, ("jacobi", "ilu0")),
            "young1c": (ANY, ("ilu0",)), "Grond4e4": (ANY, ("ilu0",)), "foam_hump_U": (ANY, ("ilu0",)),
@@ -101,9 +101,9 @@ def main():
                 for way, settings in ways(options.device, block, single).items():
                     if options.no_loop and "one by one" in way:
                         continue
-                    if way.startswith("resident") and precond != "jacobi":
+                    if way.startswith("resident") and precond != "scaling":
                         continue
-                    given = {"scaling": "jacobi"} if way.startswith("resident") else {"precond": precond}
+                    given = {"scaling": "jacobi"} if precond == "scaling" else {"precond": precond}
                     try:
                         found = measured(A, B, options.device, rtol=options.rtol, maxiter=options.maxiter, **given, **settings)
                     except swell.SwellError as error:

@@ -105,7 +105,7 @@ class Stopping:
     growth: float = 1e10
 
     idle = tuple(Idle("every", f"for {method}", "its norms are free, and it judges all of them")
-                 for method in ("gmres", "fgmres"))
+                 for method in ("gmres", "fgmres", "block_gmres"))
 
     def __post_init__(self):
         for name in ("rtol", "atol"):

@@ -96,8 +96,8 @@ class BlockGMRESIteration(BlockIteration):
         self.sums = self.small("sums", ((m + 2) * k, 2 * k))
         H, R = self.small("H", ((m + 1) * k, m * k)), self.small("R", ((m + 1) * k, m * k))
         self.g, self.y = self.small("g", ((m + 1) * k, k)), self.small("y", (m * k, k))
-        self.small_, self.columns = self.small("small", (len(S), k, k)), self.small("columns", 1, "int32")
-        self.work = self.sums, H, R, self.small("turns", (m, 2 * k, 2 * k)), self.g, self.small_, self.columns
+        self.matrices, self.columns = self.small("small", (len(S), k, k)), self.small("columns", 1, "int32")
+        self.work = self.sums, H, R, self.small("turns", (m, 2 * k, 2 * k)), self.g, self.matrices, self.columns
 
     def _vectors(self, array):
         """Return the rows of ``array`` as what A and M take."""
@@ -114,8 +114,8 @@ class BlockGMRESIteration(BlockIteration):
         step = self.step
         step.first(self.UW, self.norms, self.g, self.columns, self.count)      # u_l = r_l/‖r_l‖
         self.gram(self.UW[:self.count], self.UW[:self.count], self.metric)
-        step.normalise(self.metric, self.g, self.small_, self.tolerance, self.count, self.side)
-        step.scale(self.UW, self.small_, self.count, self.side)                # U = U α⁻¹
+        step.normalise(self.metric, self.g, self.matrices, self.tolerance, self.count, self.side)
+        step.scale(self.UW, self.matrices, self.count, self.side)                # U = U α⁻¹
 
     def body(self):
         step, m, k = self.step, self.m, self.count
@@ -126,7 +126,7 @@ class BlockGMRESIteration(BlockIteration):
             self.A.apply(self.z, self.w)                                       # W = A Z
             self._orthogonal_parts(j)                                          # S = Vᴴ U, T = Vᴴ W
             step.coefficients(*self.work, self.tolerance, FLOOR, j, k, self.side)           # α, β, γ, H(:, j)
-            step.update(self.V, self.UW, self.sums, self.small_, j, k, self.side)           # V_j, next U
+            step.update(self.V, self.UW, self.sums, self.matrices, j, k, self.side)           # V_j, next U
             j += 1
         self._orthogonal_parts(j)                                              # the last candidates' second pass
         step.close(*self.work, self.y, self.tolerance, j, k, self.side)        # R y = g

@@ -1,6 +1,6 @@
 """Blocks of k vectors that share one Krylov space, on a CPU; ``block.cuh`` is the GPU version.
 
-A block is an array of shape (k, n); a vector is a row of it. ``states`` is the judge's record of all right-hand sides:
+A block is an array of shape (k, n); a vector is a row of it. ``state`` is the judge's record of all right-hand sides:
 flags, limits and histories, each with a row for every right-hand side (core/loop.py). While a block method runs, the
 STOP flags of all right-hand sides are equal, since every vector of the block serves all of them. FINAL marks those that
 have ended.
@@ -24,30 +24,30 @@ NEGATIVE = 1e-3         # a pivot below −NEGATIVE, relative to its diagonal en
 
 
 @njit(cache=True)
-def own(states, j):
-    """Return the judge's state of right-hand side j: views of its rows in ``states``."""
-    flags, limits, histories = states
+def own(state, j):
+    """Return the judge's state of right-hand side j: views of its rows in ``state``."""
+    flags, limits, histories = state
     return flags[j], limits[j], histories[j]
 
 
 @helper
-def ended(states, j):
-    """True if right-hand side j has its final verdict in ``states``."""
-    flags, _, _ = states
+def ended(state, j):
+    """True if right-hand side j has its final verdict in ``state``."""
+    flags, _, _ = state
     return flags[j, Flag.FINAL] != 0
 
 
 @helper
-def all_stopped(states):
-    """True if the judge has stopped the loop: the STOP flags in ``states`` are equal."""
-    flags, _, _ = states
+def all_stopped(state):
+    """True if the judge has stopped the loop: the STOP flags in ``state`` are equal."""
+    flags, _, _ = state
     return flags[0, Flag.STOP] != 0
 
 
 @helper
-def go_on(states):
-    """Make the STOP flags in ``states`` equal: 1 if every right-hand side has ended, else 0."""
-    flags, _, _ = states
+def go_on(state):
+    """Make the STOP flags in ``state`` equal: 1 if every right-hand side has ended, else 0."""
+    flags, _, _ = state
     every = 1
     for j in range(flags.shape[0]):
         if flags[j, Flag.FINAL] == 0:
@@ -57,13 +57,13 @@ def go_on(states):
 
 
 @njit(cache=True)
-def halt_all(states, code):
-    """End every right-hand side that has not ended yet in ``states``, with the verdict ``code``."""
-    flags, _, _ = states
+def halt_all(state, code):
+    """End every right-hand side that has not ended yet in ``state``, with the verdict ``code``."""
+    flags, _, _ = state
     for j in range(flags.shape[0]):
         if flags[j, Flag.FINAL] == 0:
-            halt(own(states, j), code)
-    go_on(states)
+            halt(own(state, j), code)
+    go_on(state)
 
 
 @njit(cache=True, inline="always")
@@ -248,21 +248,26 @@ def finite(G):
 
 @njit(cache=True)
 def product(A, B, out):
-    """out = A B for small matrices; ``out`` is neither of them."""
+    """out = A B for small matrices; ``out`` is neither of them. Zeros of A, as a Hessenberg matrix has, are skipped."""
+    out[:] = 0
     for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            sum_ = out.dtype.type(0)
-            for l in range(A.shape[1]):
-                sum_ += A[i, l] * B[l, j]
-            out[i, j] = sum_
+        row = out[i]
+        for l in range(A.shape[1]):
+            if A[i, l] != 0:
+                add_row(A[i, l], B[l], row)
 
 
 @njit(cache=True)
 def adjoint_product(A, B, out):
     """out = Aᴴ B for small matrices; ``out`` is neither of them."""
-    for i in range(A.shape[1]):
-        for j in range(B.shape[1]):
-            sum_ = out.dtype.type(0)
-            for l in range(A.shape[0]):
-                sum_ += np.conj(A[l, i]) * B[l, j]
-            out[i, j] = sum_
+    out[:] = 0
+    for l in range(A.shape[0]):
+        for i in range(A.shape[1]):
+            add_row(np.conj(A[l, i]), B[l], out[i])
+
+
+@helper
+def add_row(a, x, y):
+    """y += a x, for rows of small matrices."""
+    for j in range(y.size):
+        y[j] += a * x[j]

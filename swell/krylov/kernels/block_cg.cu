@@ -48,27 +48,33 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) step(Con
 }
 
 // launch: a block of height threads for each slice of rows
-template <typename T, int SIDE> __global__ void __launch_bounds__(256) residual(Context* ctx, T* x, const T* P, T* R, const T* Q,
+template <typename T, int SIDE> __global__ void __launch_bounds__(256, SIDE > 16 ? 1 : 2) residual(Context* ctx, T* x, const T* P, T* R, const T* Q,
     const float* w, const acc_t<T>* small, acc_t<T>* norms, acc_t<T>* metric, const long long* rows, int count, int side, int height,
     long long x_stride, long long P_stride, long long R_stride, long long Q_stride) {
   if (stopped(ctx)) return;
-  __shared__ T alpha[SIDE][SIDE], xi[SIDE][SIDE];
+  __shared__ T left[SIDE][SIDE], right[SIDE][SIDE];
   __shared__ bool frozen[SIDE];
   const int k = count;
-  coefficients_of(small + ALPHA * k * k, k, 1, alpha);
-  coefficients_of(small + XI * k * k, k, -1, xi);
+  const long long from = rows[blockIdx.x], to = rows[blockIdx.x + 1];
+  coefficients_of(small + ALPHA * k * k, k, 1, left);
   if (threadIdx.x < k) frozen[threadIdx.x] = ended(ctx, threadIdx.x);
   __syncthreads();
-  const long long from = rows[blockIdx.x], to = rows[blockIdx.x + 1];
   for (long long row = from + threadIdx.x; row < to; row += blockDim.x) {
-    T v[SIDE];
-    load_row(P, P_stride, k, row, v);
+    T p[SIDE];
+    load_row(P, P_stride, k, row, p);
 #pragma unroll 4
     for (int j = 0; j < k; ++j)
-      if (!frozen[j]) x[j * x_stride + row] = combination(v, alpha[j], x[j * x_stride + row]);
-    load_row(Q, Q_stride, k, row, v);
+      if (!frozen[j]) x[j * x_stride + row] = combination(p, left[j], x[j * x_stride + row]);
+  }
+  __syncthreads();
+  coefficients_of(small + XI * k * k, k, -1, left);
+  coefficients_of(small + INVERSE * k * k, k, 1, right);
+  __syncthreads();
+  for (long long row = from + threadIdx.x; row < to; row += blockDim.x) {
+    T q[SIDE], r[SIDE];
+    load_row(Q, Q_stride, k, row, q), load_row(R, R_stride, k, row, r);
 #pragma unroll 4
-    for (int j = 0; j < k; ++j) R[j * R_stride + row] = combination(v, xi[j], R[j * R_stride + row]);
+    for (int j = 0; j < k; ++j) R[j * R_stride + row] = combination(q, left[j], combination(r, right[j], T(0)));
   }
   __syncthreads();
   gram_of<T>(R, R_stride, k, R, R_stride, k, w, from, to, norms + blockIdx.x * (long long)k * k, k);
@@ -129,9 +135,23 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) orthonor
 }
 
 // launch: columns of R, 256 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(256) directions(Context* ctx, T* R, const T* Z, T* P,
-    const acc_t<T>* small, bool apart, bool first, int count, int side, long long R_stride, long long Z_stride, long long P_stride,
-    long long n) {
+template <typename T, int SIDE> __global__ void __launch_bounds__(256) scale(Context* ctx, T* R, const acc_t<T>* small, int count,
+                                                                             int side, long long R_stride, long long n) {
+  if (stopped(ctx)) return;
+  __shared__ T inverse[SIDE][SIDE];
+  coefficients_of(small + INVERSE * count * count, count, 1, inverse);
+  __syncthreads();
+  const long long row = thread_id();
+  if (row >= n) return;
+  T v[SIDE];
+  load_row(R, R_stride, count, row, v);
+#pragma unroll 4
+  for (int j = 0; j < count; ++j) R[j * R_stride + row] = combination(v, inverse[j], T(0));
+}
+
+// launch: columns of P, 256 threads
+template <typename T, int SIDE> __global__ void __launch_bounds__(256) directions(Context* ctx, const T* Z, T* P,
+    const acc_t<T>* small, bool first, int count, int side, long long Z_stride, long long P_stride, long long n) {
   if (stopped(ctx)) return;
   __shared__ T inverse[SIDE][SIDE], zeta[SIDE][SIDE];
   const int k = count;
@@ -143,22 +163,14 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) direction
   __syncthreads();
   const long long row = thread_id();
   if (row >= n) return;
-  T v[SIDE], u[SIDE];
-  load_row(R, R_stride, k, row, v);
+  T z[SIDE], p[SIDE];
+  load_row(Z, Z_stride, k, row, z);
   if (first) {
 #pragma unroll
-    for (int i = 0; i < SIDE; ++i) u[i] = T(0);
+    for (int i = 0; i < SIDE; ++i) p[i] = T(0);
   } else {
-    load_row(P, P_stride, k, row, u);
+    load_row(P, P_stride, k, row, p);
   }
 #pragma unroll 4
-  for (int j = 0; j < k; ++j) {
-    const T q = combination(v, inverse[j], T(0));
-    R[j * R_stride + row] = q;
-    if (!apart) P[j * P_stride + row] = combination(u, zeta[j], q);
-  }
-  if (!apart) return;
-  load_row(Z, Z_stride, k, row, v);
-#pragma unroll 4
-  for (int j = 0; j < k; ++j) P[j * P_stride + row] = combination(u, zeta[j], combination(v, inverse[j], T(0)));
+  for (int j = 0; j < k; ++j) P[j * P_stride + row] = combination(p, zeta[j], combination(z, inverse[j], T(0)));
 }

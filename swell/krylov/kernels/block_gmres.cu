@@ -77,7 +77,7 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) scale(Con
 }
 
 // launch: a block of height threads for each slice of rows
-template <typename T> __global__ void __launch_bounds__(256) dots(Context* ctx, const T* V, const T* UW, acc_t<T>* partial,
+template <typename T> __global__ void __launch_bounds__(256, 2) dots(Context* ctx, const T* V, const T* UW, acc_t<T>* partial,
     const long long* rows, int j, int count, int height, long long V_stride, long long UW_stride, long long partial_stride) {
   if (stopped(ctx)) return;
   const int two = 2 * count;

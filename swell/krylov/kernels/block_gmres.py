@@ -1,7 +1,7 @@
 """Fused steps of block GMRES on the CPU; ``block_gmres.cu`` has the same kernels for a GPU. Notation of
 ``krylov/block_gmres.py``.
 
-Arguments of all kernels: ``states`` is the judge's record of all right-hand sides, and ``rows`` are the bounds of
+Arguments of all kernels: ``state`` is the judge's record of all right-hand sides, and ``rows`` are the bounds of
 slices, as in core/kernels/block.py. ``V``, shape (m k, n): the finished basis vectors. ``UW``, shape (2 k, n): the
 candidates U, then W = A M U. ``sums``, shape ((2 + m) k, 2 k): [U W V]ᴴ [U W]; ``partial``: these of every slice.
 ``H``, ``R``, shape ((m + 1) k, m k): the block Hessenberg matrix and its triangular factor; ``turns``, shape
@@ -32,39 +32,39 @@ GROUP = 16              # basis vectors that a tile's loop handles together
 
 
 @njit(cache=True)
-def judge_cycles(states, norm2, count):
+def judge_cycles(state, norm2, count):
     """Judge the true residuals at the end of a cycle. Arguments: top of file."""
-    if all_stopped(states):
+    if all_stopped(state):
         return
     for l in range(count):
-        if not ended(states, l):
-            judge_cycle(own(states, l), norm2[l, Norms.JUDGED2].real)
-    go_on(states)
+        if not ended(state, l):
+            judge_cycle(own(state, l), norm2[l, Norms.JUDGED2].real)
+    go_on(state)
 
 
 @parallel
-def first(states, UW, norm2, g, columns, count):
+def first(state, UW, norm2, g, columns, count):
     """Start a cycle: U_l = r_l / ‖r_l‖, where U holds the residuals; 0 for the right-hand sides that have ended. The
     top of g = diag(‖r_l‖). The loop then goes on for all. Arguments: top of file."""
     g[:] = 0
     columns[0] = 0
     for l in range(count):
-        beta = 0.0 if ended(states, l) else math.sqrt(norm2[l, Norms.OWN2].real)
+        beta = 0.0 if ended(state, l) else math.sqrt(norm2[l, Norms.OWN2].real)
         if beta > 0:
-            set_ratio(own(states, l), norm2[l, Norms.JUDGED2].real, norm2[l, Norms.OWN2].real)
+            set_ratio(own(state, l), norm2[l, Norms.JUDGED2].real, norm2[l, Norms.OWN2].real)
         g[l, l] = beta
         inverse = 1.0 / beta if beta > 0 else 0.0
         row = UW[l]
         for i in prange(row.size):
             row[i] = row[i] * inverse if inverse > 0 else 0
-    go_on(states)
+    go_on(state)
 
 
 @njit(cache=True)
-def normalise(states, partial, g, small, tolerance, count, side):
+def normalise(state, partial, g, small, tolerance, count, side):
     """α with αᴴ α = Uᴴ U, from the sums of its slices; dependent vectors are left out. The top of g = α g. Arguments:
     top of file."""
-    if all_stopped(states):
+    if all_stopped(state):
         return
     G = block.total(partial)
     block.pivoted_cholesky(G, block.diagonal(G), tolerance, False, small[S.ALPHA], small[S.INVERSE])
@@ -75,9 +75,9 @@ def normalise(states, partial, g, small, tolerance, count, side):
 
 
 @parallel(fastmath=FAST)
-def scale(states, UW, small, count, side):
+def scale(state, UW, small, count, side):
     """U = U α⁻¹. Arguments: top of file."""
-    if all_stopped(states):
+    if all_stopped(state):
         return
     n, none = UW.shape[1], np.zeros(count, np.uint8)
     for tile in prange((n + TILE - 1) // TILE):
@@ -89,9 +89,9 @@ def scale(states, UW, small, count, side):
 
 
 @parallel(fastmath=FAST)
-def dots(states, V, UW, partial, rows, j, count, height):
+def dots(state, V, UW, partial, rows, j, count, height):
     """partial = [U W V]ᴴ [U W] of each slice, for j basis blocks. Arguments: top of file."""
-    if all_stopped(states):
+    if all_stopped(state):
         return
     none, two = np.empty(0, np.float32), 2 * count
     for p in prange(rows.size - 1):
@@ -106,9 +106,9 @@ def dots(states, V, UW, partial, rows, j, count, height):
 
 
 @parallel
-def collect(states, partial, sums, j, count):
+def collect(state, partial, sums, j, count):
     """sums = the sum of ``partial`` over the slices, for j basis blocks. Arguments: top of file."""
-    if all_stopped(states):
+    if all_stopped(state):
         return
     for i in prange((2 + j) * count):
         sums[i] = 0
@@ -148,7 +148,7 @@ def reflect(panel, turn):
 
 
 @njit(cache=True)
-def finish_block(states, sums, H, R, turns, g, small, columns, j, count):
+def finish_block(state, sums, H, R, turns, g, small, columns, j, count):
     """Add the second pass's coefficients to block j − 1 of H's columns, make it triangular in R, turn g, and judge each
     residual norm after j steps.
 
@@ -169,14 +169,14 @@ def finish_block(states, sums, H, R, turns, g, small, columns, j, count):
     block.product(turns[j - 1], g[at:at + 2 * k], turned)
     g[at:at + 2 * k] = turned
     columns[0] = j
-    flags, _, _ = states
+    flags, _, _ = state
     every = 1
     for l in range(k):
         norm2 = 0.0
         for i in range(k):
             norm2 += (np.conj(turned[k + i, l]) * turned[k + i, l]).real
-        if not ended(states, l) and flags[l, Flag.VERDICT] == Code.RUNNING:
-            judge_inner(own(states, l), norm2)
+        if not ended(state, l) and flags[l, Flag.VERDICT] == Code.RUNNING:
+            judge_inner(own(state, l), norm2)
         if flags[l, Flag.VERDICT] == Code.RUNNING:
             every = 0
     for l in range(k):
@@ -195,17 +195,17 @@ def second_pass(sums, small, tolerance, j, count):
 
 
 @njit(cache=True)
-def coefficients(states, sums, H, R, turns, g, small, columns, tolerance, floor, j, count, side):
+def coefficients(state, sums, H, R, turns, g, small, columns, tolerance, floor, j, count, side):
     """All small matrices of step j: α, the finished block j − 1 of H's columns, β, γ, and block j of H's columns.
     Arguments: top of file."""
-    if all_stopped(states):
+    if all_stopped(state):
         return
     k = count
     second_pass(sums, small, tolerance, j, k)
     inverse = small[S.INVERSE]
     if j > 0:
-        finish_block(states, sums, H, R, turns, g, small, columns, j, k)
-        if all_stopped(states):
+        finish_block(state, sums, H, R, turns, g, small, columns, j, k)
+        if all_stopped(state):
             return
     else:
         top = np.empty((k, k), H.dtype)
@@ -232,9 +232,9 @@ def coefficients(states, sums, H, R, turns, g, small, columns, tolerance, floor,
 
 
 @parallel(fastmath=FAST)
-def update(states, V, UW, sums, small, j, count, side):
+def update(state, V, UW, sums, small, j, count, side):
     """V_j = (U − V S) α⁻¹;  U = (W − V T − V_j β) γ⁻¹. Arguments: top of file."""
-    if all_stopped(states):
+    if all_stopped(state):
         return
     n, k, none = UW.shape[1], count, np.zeros(count, np.uint8)
     coefficients = sums[2 * k:(2 + j) * k]
@@ -258,14 +258,14 @@ def update(states, V, UW, sums, small, j, count, side):
 
 
 @njit(cache=True)
-def close(states, sums, H, R, turns, g, small, columns, y, tolerance, j, count, side):
+def close(state, sums, H, R, turns, g, small, columns, y, tolerance, j, count, side):
     """End a cycle of j steps: finish the last block of H's columns if the cycle is full, then solve R y = g by back
     substitution; an unknown without a pivot is 0. Arguments: top of file."""
     k = count
-    if not all_stopped(states):
+    if not all_stopped(state):
         second_pass(sums, small, tolerance, j, k)
-        finish_block(states, sums, H, R, turns, g, small, columns, j, k)
-    go_on(states)
+        finish_block(state, sums, H, R, turns, g, small, columns, j, k)
+    go_on(state)
     y[:] = 0
     many = columns[0] * k
     for i in range(many):
@@ -283,15 +283,15 @@ def close(states, sums, H, R, turns, g, small, columns, y, tolerance, j, count, 
 
 
 @parallel(fastmath=FAST)
-def combine(states, V, y, columns, out, add, count, side):
+def combine(state, V, y, columns, out, add, count, side):
     """out = Σ V_i y_i over the finished blocks, for the right-hand sides that have not ended; out += this sum if
     ``add``. Arguments: top of file."""
-    if all_stopped(states):
+    if all_stopped(state):
         return
     n, many = out.shape[1], columns[0] * count
     skip = np.zeros(count, np.uint8)
     for l in range(count):
-        skip[l] = ended(states, l)
+        skip[l] = ended(state, l)
     for tile in prange((n + TILE - 1) // TILE):
         lo, hi = tile * TILE, min(n, (tile + 1) * TILE)
         if not add:

@@ -2,7 +2,7 @@
 #include "block.cuh"
 
 // launch: a block of height threads for each slice of rows
-template <typename T> __global__ void __launch_bounds__(256) gram(Context* ctx, const T* P, const T* Q, acc_t<T>* partial,
+template <typename T> __global__ void __launch_bounds__(256, 2) gram(Context* ctx, const T* P, const T* Q, acc_t<T>* partial,
     const long long* rows, int count, int height, long long P_stride, long long Q_stride) {
   if (stopped(ctx)) return;
   const int p = blockIdx.x;

@@ -12,12 +12,12 @@ KERNELS = ("gram",)
 
 
 @parallel(fastmath=FAST)
-def gram(states, P, Q, partial, rows, count, height):
+def gram(state, P, Q, partial, rows, count, height):
     """partial = Pᴴ Q, of each slice of rows.
 
-    ``states``, ``rows``: as in core/kernels/block.py. P and Q have ``count`` vectors; ``partial`` has shape (slices,
+    ``state``, ``rows``: as in core/kernels/block.py. P and Q have ``count`` vectors; ``partial`` has shape (slices,
     count, count). ``height``: threads of a block on a GPU."""
-    if block.all_stopped(states):
+    if block.all_stopped(state):
         return
     none = np.empty(0, np.float32)
     for p in prange(rows.size - 1):
