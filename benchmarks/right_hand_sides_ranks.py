@@ -37,6 +37,7 @@ def main():
     parser.add_argument("--messages", choices=("peer", "nccl"))
     parser.add_argument("--edge", type=int, default=100)
     parser.add_argument("--columns", type=int, default=8)
+    parser.add_argument("--preconds", nargs="*", default=["none", "schwarz", "amg"], help="of the cases to run")
     given = parser.parse_args()
     ranks = distributed.init(messages=given.messages)
     A = slab(ranks, given.edge, given.device)
@@ -46,6 +47,8 @@ def main():
     if ranks.rank == 0:
         print(f"{A.shape[0]} rows on {space.describe()}, {type(space.communicator).__name__}, {given.columns} columns")
     for method, precond in CASES:
+        if (precond or "none").split("(")[0] not in given.preconds:
+            continue
         seconds, found = zip(*(measured(A, B, method, precond, together) for together in (True, False)))
         with space.active():
             difference = max(space.max_over_ranks(float(abs(space.to_host(a.x) - space.to_host(b.x)).max()))

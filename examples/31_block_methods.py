@@ -8,7 +8,7 @@ A = swell.gallery.poisson2d(60)
 B = np.random.default_rng(0).standard_normal((A.shape[0], 8))
 for method in ("cg", "block_cg"):
     found = swell.solve(A, B, method=method, precond="jacobi")
-    assert found.converged
+    assert isinstance(found, swell.Results) and found.converged
     print(f"{method}: {max(r.iterations for r in found)} iterations, {sum(r.products for r in found)} products with A")
 
 # Dependent columns cost nothing further: two copies and a sum leave a space of five directions.
@@ -21,5 +21,5 @@ print(found)
 A = swell.gallery.get("convection_diffusion2d", 3600)
 for method in ("gmres(lengthen=False)", "block_gmres"):
     found = swell.solve(A, B[:A.shape[0], :5], method=method, precond="ilu0")
-    assert found.converged
+    assert isinstance(found, swell.Results) and found.converged
     print(f"{method}: {max(r.iterations for r in found)} iterations")

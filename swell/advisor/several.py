@@ -2,6 +2,10 @@
 
 Together they share each product and each launch (``solving/together.py``). One by one is the way for what can hold one
 right-hand side only: a null space, resident_cg. Its vectors never leave the chip, so a loop of it may win.
+
+If nothing is named and the choice is CG with IC(0), block CG takes its place from four columns on. Triangular solves
+are most of an iteration then, and the shared Krylov space saves more than half of the iterations
+(benchmarks/notes/block_methods.md).
 """
 from __future__ import annotations
 
@@ -12,9 +16,13 @@ import numpy as np
 from swell import inputs
 from swell.advisor.attempts import FINAL
 from swell.core.errors import InputError, OutOfMemory
+from swell.core.registry import load
 from swell.core.stopping import Reason
 from swell.solving.results import Results
 from swell.solving.together import MOST, bound, obstacle
+
+
+BLOCK = range(4, 17)    # columns for which block CG replaces CG with IC(0)
 
 
 @dataclass
@@ -49,6 +57,7 @@ class Task:
 
     def solve(self) -> Results:
         """Return the Results."""
+        self._shared = False                     # did a block method run last?
         if self.count == 1:
             only = self.alone(0, self._start(0))
             return Results(inputs.stack([only.x], self.b, self.original), [only])
@@ -108,7 +117,8 @@ class Task:
 
     def _in_groups(self, route, choice):
         """Solve together, at most `MOST` columns at a time. Returns (the results, a note on the groups)."""
-        columns, width, sizes, one_rank = [], MOST, [], self.prepare(choice).space.single_rank
+        most = MOST if self._block_form(choice, BLOCK[0]) is None else BLOCK[-1]
+        columns, width, sizes, one_rank = [], most, [], self.prepare(choice).space.single_rank
         while len(columns) < self.count:
             part = range(len(columns), min(len(columns) + width, self.count))
             try:
@@ -123,8 +133,16 @@ class Task:
                 break
             route, choice = self.plan.route(self.chain, self.prepared, self.count), None
         groups = f" in groups of {', '.join(map(str, sizes))}" if len(sizes) > 1 else ""
-        fewer = f"; memory has room for {width} at a time" if width < min(MOST, self.count) else ""
-        return columns, f"solved together{groups}{fewer}"
+        fewer = f"; memory has room for {width} at a time" if width < min(most, self.count) else ""
+        shared = "; block_cg took the place of cg: with IC(0) a shared Krylov space pays" if self._shared else ""
+        return columns, f"solved together{groups}{fewer}{shared}"
+
+    def _block_form(self, choice, count):
+        """Return settings of block CG for ``count`` columns by the choice, or None if it keeps its method."""
+        c = self.chain[choice]
+        if self.plan.estimates and count in BLOCK and (c.name("method"), c.name("precond")) == ("cg", "ic0"):
+            return load("method", "block_cg")()
+        return None
 
     def _group(self, route, choice, part):
         """Solve for the columns in the range ``part``, by ``choice`` and, if it is overtaken, by those after it.
@@ -137,7 +155,9 @@ class Task:
         attempts, results = [], []
         choice, ready = self._next(route) if choice is None else (choice, self.prepare(choice))
         while ready is not None and ready.setup.failure is None and not obstacle(ready):
-            results = bound(ready, len(part)).run(b, x, self.monitor, route.watch(choice))
+            block = self._block_form(choice, len(part))
+            self._shared = block is not None
+            results = bound(ready, len(part), block).run(b, x, self.monitor, route.watch(choice))
             worst = max(results, key=lambda r: (not r.converged, r.iterations))
             worst.choice = choice
             attempts.append(worst)

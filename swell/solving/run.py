@@ -45,8 +45,8 @@ class Prepared(Shareable):
     b0, x0 : arrays
         Right-hand side and solution of the original system; the same arrays as b and x without transforms.
     companions : dict
-        The `Together` for a number of right-hand sides, as long as this system is bound as it is and its copies are
-        current.
+        The `Together` for (number of right-hand sides, method or None), as long as this system is bound as it is and
+        its copies are current.
     """
 
     def __init__(self, A, configuration, stopping, kept=None):
@@ -56,10 +56,14 @@ class Prepared(Shareable):
             self._allocate()
         timings["setup"] += timings["workspace"]
 
-    def shared(self, sharing):
-        """Return a copy for ``sharing.space`` with its own buffers; matrices and factors stay shared."""
+    def shared(self, sharing, method=None):
+        """Return a copy for ``sharing.space`` with its own buffers; matrices and factors stay shared.
+
+        ``method``: settings that replace the method's."""
         made = object.__new__(Prepared)
         made.setup, made.stopping, made.space = sharing(self.setup), self.stopping, sharing(self.space)
+        if method is not None:
+            made.setup.configuration = replace(made.setup.configuration, method=method)
         made._allocate()
         return made
 

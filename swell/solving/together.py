@@ -33,11 +33,12 @@ def obstacle(prepared) -> str | None:
     return f"{type(own[0]).__name__}, an operator of your own, takes one vector at a time" if own else None
 
 
-def bound(prepared, columns) -> "Together":
-    """Return ``prepared`` bound to ``columns`` right-hand sides. The last is kept, with its buffers."""
-    if columns not in prepared.companions:
-        prepared.companions = {columns: Together(prepared, columns)}
-    return prepared.companions[columns]
+def bound(prepared, columns, method=None) -> "Together":
+    """Return ``prepared`` bound to ``columns`` right-hand sides, with another method if one is given. The last is
+    kept, with its buffers."""
+    if (columns, method) not in prepared.companions:
+        prepared.companions = {(columns, method): Together(prepared, columns, method)}
+    return prepared.companions[columns, method]
 
 
 class Together:
@@ -48,18 +49,20 @@ class Together:
     prepared : Prepared
     columns : int
         k, from 2 to `MOST`.
+    method : settings of a method, optional
+        In place of the prepared one.
 
     Ranks make and run it together.
     """
 
-    def __init__(self, prepared, columns):
+    def __init__(self, prepared, columns, method=None):
         setup = prepared.setup
         with prepared.space.agreed():            # one rank alone may lack memory
             self.alone, self.space = prepared, prepared.space.for_columns(columns)
             with self.space.active(setup.A.shape[0]):
                 self.space.compile_ahead((MATRIX, *setup.configuration.parts), setup.A.dtype)
                 self._copies = Widening(self.space)
-                self.prepared = prepared.shared(self._copies)
+                self.prepared = prepared.shared(self._copies, method)
 
     def follow(self) -> bool:
         """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that

@@ -226,7 +226,7 @@ def test_an_update_that_is_more_than_values_on_one_rank(ranks, kind, monkeypatch
         solver = swell.prepare(M, method="cg", precond="ic0")
         solver.solve(B[M.rows])
         prepared = solver._prepared[0]
-        before = prepared.companions[3]
+        before = prepared.companions[3, None]
         if alone and communicator.rank == communicator.size - 1:
             if kind == "copies":
                 monkeypatch.setattr(before._copies, "current", lambda: False)
@@ -235,7 +235,7 @@ def test_an_update_that_is_more_than_values_on_one_rank(ranks, kind, monkeypatch
         own, rest = (2 * M.space.to_host(part.data) for part in (M.own, M.rest))
         solver.update(M.with_values(own, rest))
         x = M.gather(solver.solve(B[M.rows]).x)
-        return x, prepared.companions[3] is before
+        return x, prepared.companions[3, None] is before
     for alone in (True, False):
         for x, kept in ranks.run(solve, alone):
             assert kept is not alone and np.linalg.norm(B - 2 * A @ x) <= 1e-8 * np.linalg.norm(B)

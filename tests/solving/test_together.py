@@ -219,3 +219,25 @@ def test_the_choice_says_what_it_takes_and_why(nothing_outright):
     found = swell.solve(A, B)
     assert found.converged and found.notes[0].startswith("solved together")
     assert "considered" in str(found)
+
+
+def test_block_cg_takes_the_place_of_cg_with_ic0(nothing_outright):
+    """From four columns on, where nothing is named."""
+    A = gallery.jumping_diffusion((12, 12, 12))
+    B = right_hand_sides(A.shape[0], 6)
+    s = swell.prepare(A)
+    found = s.solve(B)
+    assert found[0].precond == "ic0" and found[0].method == "block_cg" and found.converged
+    assert "block_cg took the place of cg" in found.notes[0]
+    few = swell.solve(A, B[:, :3])
+    assert few.converged and few[0].method != "block_cg" and few.notes == ["solved together"]
+    assert swell.solve(A, B, method="cg", precond="ic0")[0].method == "cg", "what is named stays"
+
+
+def test_what_cannot_be_factored_is_a_record_for_each(device):
+    A = gallery.poisson2d(8).tolil()
+    A[5, :] = 0
+    A[:, 5] = 0
+    found = swell.solve(A.tocsr(), right_hand_sides(64, 3), method="direct", device=device, together=True)
+    assert not found.converged and found[0].reason is Reason.SINGULAR and len(found) == 3
+    assert "could not be factored" in found.notes[0]

@@ -40,7 +40,7 @@ def test_results_are_those_of_a_fresh_setup(settings, device):
     A, other, B = systems()
     solver = swell.prepare(A, device=device, **settings)
     solver.solve(B, together=True)
-    companion = solver._prepare(0).companions[3]
+    companion = solver._prepare(0).companions[3, None]
     for new in (other, A, other):
         found = solver.update(new).solve(B, together=True)
         fresh = swell.prepare(new, device=device, **settings).solve(B, together=True)
@@ -48,7 +48,7 @@ def test_results_are_those_of_a_fresh_setup(settings, device):
         assert [r.iterations for r in found] == [r.iterations for r in fresh] and found.converged
         assert [r.backward_error for r in found] == [r.backward_error for r in fresh]
     if settings in STAY:
-        assert solver._prepare(0).companions[3] is companion
+        assert solver._prepare(0).companions[3, None] is companion
 
 
 @pytest.mark.parametrize("precond", ["ilu0", "amg", "chebyshev"])
@@ -56,9 +56,9 @@ def test_a_kept_preconditioner_keeps_the_buffers(precond, device):
     A, other, B = systems()
     solver = swell.prepare(A, method="bicgstab", precond=precond, device=device)
     solver.solve(B, together=True)
-    companion = solver._prepare(0).companions[3]
+    companion = solver._prepare(0).companions[3, None]
     together = solver.update(other, keep_preconditioner=True).solve(B, together=True)
-    assert solver._prepare(0).companions[3] is companion
+    assert solver._prepare(0).companions[3, None] is companion
     assert np.array_equal(on_host(together.x), on_host(solver.solve(B, together=False).x)) and together.converged
 
 
@@ -66,12 +66,12 @@ def test_other_tolerances_keep_the_buffers(device):
     A, _, B = systems()
     solver = swell.prepare(A, method="cg", device=device)
     loose = solver.stop_by(Stopping(rtol=1e-2)).solve(B, together=True)
-    companion = solver._prepare(0).companions[3]
+    companion = solver._prepare(0).companions[3, None]
     tight = solver.stop_by(Stopping(rtol=1e-11)).solve(B, together=True)
-    assert solver._prepare(0).companions[3] is companion
+    assert solver._prepare(0).companions[3, None] is companion
     assert 1e-11 < loose.residual <= 1e-2 and tight.residual <= 1e-11 and tight.iterations > loose.iterations
     solver.stop_by(Stopping(rtol=1e-11, maxiter=3))              # more than tolerances: another loop
-    assert 3 not in solver._prepare(0).companions
+    assert (3, None) not in solver._prepare(0).companions
     assert [r.iterations for r in solver.solve(B, together=True)] == [3, 3, 3]
 
 
