@@ -133,15 +133,16 @@ class Prepared(Shareable):
         for together in self.companions.values():
             together.prepared.stop_by(stopping)
 
-    def run(self, b, x0=None, monitor=None, watch=None, attempt=0) -> Result:
+    def run(self, b, x0=None, monitor=None, watch=None, attempt=0, iterations=0) -> Result:
         """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; return the Result.
 
         ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None.
 
         ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
-        ``attempt``: number of runs before, which ended at x0.
+        ``attempt``, ``iterations``: number of runs and of iterations before, which ended at x0.
         """
         solve = Solve(self, b, monitor, watch)
+        solve.iterations = iterations
         if solve.largest_b == 0:
             self.x0.fill(0)
             return solve.result(Reason.CONVERGED, 0.0, 0.0)

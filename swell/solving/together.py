@@ -90,10 +90,9 @@ class Together:
         left = self.prepared.loop.maxiter - result.iterations
         if not more or left <= 0 or not np.isfinite(result.residual):
             return result
-        again = self.alone.run(b, result.x, monitor, attempt=1)
+        again = self.alone.run(b, result.x, monitor, attempt=1, iterations=result.iterations)
         if not again.converged and not again.residual < result.residual:
             return result
-        again.iterations += result.iterations
         again.history = np.append(result.history[:-1], again.history)
         for name in ("products", "reductions", "preconditioner_applications", "host_reads"):
             setattr(again, name, getattr(again, name) + getattr(result, name))
