@@ -113,7 +113,7 @@ class Run:
         self.norm_b, self.largest_b = self.space.norms(prepared.b0)
         self.zero = self.largest_b == 0
         self.scale = np.where(self.zero, 1.0, self.norm_b)
-        off = ~self.zero & ~((SAFE[0] < self.norm_b) & (self.norm_b < SAFE[1])) & np.isfinite(self.norm_b)
+        off = ~self.zero & ~((SAFE[0] < self.norm_b) & (self.norm_b < SAFE[1])) & np.isfinite(self.largest_b)
         if off.any():
             raise InputError(f"column {int(off.argmax())} of b has entries up to {self.largest_b[off.argmax()]:.1e}, "
                              "whose squares leave the range of double precision: solve for it divided by that, and "

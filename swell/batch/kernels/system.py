@@ -51,7 +51,9 @@ def product(indptr, indices, a, v, out):
 
 @helper
 def true_residual(indptr, indices, a, b, x, r):
-    """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error)."""
+    """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error).
+
+    Where all squares underflow, ‖·‖∞ stands for ‖·‖₂: a small b is not zero."""
     r2, b2, r_most, a_most, x_most, b_most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(x.size):
         size = 0.0
@@ -63,7 +65,8 @@ def true_residual(indptr, indices, a, b, x, r):
         r_most, b_most = max(r_most, abs(r[i])), max(b_most, abs(b[i]))
         a_most, x_most = max(a_most, size), max(x_most, abs(x[i]))
     backward = 0.0 if r_most == 0 else r_most / (a_most * x_most + b_most) if a_most * x_most + b_most > 0 else np.inf
-    return math.sqrt(r2), math.sqrt(b2), backward
+    norm_r, norm_b = math.sqrt(r2), math.sqrt(b2)
+    return r_most if r_most > norm_r else norm_r, b_most if b_most > norm_b else norm_b, backward
 
 
 @helper

@@ -108,7 +108,8 @@ DEVICE Norms3 true_residual(const System<T>& A, const T* b, int columns, const T
     each_row<1>(A, x, row);
   over_block<2>(v, turn);
   const double scale = v[3] * v[4] + v[5];
-  return {sqrt(v[0]), sqrt(v[1]), v[2] == 0 ? 0 : v[2] / scale};
+  // Where all squares underflow, ‖·‖∞ stands for ‖·‖₂: a small b is not zero.
+  return {larger(sqrt(v[0]), v[2]), larger(sqrt(v[1]), v[5]), v[2] == 0 ? 0 : v[2] / scale};
 }
 
 // Write a system's record, at once, since it may lie in the host's memory.
