@@ -262,3 +262,7 @@ def test_bad_input():
             swell.prepare(system("gmres"), method=bad)
     with pytest.raises(InputError, match="smoother"):
         swell.prepare(system("cg"), method="block_cg", smoother="gauss_seidel")
+    with pytest.raises(InputError, match="block_cg needs a Hermitian matrix"):
+        swell.prepare(system("gmres"), method="block_cg")
+    with pytest.raises(InputError, match="block_cg needs a preconditioner that is its own adjoint"):
+        swell.prepare(system("cg"), method="block_cg", precond="ilut")

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.core.test_canaries import CHOICES, system
 from tests.support.during import during
 
@@ -173,6 +174,26 @@ def test_a_users_operator_takes_one_vector_at_a_time():
     B = right_hand_sides(144, 3)
     found = swell.solve(operator, B, method="cg", M=lambda r: r / 4, together=True)
     assert found.converged and set(calls) == {(144,)}
+
+
+GOES_ON = [({"method": "gmres(restart=3)", "maxiter": 60}, 0), ({"method": "gmres(restart=3)", "maxiter": 20}, 0),
+           ({"method": "bicgstab", "maxiter": 30}, 1), ({"method": "bicgstab", "maxiter": 200}, 1)]
+
+
+@pytest.mark.parametrize("named, skew", GOES_ON, ids=str)
+def test_a_column_that_goes_on_alone_keeps_its_limits(named, skew, device):
+    """Slow cycles are followed by longer ones, and a breakdown by a new start, as in a single solve."""
+    A = sp.diags_array([np.full(143, 1.0), 0.01, np.full(143, -1.0)], offsets=[1, 0, -1], shape=(144, 144)).tocsr()
+    stopping = swell.Stopping(rtol=1e-8, maxiter=named["maxiter"], relative_to="b" if skew else "r0")
+    s = swell.prepare(A if skew else gallery.poisson2d(12), method=named["method"], stopping=stopping, device=device)
+    B = right_hand_sides(144, 3)
+    start = None if skew else np.full(B.shape, 1e3)
+    together, alone = s.solve(B, start, together=True), s.solve(B, start, together=False)
+    assert any("went on alone" in note for r in together for note in r.notes)
+    for one, single in zip(together, alone):
+        assert one.iterations <= named["maxiter"] and len(one.history) == one.iterations + 1
+        assert one.reason is single.reason and one.tolerance == pytest.approx(single.tolerance, rel=1e-12)
+        assert np.allclose(one.history[:10], single.history[:10], rtol=1e-6)
 
 
 def test_launches_do_not_grow_with_the_columns():

@@ -21,7 +21,7 @@ STAGNATED, DIVERGED, NONFINITE = int(Code.STAGNATED), int(Code.DIVERGED), int(Co
 BREAKDOWN, INDEFINITE, SINGULAR = int(Code.BREAKDOWN), int(Code.INDEFINITE), int(Outcome.SINGULAR)
 FALSE_CONVERGENCE, NOT_FACTORED = int(Outcome.FALSE_CONVERGENCE), int(Outcome.NOT_FACTORED)
 ATTAINABLE_ACCURACY = int(Outcome.ATTAINABLE_ACCURACY)
-NO_LIMIT, GROWTH, ROUNDING = 1e300, 1e10, 100.0     # as in batch.cuh
+NO_LIMIT, GROWTH, ROUNDING, LEAST = 1e300, 1e10, 100.0, 2.0**-511     # as in batch.cuh
 
 
 @helper
@@ -100,6 +100,8 @@ def verdict(norms, limits, last, inner, attempt, done, maxiter, eps):
         return NONFINITE
     if norms[0] <= limits[0]:
         return CONVERGED
+    if norms[0] < LEAST:
+        return BREAKDOWN
     if inner != RUNNING and inner != MAXITER and not again:
         return inner
     if done >= maxiter:
