@@ -176,6 +176,19 @@ def test_a_users_operator_takes_one_vector_at_a_time():
     assert found.converged and set(calls) == {(144,)}
 
 
+@pytest.mark.parametrize("precond", sorted({str(named["precond"]) for named in CHOICES if "precond" in named}))
+def test_every_preconditioner_adds_to_what_is_there(precond, device):
+    """GMRES applies M as x = x + M V y, which the other methods do not."""
+    A, _ = system(N, "float64", True)
+    try:
+        s = swell.prepare(A, method="gmres(restart=4)", precond=precond, maxiter=300, device=device)
+    except InputError as refused:
+        pytest.skip(str(refused))
+    with s.space.active(N):
+        if obstacle(s._prepare(0)) is None:
+            check_columns(s, right_hand_sides(N, 3), exact=False)
+
+
 GOES_ON = [({"method": "gmres(restart=3)", "maxiter": 60}, 0), ({"method": "gmres(restart=3)", "maxiter": 20}, 0),
            ({"method": "bicgstab", "maxiter": 30}, 1), ({"method": "bicgstab", "maxiter": 200}, 1)]
 
