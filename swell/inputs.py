@@ -353,7 +353,7 @@ def check_monitor(monitor, together=None):
     if not (monitor is None or callable(monitor)):
         raise InputError(f"monitor={shown(monitor)}: expected a function of (iteration, relative_residual), which may "
                          "return True to stop the solve")
-    if together not in (None, True, False):
+    if not (together is None or isinstance(together, bool)):
         raise InputError(f"together={shown(together)}: expected True, to solve for all columns of b at once, False, to "
                          "solve one by one, or None, to take what is predicted to be faster")
 

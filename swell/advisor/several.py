@@ -23,6 +23,7 @@ from swell.solving.together import MOST, bound, obstacle
 
 
 BLOCK = range(4, 17)    # columns for which block CG replaces CG with IC(0)
+ENDED = Reason.INTERRUPTED, Reason.STOPPED      # ends that the user asked for
 
 
 @dataclass
@@ -111,7 +112,7 @@ class Task:
         columns = []
         for j in range(self.count):
             columns.append(self.alone(j, self._start(j)))
-            if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
+            if columns[-1].reason in ENDED:
                 break                            # x then has fewer columns than b
         return columns, f"solved one by one: {why}"
 
@@ -129,7 +130,7 @@ class Task:
                 width //= 2
                 continue
             sizes.append(len(part))
-            if columns[-1].reason in (Reason.INTERRUPTED, Reason.STOPPED):
+            if any(r.reason in ENDED for r in columns[-len(part):]):
                 break
             route, choice = self.plan.route(self.chain, self.prepared, self.count), None
         groups = f" in groups of {', '.join(map(str, sizes))}" if len(sizes) > 1 else ""

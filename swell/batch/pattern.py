@@ -131,7 +131,7 @@ def read_pattern(A) -> Pattern:
         given = _numbered(A)
     if given.shape[0] != given.shape[1] or not given.shape[0]:
         raise InputError(f"A has shape {tuple(given.shape)}: expected a square matrix with at least one row")
-    csr = given.tocsr()
+    csr = given.tocsr(copy=True)                 # sorted below; the arrays of `given` are the user's
     csr.sort_indices()
     if csr.nnz > MOST:
         raise InputError(f"A has {csr.nnz} entries: a batch takes at most {MOST} a system; use swell.solve")

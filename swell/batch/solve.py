@@ -148,10 +148,13 @@ def _solve_list(matrices, B, x0, *, method, precond, rtol, atol, maxiter, device
     """Solve for a list of matrices: each group of one pattern is one batch. The results have the user's order."""
     if not len(matrices):
         raise InputError("A is an empty list: expected at least one matrix")
-    if len(B) != len(matrices):
-        raise InputError(f"B has {len(B)} right-hand sides and A {len(matrices)} matrices: expected as many")
-    if x0 is not None and len(x0) != len(matrices):
-        raise InputError(f"x0 has {len(x0)} vectors and A {len(matrices)} matrices: expected as many")
+    for name, given, what in (("B", B, "right-hand sides"), ("x0", x0, "vectors")):
+        if given is None:
+            continue
+        if not isinstance(given, (list, tuple)) and not len(getattr(given, "shape", ())):
+            raise InputError(f"{name}={shown(given)}: expected a list of {len(matrices)} arrays, one for each matrix")
+        if len(given) != len(matrices):
+            raise InputError(f"{name} has {len(given)} {what} and A {len(matrices)} matrices: expected as many")
     groups: list[tuple[Pattern, list[int], list]] = []
     for k, A in enumerate(matrices):
         pattern, entries = _with_values(A, k)

@@ -32,6 +32,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.registry import name_of
+from swell.formats.symmetry import require_hermitian
 from swell.krylov.block import BlockIteration
 from swell.krylov.method import Counts, Method
 from swell.krylov.slots import BlockCG as S
@@ -48,7 +50,11 @@ class BlockCG(Method):
     cost = "1 product, 1 preconditioner, 3 reductions"
     vectors = "3 (4 with a preconditioner)"
     stored = 4
-    unit_vectors = shared_space = True
+    self_adjoint_only = unit_vectors = shared_space = True
+
+    def check(self, A):
+        if A.has_entries:
+            require_hermitian(A, name_of("method", type(self)))
 
     def bind(self, system):
         return BlockCGIteration(system)

@@ -40,7 +40,7 @@ from swell.krylov.method import Counts, Method
 from swell.krylov.slots import BlockGMRES as S
 
 MOST = 500              # longest cycle
-FLOOR = 2.0**-44        # least relative pivot of γ: below it, cancellation has left rounding only
+FLOOR = 2.0**8          # least relative pivot of γ, in ε: below it, cancellation has left rounding only
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,9 @@ class BlockGMRESIteration(BlockIteration):
         super().__init__(system, "block_gmres")
         k, n, padded = self.count, self.b.size, self.space.padded(self.b.size)
         m = self.m = self.steps = min(settings.restart, max(self.n, 1))
-        eps = np.finfo(np.float64).eps
-        self.tolerance = max(64 * k * eps, k * (16 * float(np.finfo(self.dtype).eps)) ** 2)
+        eps = float(np.finfo(self.dtype).eps)
+        self.tolerance = max(64 * k * np.finfo(np.float64).eps, k * (16 * eps) ** 2)
+        self.floor = FLOOR * eps
         self.V = self.small("V", (m * k, padded), self.dtype)[:, :n]
         self.UW = self.small("U and W", (2 * k, padded), self.dtype)[:, :n]
         self.u, self.w = self._vectors(self.UW[:k]), self._vectors(self.UW[k:])
@@ -125,7 +126,7 @@ class BlockGMRESIteration(BlockIteration):
                 self.M.apply(self.u, self.z)                                   # Z = M U
             self.A.apply(self.z, self.w)                                       # W = A Z
             self._orthogonal_parts(j)                                          # S = Vᴴ U, T = Vᴴ W
-            step.coefficients(*self.work, self.tolerance, FLOOR, j, k, self.side)           # α, β, γ, H(:, j)
+            step.coefficients(*self.work, self.tolerance, self.floor, j, k, self.side)           # α, β, γ, H(:, j)
             step.update(self.V, self.UW, self.sums, self.matrices, j, k, self.side)           # V_j, next U
             j += 1
         self._orthogonal_parts(j)                                              # the last candidates' second pass

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -133,23 +134,22 @@ class Prepared(Shareable):
         for together in self.companions.values():
             together.prepared.stop_by(stopping)
 
-    def run(self, b, x0=None, monitor=None, watch=None, attempt=0, iterations=0) -> Result:
+    def run(self, b, x0=None, monitor=None, watch=None, earlier=None) -> Result:
         """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; return the Result.
 
         ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None.
 
         ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
-        ``attempt``, ``iterations``: number of runs and of iterations before, which ended at x0.
+        ``earlier``: the `Earlier` run that ended at x0, or None.
         """
-        solve = Solve(self, b, monitor, watch)
-        solve.iterations = iterations
+        solve = Solve(self, b, monitor, watch, earlier)
         if solve.largest_b == 0:
             self.x0.fill(0)
             return solve.result(Reason.CONVERGED, 0.0, 0.0)
         threshold = solve.start(x0)
         if self.setup.failure is not None:
             return solve.unfactored()
-        reason, residual, error = solve.iterate(x0 is None, attempt)
+        reason, residual, error = solve.iterate(x0 is None)
         reason = last_word(reason, residual, threshold, solve.norm_b, self.setup.A, self.x0)
         return solve.result(reason, residual, error)
 
@@ -174,6 +174,14 @@ class Prepared(Shareable):
         return self._description
 
 
+class Earlier(NamedTuple):
+    """A run that a solve goes on from: its iterations, its end, and the residual norm of convergence."""
+
+    iterations: int
+    reason: Reason
+    threshold: float
+
+
 class Solve:
     """One solve of a prepared system, for one right-hand side.
 
@@ -191,12 +199,15 @@ class Solve:
         ‖b − A x‖₂ at the start of the last longer basis; infinite before the first.
     """
 
-    def __init__(self, prepared, b, monitor, watch=None):
+    def __init__(self, prepared, b, monitor, watch=None, earlier=None):
         self.watch, self.prepared, self.setup, self.space = Stopwatch(), prepared, prepared.setup, prepared.space
         self.notes, self.spectrum, self.counts = [], None, Counts(0, 0, 0)
         self.method, self.workspace = prepared.setup.configuration.method, prepared.workspace
         self.iteration, self.loop, self.lengths = prepared.iteration, prepared.loop, [prepared.iteration.steps]
         self.history, self.iterations, self.threshold = np.empty(0), 0, 0.0
+        self.earlier = earlier
+        if earlier is not None:
+            self.iterations = earlier.iterations         # they count against the limit
         self.host_reads, self.least = 0, np.inf
         self.space.from_host(b, out=prepared.b0)
         self.norm_b, self.largest_b = self.space.norms(prepared.b0)
@@ -247,6 +258,8 @@ class Solve:
                 raise InputError(f"x0 leaves a residual of {self.first:.1e}, whose square leaves the range of double "
                                  "precision: start from a smaller x0, or from none")
         self.threshold = p.stopping.threshold(self.first if p.stopping.relative_to == "r0" else self.norm_b)
+        if self.earlier is not None:
+            self.threshold = self.earlier.threshold
         if self.setup.M is not None:
             units = self.setup.configuration.method.unit_vectors
             self.setup.M.expect(np.sqrt(self.first) if units else self.first)    # √‖r‖: M gets norms from 1 to ‖r‖
@@ -258,14 +271,17 @@ class Solve:
         self.history = np.array([residual])
         return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED, residual, error)
 
-    def iterate(self, zero_guess, first=0):
+    def iterate(self, zero_guess):
         """Iterate until the solve ends; returns (the loop's reason, ‖b − A x‖₂, backward error).
 
-        ``zero_guess``: x starts at zero. ``first``: number of runs before. The solve is resumed if the true residual
-        contradicts convergence, and after a breakdown. Each further run must halve the true residual. After a
-        stagnation the solve is resumed as long as there is a longer basis."""
-        last = np.inf
-        for attempt in range(first, RETRIES):
+        ``zero_guess``: x starts at zero. The solve is resumed if the true residual contradicts convergence, and after
+        a breakdown. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
+        there is a longer basis."""
+        before = self.earlier
+        last = np.inf if before is None else self.first
+        if before is not None and before.reason is Reason.STAGNATED and not self._lengthen(self.first):
+            return before.reason, *self._true_residual()
+        for attempt in range(0 if before is None else 1, RETRIES):
             reason, residual, error = self._run(zero_guess, attempt)
             if residual <= self.threshold or self.loop.maxiter <= self.iterations:
                 break

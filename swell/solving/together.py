@@ -16,7 +16,7 @@ from swell.core.sharing import Widening
 from swell.core.stopping import Reason
 from swell.krylov.method import Counts
 from swell.solving.result import Result
-from swell.solving.run import SAFE
+from swell.solving.run import SAFE, Earlier
 from swell.solving.verdict import last_word
 
 MOST = 32               # columns that are solved together; more are solved in groups
@@ -79,18 +79,20 @@ class Together:
         """
         n = self.prepared.setup.A.shape[0]
         with self.space.active(n):
-            results = Run(self.prepared, self.alone.setup.A, b, monitor, watch).solve(x0)
+            run = Run(self.prepared, self.alone.setup.A, b, monitor, watch)
+            results = run.solve(x0)
         with self.alone.space.active(n):
-            return [self._completed(result, b[:, j], monitor) for j, result in enumerate(results)]
+            return [self._completed(result, b[:, j], float(run.thresholds[j]), monitor)
+                    for j, result in enumerate(results)]
 
-    def _completed(self, result, b, monitor):
+    def _completed(self, result, b, threshold, monitor):
         """Return the final result of a column with right-hand side b: ``result``, or what a further solve gives."""
         more = result.reason in (Reason.BREAKDOWN, Reason.FALSE_CONVERGENCE, Reason.STAGNATED,
                                  Reason.ATTAINABLE_ACCURACY)
         left = self.prepared.loop.maxiter - result.iterations
         if not more or left <= 0 or not np.isfinite(result.residual):
             return result
-        again = self.alone.run(b, result.x, monitor, attempt=1, iterations=result.iterations)
+        again = self.alone.run(b, result.x, monitor, earlier=Earlier(result.iterations, result.reason, threshold))
         if not again.converged and not again.residual < result.residual:
             return result
         again.history = np.append(result.history[:-1], again.history)
@@ -112,7 +114,7 @@ class Run:
         self.norm_b, self.largest_b = self.space.norms(prepared.b0)
         self.zero = self.largest_b == 0
         self.scale = np.where(self.zero, 1.0, self.norm_b)
-        off = ~self.zero & ~((SAFE[0] < self.norm_b) & (self.norm_b < SAFE[1])) & np.isfinite(self.norm_b)
+        off = ~self.zero & ~((SAFE[0] < self.norm_b) & (self.norm_b < SAFE[1])) & np.isfinite(self.largest_b)
         if off.any():
             raise InputError(f"column {int(off.argmax())} of b has entries up to {self.largest_b[off.argmax()]:.1e}, "
                              "whose squares leave the range of double precision: solve for it divided by that, and "
@@ -154,7 +156,8 @@ class Run:
         if s.M is not None:
             s.M.expect(np.sqrt(first) if s.configuration.method.unit_vectors else first)
         reads = loop.host_reads
-        loop.cycle, loop.patience = p.iteration.steps, 0
+        loop.cycle = p.iteration.steps
+        loop.patience = 0 if s.configuration.method.longer(s.A.shape[0]) is None else 2
         with self.space.deferred_errors():
             loop.begin(self.thresholds, np.maximum(self.norm_b, first), s.configuration.method.window(s.A.shape[0]), 0,
                        self.monitor, np.flatnonzero(self.zero))

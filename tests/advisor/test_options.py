@@ -78,7 +78,7 @@ NOTED = [
 # Fields that act wherever they are, or that are a bound or a permission, which acts where a matrix reaches it.
 ACTS = {
     "CG": "between", "SingleReductionCG": "replace", "ResidentCG": "steps", "GMRES": "restart lengthen",
-    "FGMRES": "restart lengthen",
+    "FGMRES": "restart lengthen", "BlockGMRES": "restart",
     "BiCGSTAB": "seed", "BiCGSTABL": "l convex seed", "TFQMR": "seed", "QMR": "seed", "IDRS": "s seed",
     "Direct": "largest ordering", "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner coarse",
     "ShiftedLaplacian": "shift inner", "Deflation": "inner vectors steps family",

@@ -86,6 +86,8 @@ def test_bad_input(device):
         ((A, values, B), {"rtol": 0.0}, "rtol=0 and atol=0"),
         ((A, values, B), {"dtype": "float16"}, "expected one of float32"),
         (([A, A],), {"B": B}, "B has 3 right-hand sides and A 2 matrices"),
+        (([A, A],), {"B": 3}, "B=3: expected a list of 2 arrays"),
+        (([A, A],), {"B": B[:2], "x0": 0.0}, "x0=0.0: expected a list of 2 arrays"),
         (([A, A], values), {"B": B}, "give one of them"),
         (([],), {"B": []}, "empty list"),
         (([A, A.todia()],), {"B": B[:2]}, "matrix 1 of the list"),

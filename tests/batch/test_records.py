@@ -52,6 +52,18 @@ def test_zero_right_hand_sides_confirm_nothing_about_nan(device):
             assert r.converged.tolist() == [False, True] and r.reason(0) is Reason.NONFINITE
 
 
+def test_small_right_hand_sides_are_not_zero(device):
+    """All squares of b underflow: x = 0 is no solution. Only LU needs no squares."""
+    A, values, B = systems(True, "float64", batch=2)
+    B[1] *= 1e-300
+    for method in ("lu", "cg", "bicgstab", "gmres", None):
+        with during(method=method):
+            r = swell.solve_batch(A, values, B, method=method, device=device)
+            left = np.abs(B[1] - dense(A, values[1:])[0] @ r.x[1]).max()
+            assert r.converged[0] and r.converged[1] == (left <= 1e-8 * np.abs(B[1]).max())
+            assert r.converged[1] or method in ("cg", "bicgstab", "gmres")
+
+
 def test_reasons(device):
     A, values, B = systems(True, "float64", batch=2)
     r = swell.solve_batch(A, -values, B, method="cg", device=device)

@@ -143,8 +143,10 @@ def test_the_order_of_values_is_the_users(device):
              "coo": (coo, coo.col, coo.row)}
     for name, (matrix, columns, rows) in given.items():
         with during(format=name):
-            r = swell.solve_batch(matrix, matrices[:, rows, columns], B, method="lu", device=device)
+            entries, stored = matrices[:, rows, columns], columns.copy()
+            r = swell.solve_batch(matrix, entries, B, method="lu", device=device)
             assert np.allclose(r.x, X, rtol=1e-9)
+            assert (columns == stored).all(), "the user's matrix is as it was"
     block_rows = np.repeat(np.arange(bsr.indptr.size - 1), np.diff(bsr.indptr))
     half = A.shape[0] // 2
     blocks = matrices.reshape(len(B), half, 2, half, 2)[:, block_rows, :, bsr.indices].swapaxes(0, 1).reshape(len(B), -1)

@@ -262,3 +262,18 @@ def test_bad_input():
             swell.prepare(system("gmres"), method=bad)
     with pytest.raises(InputError, match="smoother"):
         swell.prepare(system("cg"), method="block_cg", smoother="gauss_seidel")
+    with pytest.raises(InputError, match="block_cg needs a Hermitian matrix"):
+        swell.prepare(system("gmres"), method="block_cg")
+    with pytest.raises(InputError, match="block_cg needs a preconditioner that is its own adjoint"):
+        swell.prepare(system("cg"), method="block_cg", precond="ilut")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_space_that_the_block_fills(method, dtype, device):
+    """The last candidates are rounding only: nothing that is scaled by it may overflow."""
+    A = gallery.poisson2d(5)
+    B = np.random.default_rng(3).standard_normal((25, 20))
+    found = swell.solve(A, B, method=method, dtype=dtype, rtol=2e-5, device=device)
+    left = np.linalg.norm(B - A @ on_host(found.x), axis=0) / np.linalg.norm(B, axis=0)
+    assert found.converged and left.max() < 4e-5 and max(r.iterations for r in found) <= 20

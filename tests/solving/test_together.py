@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.core.test_canaries import CHOICES, system
 from tests.support.during import during
 
@@ -155,6 +156,10 @@ def test_monitor_and_interruption(device):
     assert seen[-1][1] <= 1e-8 < seen[0][1]
     stopped = s.solve(B, monitor=lambda k, norm: k == 3, together=True)
     assert stopped.reasons[0] is Reason.STOPPED and stopped.x.shape == B.shape
+    B = right_hand_sides(144, 40)
+    B[:, 31] = 0                                 # the last column of the first group needs no iteration
+    stopped = s.solve(B, monitor=lambda k, norm: k == 3, together=True)
+    assert len(stopped) == 32 and stopped.reason is Reason.STOPPED, "no second group"
 
 
 def test_a_users_operator_takes_one_vector_at_a_time():
@@ -169,6 +174,39 @@ def test_a_users_operator_takes_one_vector_at_a_time():
     B = right_hand_sides(144, 3)
     found = swell.solve(operator, B, method="cg", M=lambda r: r / 4, together=True)
     assert found.converged and set(calls) == {(144,)}
+
+
+@pytest.mark.parametrize("precond", sorted({str(named["precond"]) for named in CHOICES if "precond" in named}))
+def test_every_preconditioner_adds_to_what_is_there(precond, device):
+    """GMRES applies M as x = x + M V y, which the other methods do not."""
+    A, _ = system(N, "float64", True)
+    try:
+        s = swell.prepare(A, method="gmres(restart=4)", precond=precond, maxiter=300, device=device)
+    except InputError as refused:
+        pytest.skip(str(refused))
+    with s.space.active(N):
+        if obstacle(s._prepare(0)) is None:
+            check_columns(s, right_hand_sides(N, 3), exact=False)
+
+
+GOES_ON = [({"method": "gmres(restart=3)", "maxiter": 60}, 0), ({"method": "gmres(restart=3)", "maxiter": 20}, 0),
+           ({"method": "bicgstab", "maxiter": 30}, 1), ({"method": "bicgstab", "maxiter": 200}, 1)]
+
+
+@pytest.mark.parametrize("named, skew", GOES_ON, ids=str)
+def test_a_column_that_goes_on_alone_keeps_its_limits(named, skew, device):
+    """Slow cycles are followed by longer ones, and a breakdown by a new start, as in a single solve."""
+    A = sp.diags_array([np.full(143, 1.0), 0.01, np.full(143, -1.0)], offsets=[1, 0, -1], shape=(144, 144)).tocsr()
+    stopping = swell.Stopping(rtol=1e-8, maxiter=named["maxiter"], relative_to="b" if skew else "r0")
+    s = swell.prepare(A if skew else gallery.poisson2d(12), method=named["method"], stopping=stopping, device=device)
+    B = right_hand_sides(144, 3)
+    start = None if skew else np.full(B.shape, 1e3)
+    together, alone = s.solve(B, start, together=True), s.solve(B, start, together=False)
+    assert any("went on alone" in note for r in together for note in r.notes)
+    for one, single in zip(together, alone):
+        assert one.iterations <= named["maxiter"] and len(one.history) == one.iterations + 1
+        assert one.reason is single.reason and one.tolerance == pytest.approx(single.tolerance, rel=1e-12)
+        assert np.allclose(one.history[:10], single.history[:10], rtol=1e-6)
 
 
 def test_launches_do_not_grow_with_the_columns():
@@ -205,8 +243,12 @@ def test_what_results_say():
 
 def test_bad_input():
     A = gallery.poisson2d(5)
-    with pytest.raises(InputError, match="together='yes': expected True"):
-        swell.solve(A, np.ones((25, 2)), together="yes")
+    for together in ("yes", 0, np.ones(2)):
+        with pytest.raises(InputError, match="together=.*: expected True"):
+            swell.solve(A, np.ones((25, 2)), together=together)
+    for scale in (1e200, 1e-300):
+        with pytest.raises(InputError, match="column 1 of b has entries up to .*, whose squares leave the range"):
+            swell.solve(A, np.ones((25, 2)) * [1, scale], method="cg", together=True)
     with pytest.raises(InputError, match="together=True: with a null space"):
         swell.solve(gallery.neumann((5, 5)), np.zeros((25, 2)) + np.arange(25)[:, None] - 12, method="cg",
                     nullspace="constants", together=True)

@@ -21,7 +21,7 @@ STAGNATED, DIVERGED, NONFINITE = int(Code.STAGNATED), int(Code.DIVERGED), int(Co
 BREAKDOWN, INDEFINITE, SINGULAR = int(Code.BREAKDOWN), int(Code.INDEFINITE), int(Outcome.SINGULAR)
 FALSE_CONVERGENCE, NOT_FACTORED = int(Outcome.FALSE_CONVERGENCE), int(Outcome.NOT_FACTORED)
 ATTAINABLE_ACCURACY = int(Outcome.ATTAINABLE_ACCURACY)
-NO_LIMIT, GROWTH, ROUNDING = 1e300, 1e10, 100.0     # as in batch.cuh
+NO_LIMIT, GROWTH, ROUNDING, LEAST = 1e300, 1e10, 100.0, 2.0**-511     # as in batch.cuh
 
 
 @helper
@@ -51,7 +51,9 @@ def product(indptr, indices, a, v, out):
 
 @helper
 def true_residual(indptr, indices, a, b, x, r):
-    """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error)."""
+    """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error).
+
+    Where all squares underflow, ‖·‖∞ stands for ‖·‖₂: a small b is not zero."""
     r2, b2, r_most, a_most, x_most, b_most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(x.size):
         size = 0.0
@@ -63,7 +65,8 @@ def true_residual(indptr, indices, a, b, x, r):
         r_most, b_most = max(r_most, abs(r[i])), max(b_most, abs(b[i]))
         a_most, x_most = max(a_most, size), max(x_most, abs(x[i]))
     backward = 0.0 if r_most == 0 else r_most / (a_most * x_most + b_most) if a_most * x_most + b_most > 0 else np.inf
-    return math.sqrt(r2), math.sqrt(b2), backward
+    norm_r, norm_b = math.sqrt(r2), math.sqrt(b2)
+    return r_most if r_most > norm_r else norm_r, b_most if b_most > norm_b else norm_b, backward
 
 
 @helper
@@ -97,6 +100,8 @@ def verdict(norms, limits, last, inner, attempt, done, maxiter, eps):
         return NONFINITE
     if norms[0] <= limits[0]:
         return CONVERGED
+    if norms[0] < LEAST:
+        return BREAKDOWN
     if inner != RUNNING and inner != MAXITER and not again:
         return inner
     if done >= maxiter:

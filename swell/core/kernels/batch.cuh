@@ -8,7 +8,8 @@
 #include "modulus.cuh"
 
 constexpr int MOST_WARPS = 16, MOST_SUMS = 6, PLACES = VERDICT_CODE + 1;
-constexpr double NO_LIMIT = 1e300, GROWTH = 1e10, ROUNDING = 100;    // Stopping.growth; ROUNDING ε: a backward error of rounding
+// Stopping.growth; ROUNDING ε: a backward error of rounding; LEAST: the squares of smaller norms underflow
+constexpr double NO_LIMIT = 1e300, GROWTH = 1e10, ROUNDING = 100, LEAST = 0x1p-511;
 
 DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 DEVICE double epsilon_of(float) { return 0x1p-23; }
@@ -108,7 +109,8 @@ DEVICE Norms3 true_residual(const System<T>& A, const T* b, int columns, const T
     each_row<1>(A, x, row);
   over_block<2>(v, turn);
   const double scale = v[3] * v[4] + v[5];
-  return {sqrt(v[0]), sqrt(v[1]), v[2] == 0 ? 0 : v[2] / scale};
+  // Where all squares underflow, ‖·‖∞ stands for ‖·‖₂: a small b is not zero.
+  return {larger(sqrt(v[0]), v[2]), larger(sqrt(v[1]), v[5]), v[2] == 0 ? 0 : v[2] / scale};
 }
 
 // Write a system's record, at once, since it may lie in the host's memory.
@@ -156,6 +158,7 @@ DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out,
     const bool again = inner == CONVERGED || inner == BREAKDOWN;
     if (!isfinite(now.norm)) code = NONFINITE;
     else if (now.norm <= threshold) code = CONVERGED;
+    else if (now.norm < LEAST) code = BREAKDOWN;
     else if (inner != RUNNING && inner != MAXITER_REACHED && !again) code = inner;
     else if (judge.done >= judge.maxiter) code = MAXITER_REACHED;
     else if (!(now.norm < (again ? 0.5 : 0.999) * last) && !(inner == BREAKDOWN && attempt < 3))

@@ -256,23 +256,7 @@ class Level(LinearOperator):
     # -- application -----------------------------------------------------------------------------------------------
 
     def apply(self, x, out, alpha=1, beta=0):
-        if beta == 0:
-            out = self._fill(x, out)
-            if alpha != 1:
-                out *= self.dtype.type(alpha)
-            return
-        y = self._fill(x, self.space.empty(out.size, self.dtype))
-        out *= self.dtype.type(beta)
-        out += self.dtype.type(alpha) * y
-
-    def apply_adjoint(self, x, out, alpha=1, beta=0):
-        if self.self_adjoint is False:
-            raise InputError("BDDC has an adjoint only where its interior solver is its own: take interior='direct' "
-                             "or 'ic0'")
-        self.apply(x, out, alpha, beta)
-
-    def _fill(self, x, out):
-        """Write out = M x, and return out; x and out may be the same array."""
+        """Write out = α M x + β out; x and out may be the same array."""
         r, g, z = self._r, self._g, self._z
         r[...] = x[self._inner]
         if self._into is not None:
@@ -284,13 +268,24 @@ class Level(LinearOperator):
             g[self._place] += x[self._outer]
             self.subdomains.sum(g)                                             # r_Γ − A_ΓI A_II⁻¹ r_I
             self._on_interface(g, z)
-            out[self._outer] = z[self._place]
+            self._put(out, self._outer, z[self._place], alpha, beta)
         if self._into is not None:
             self._into.apply(z, r, -1, 1)
         if r.size:
             self.interior.apply(r, self._y)                                    # A_II⁻¹ (r_I − A_IΓ z_Γ)
-            out[self._inner] = self._y
-        return out
+            self._put(out, self._inner, self._y, alpha, beta)
+
+    def _put(self, out, places, z, alpha, beta):
+        """Set out = α z + β out at ``places``."""
+        if alpha != 1:
+            z = z * self.dtype.type(alpha)
+        out[places] = z if beta == 0 else z + out[places] * self.dtype.type(beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        if self.self_adjoint is False:
+            raise InputError("BDDC has an adjoint only where its interior solver is its own: take interior='direct' "
+                             "or 'ic0'")
+        self.apply(x, out, alpha, beta)
 
     def _on_interface(self, g, z):
         """Write z = M_Γ g for vectors on the interface; M_Γ is defined at the top of this file."""

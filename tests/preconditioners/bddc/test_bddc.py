@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 from tests.conftest import space_or_skip
+from tests.support.during import during
 
 import swell
 from swell import gallery
@@ -507,3 +508,15 @@ def test_an_interior_solver_that_is_not_its_own_adjoint():
     with pytest.raises(swell.InputError, match="its own adjoint"):
         bddc = swell.BDDC(subdomains=system.subdomains, interior=swell.Schwarz(domains=2, inner="ic0"))
         swell.solve(system.A, np.ones(125), method="cg", precond=bddc)
+
+
+def test_several_right_hand_sides():
+    """CG applies M alone; GMRES adds M V y to x."""
+    A = gallery.poisson2d(12)
+    B = np.random.default_rng(5).standard_normal((144, 3))
+    for method in ("cg", "gmres(restart=4)", "block_cg", "block_gmres(restart=4)"):
+        with during(method=method):
+            s = swell.prepare(A, method=method, precond="bddc(domains=4)")
+            together, alone = s.solve(B, together=True), s.solve(B, together=False)
+            assert together.converged and alone.converged
+            assert np.linalg.norm(B - A @ together.x) <= 1e-8 * np.linalg.norm(B)
