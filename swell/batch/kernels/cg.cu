@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(512, 2) cg(Context* ctx, const int* indptr, co
   T *xs = take<T>(rest, size), *r = take<T>(rest, size), *p = take<T>(rest, size), *q = take<T>(rest, size);
   const bool pointwise = kind == PLAIN || kind == JACOBI;        // z = M r is then formed where it is needed
   T* z = pointwise ? nullptr : take<T>(rest, size);
-  auto preconditioned = [&](int i) { return kind == PLAIN ? r[i] : kind == JACOBI ? M.store[i] * r[i] : z[i]; };
+  auto preconditioned = [&](int i) { return kind == PLAIN ? r[i] : kind == JACOBI ? M.numbers[i] * r[i] : z[i]; };
   Judge judge{rtol, atol, maxiter};
   int turn = 0;
   const bool factored = prepare(A, M);

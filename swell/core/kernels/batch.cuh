@@ -173,12 +173,12 @@ DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out,
   __syncthreads();
 }
 
-// A preconditioner M in `store`: the inverse diagonal (n), the inverses of diagonal blocks (n rounded up, times block), or
+// A preconditioner M in `numbers`: the inverse diagonal (n), the inverses of diagonal blocks (n rounded up, times block), or
 // the factors of ILU(0) on A's pattern (nnz) with the inverse of U's diagonal. Levels: lower[l] to lower[l + 1] are places
 // of `order` whose rows depend on earlier levels only; likewise upper, whose places begin at n.
 template <class T> struct Preconditioner {
   int kind, block;
-  T* store;
+  T* numbers;
   const int *lower, *upper, *order;
   int lower_levels, upper_levels;
 };
@@ -243,11 +243,11 @@ template <class T> DEVICE bool prepare(const System<T>& A, const Preconditioner<
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
       const T d = A.a[A.diagonal[i]];
       if (!(modulus(d) > 0)) good = false;
-      M.store[i] = T(1) / d;
+      M.numbers[i] = T(1) / d;
     }
   if (M.kind == BLOCK_JACOBI) {
     for (int b = threadIdx.x; b * s < n; b += blockDim.x) {
-      T* own = M.store + b * s * s;
+      T* own = M.numbers + b * s * s;
       for (int k = 0; k < s * s; ++k) own[k] = T(0);
       const int rows = n - b * s < s ? n - b * s : s;
       for (int i = 0; i < rows; ++i)
@@ -257,11 +257,11 @@ template <class T> DEVICE bool prepare(const System<T>& A, const Preconditioner<
     }
   }
   if (M.kind == ILU) {
-    for (int k = threadIdx.x; k < A.indptr[n]; k += blockDim.x) M.store[k] = A.a[k];
+    for (int k = threadIdx.x; k < A.indptr[n]; k += blockDim.x) M.numbers[k] = A.a[k];
     for (int l = 0; l < M.lower_levels; ++l) {
       __syncthreads();
       for (int at = M.lower[l] + threadIdx.x; at < M.lower[l + 1]; at += blockDim.x)
-        if (!eliminate_row(A, M.store, M.order[at])) good = false;
+        if (!eliminate_row(A, M.numbers, M.order[at])) good = false;
     }
   }
   return __syncthreads_and(good) != 0;
@@ -272,13 +272,13 @@ template <class T> DEVICE bool prepare(const System<T>& A, const Preconditioner<
 template <class T> DEVICE void apply(const System<T>& A, const Preconditioner<T>& M, const T* r, T* z) {
   const int n = A.n, s = M.block;
   if (M.kind == JACOBI)
-    for (int i = threadIdx.x; i < n; i += blockDim.x) z[i] = M.store[i] * r[i];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) z[i] = M.numbers[i] * r[i];
   if (M.kind == BLOCK_JACOBI) {
     __syncthreads();
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
       const int first = i / s * s, end = first + s < n ? first + s : n;
       T sum = T(0);
-      for (int j = first; j < end; ++j) sum = fused(M.store[i * s + j - first], r[j], sum);
+      for (int j = first; j < end; ++j) sum = fused(M.numbers[i * s + j - first], r[j], sum);
       z[i] = sum;
     }
     __syncthreads();
@@ -289,7 +289,7 @@ template <class T> DEVICE void apply(const System<T>& A, const Preconditioner<T>
     for (int at = M.lower[l] + threadIdx.x; at < M.lower[l + 1]; at += blockDim.x) {
       const int i = M.order[at];
       T sum = r[i];
-      for (int k = A.indptr[i]; k < A.diagonal[i]; ++k) sum = fused(-M.store[k], z[A.indices[k]], sum);
+      for (int k = A.indptr[i]; k < A.diagonal[i]; ++k) sum = fused(-M.numbers[k], z[A.indices[k]], sum);
       z[i] = sum;
     }
   }
@@ -298,8 +298,8 @@ template <class T> DEVICE void apply(const System<T>& A, const Preconditioner<T>
     for (int at = M.upper[l] + threadIdx.x; at < M.upper[l + 1]; at += blockDim.x) {
       const int i = M.order[at];
       T sum = z[i];
-      for (int k = A.diagonal[i] + 1; k < A.indptr[i + 1]; ++k) sum = fused(-M.store[k], z[A.indices[k]], sum);
-      z[i] = sum * M.store[A.diagonal[i]];
+      for (int k = A.diagonal[i] + 1; k < A.indptr[i + 1]; ++k) sum = fused(-M.numbers[k], z[A.indices[k]], sum);
+      z[i] = sum * M.numbers[A.diagonal[i]];
     }
   }
   __syncthreads();
@@ -314,7 +314,7 @@ template <int HELD, class T> DEVICE const T* values_of(const T* values, int nnz,
   __syncthreads();
   return held;
 }
-// The elements that the store of a preconditioner takes.
+// The elements that a preconditioner takes.
 DEVICE int stored(int kind, int n, int block, int nnz) {
   return kind == PLAIN ? 0 : kind == JACOBI ? n : kind == BLOCK_JACOBI ? (n + block - 1) / block * block * block : nnz;
 }

@@ -194,13 +194,16 @@ def put_dot(y, w, j, i, value, wy, yy):
 
 def product_dots_columns(running, indptr, indices, data, x, y, w, dots, lanes):
     """y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in ``running``, as `product_dots`
-    computes each."""
+    computes each.
+
+    Complex columns go one by one: LLVM may fuse the operations of their sums in another way for a group, and the last
+    bit would differ."""
     for group in groups(running, reach(indptr, indices), x.itemsize):
-        if group.size == 1:
-            j = group[0]
-            product_dots(indptr, indices, data, x[j], y[j], w[j], dots[j], lanes)
-        else:
+        if group.size > 1 and x.dtype.kind != "c":
             group_product_dots(group, indptr, indices, data, x, y, w, dots)
+            continue
+        for j in group:
+            product_dots(indptr, indices, data, x[j], y[j], w[j], dots[j], lanes)
 
 
 @parallel
