@@ -101,28 +101,3 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) jacobi_column
       out[c * out_step + i] = zero ? step : x[c * x_step + i] + step;
     }
 }
-
-// chebyshev for several columns.
-// launch: elements of out, 256 threads
-template <typename T, typename I, int HEIGHT, int TILE>
-__global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) chebyshev_columns(Context* ctx, const I* slice_ptr,
-    const T* diag, const T* entries, const I* col_idx, const T* b, const T* x, T* out, T* d, const double* coefficients,
-    int step, int zero, int height, int tile, int vectors, long long n, long long b_step, long long x_step, long long out_step,
-    long long d_step, long long coefficients_step) {
-  const Tile<TILE> own(ctx, vectors);
-  const long long i = row_thread();
-  if (own.stopped() || i >= n) return;
-  T sums[TILE];
-  residuals<HEIGHT>(slice_ptr, diag, entries, col_idx, own, b, b_step, x, x_step, zero, i, sums);
-  x = own.of(x, x_step), out = own.of(out, out_step), d = own.of(d, d_step);
-  coefficients = own.of(coefficients, coefficients_step) + 2 * step;
-#pragma unroll
-  for (int c = 0; c < TILE; ++c)
-    if (own.runs(c)) {
-      const real_t<T> c0(coefficients[c * coefficients_step]), c1(coefficients[c * coefficients_step + 1]);
-      T move = c1 * (sums[c] / diag[i]);
-      if (step) move += c0 * d[c * d_step + i];
-      d[c * d_step + i] = move;
-      out[c * out_step + i] = zero ? move : x[c * x_step + i] + move;
-    }
-}
