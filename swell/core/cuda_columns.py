@@ -23,12 +23,12 @@ BUSY = 2048             # threads a multiprocessor that hide latency: a short ma
 
 
 def tile_for(columns: int) -> int:
-    """Return how many of so many columns a block of a twin treats together."""
+    """Return the tile, the number of columns of a twin's block, for this number of columns."""
     return next((tile for tile in TILES if tile >= columns), TILES[-1])
 
 
 def for_columns(path, expression: str, columns: int) -> str:
-    """Return the instantiation that stands for ``expression``, one of the file ``path``, with so many columns."""
+    """Return the instantiation that replaces ``expression``, a kernel of the file ``path``, for these columns."""
     name, types = expression.removesuffix(">").split("<", 1)
     twin = f"{name}_columns" in signatures(path)
     return f"{name}_columns<{types}, {tile_for(columns)}>" if twin else f"{name}{EACH}<{types}>"

@@ -283,3 +283,23 @@ def test_what_cannot_be_factored_is_a_record_for_each(device):
     found = swell.solve(A.tocsr(), right_hand_sides(64, 3), method="direct", device=device, together=True)
     assert not found.converged and found[0].reason is Reason.SINGULAR and len(found) == 3
     assert "could not be factored" in found.notes[0]
+
+
+def test_what_is_predicted_to_be_faster_one_by_one(nothing_outright):
+    """If further columns cost more than solves of their own."""
+    from dataclasses import replace
+    s = swell.prepare(gallery.poisson2d(20))
+    s._plan.estimates = [replace(e, further=10 * e.iteration + 1) for e in s._plan.estimates]
+    found = s.solve(right_hand_sides(400, 3))
+    assert found.converged and found.notes[0].startswith("solved one by one: predicted ")
+
+
+@pytest.mark.gpu
+def test_columns_at_odd_distances_are_refused():
+    """A kernel that reads 16 bytes at once would use misaligned addresses."""
+    cupy = pytest.importorskip("cupy")
+    from swell.core.columns import Columns
+    from swell.core.devices import make_space
+    space = make_space("cuda").for_columns(2)
+    with space.active(), pytest.raises(InputError, match="do not begin at multiples of 16 bytes"):
+        space.scale(2.0, Columns(cupy.zeros((2, 7))))
