@@ -47,7 +47,7 @@ __version__ = "0.1.0"
 _caches_for_numba()     # before any module imports Numba
 
 __getattr__, __dir__, __all__ = _public(__name__, {
-    "solve": "api", "prepare": "api", "Solver": "api", "multiply": "sparse_product",
+    "solve": "api", "prepare": "api", "Solver": "solver", "multiply": "sparse_product",
     "lstsq": "least_squares.solve", "LeastSquaresResult": "least_squares.result",
     "solve_batch": "batch.solve", "prepare_batch": "batch.solve", "BatchSolver": "batch.solver",
     "BatchResult": "batch.result",

@@ -1,4 +1,4 @@
-"""The public interface: ``solve``, ``prepare`` and ``Solver``.
+"""The public interface: ``solve`` and ``prepare``.
 
 A call's steps: validate -> choose (the user's names, or the advisor's chain) -> transform, format, precondition
 (``Prepared``) -> iterate -> true residual -> ``Result``. If a choice of the advisor fails, the solver tries the next.
@@ -6,25 +6,17 @@ A call's steps: validate -> choose (the user's names, or the advisor's chain) ->
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from swell import inputs
-from swell.advisor.attempts import FINAL, follow
-from swell.advisor.machine import complaints
-from swell.advisor.plan import Plan
-from swell.advisor.several import Task
 from swell.core.configuration import Configuration
 from swell.core.cpu import SERIAL
-from swell.core.errors import DoesNotFit, InputError, OutOfMemory
+from swell.core.errors import InputError
 from swell.core.registry import resolve
-from swell.core.sharing import Sharing
 from swell.core.stopping import Stopping
-from swell.core.turn import Turn
 from swell.preconditioners.user import resolve_preconditioner
 from swell.solving.result import Result
-from swell.solving.results import Results
-from swell.solving.run import Prepared
+from swell.solver import Solver
 from swell.transforms.nullspace import resolve_nullspace
 
 ALL_GPUS = "cuda:all"
@@ -169,232 +161,3 @@ def _search_below(method) -> float:
 def _on_all_gpus(A, dtype, b_dtype, block, named, stopping):
     from swell.distributed.all_gpus import SolverOnAllGPUs
     return SolverOnAllGPUs(A, dtype, b_dtype, named, lambda given: Solver(given, named, stopping), block=block)
-
-
-class Solver:
-    """A prepared system; made by ``prepare``.
-
-    Threads may share a Solver; their calls run one after the other. To solve at the same time, give each thread a
-    ``copy()``. A Solver can be pickled; loading it repeats the setup.
-
-    Attributes
-    ----------
-    A : CSRMatrix or LinearOperator
-        The checked matrix, on the device of the solve.
-    chain : list of Configuration
-        The choices to try, in order; one entry if a method was named.
-    """
-
-    def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping, adapt=True):
-        self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
-        self.stopping, self._named = stopping, named
-        self._turn = Turn()
-        self._prepared, self._stale = {}, set()
-        self._arrays_shared = False              # True: copies share the arrays, so nobody may change them
-        self._failure: str | None = None         # the error of a failed update; nothing is prepared after it
-        with self.space.active(self.A.shape[0]):
-            if named.method is None:
-                from swell.advisor.choose import choose
-                self._set_chain(*choose(self.A, named), adapt)
-                try:
-                    self._prepare_first()
-                except DoesNotFit:
-                    self._set_chain(*choose(self.A, named, resident=False), adapt)
-            else:
-                self._set_chain([self._with_format(named)], [], adapt)
-            self.notes = [*self.notes, *complaints()]
-            self._prepare_first()
-
-    def _set_chain(self, chain: list[Configuration], left_out, adapt):
-        """Follow a new chain of choices; ``left_out`` are sentences on the choices that are not in it."""
-        self.chain, self._left_out, self._plan = chain, left_out, Plan(chain, adapt)
-
-    def _prepare_first(self):
-        """Set up the first choice. If it does not fit into memory, and there are others, drop it and try the next."""
-        while True:
-            try:
-                self._prepare(0)
-                return
-            except OutOfMemory as error:
-                if len(self.chain) == 1 or not self._plan.estimates:
-                    raise
-                self.notes.append(f"{self.chain[0].name('method')} with {self.chain[0].part} does not fit: {error}")
-                self._set_chain(self.chain[1:], self._left_out, self._plan.adapt)
-
-    def _with_format(self, named):
-        """Add a format to a named method: the method's own, else the user's, else the device's default."""
-        from swell.advisor.choose import default_format
-        own = named.method.format
-        if own is not None and self.A.has_entries:
-            if named.format is not None:
-                raise InputError(f"{named.name('method')} stores the matrix in its own way: leave format out")
-            return replace(named, format=own)
-        if named.format is not None or self.kept is not None or not self.A.has_entries or named.method.few_products:
-            return named
-        return replace(named, format=default_format(self.A.diagonal_block))
-
-    def _prepare(self, k) -> Prepared:
-        if self._failure is not None:
-            raise InputError(f"the last update failed ({self._failure}): update with another matrix, or prepare again")
-        if k not in self._prepared:
-            self._prepared[k] = Prepared(self.A, self.chain[k], self.stopping, self.kept)
-        elif k in self._stale:
-            self._stale.discard(k)
-            self._prepared[k].update(self.A)
-        return self._prepared[k]
-
-    def solve(self, b, x0=None, monitor=None, together=None) -> Result | Any:
-        """Solve for b of shape (n,) or (n, k). `swell.solve` documents the arguments."""
-        with self._turn:
-            with self.space.agreed():
-                inputs.check_monitor(monitor, together)
-                rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
-            return self._solve_all(rhs, guess, monitor, b, together)
-
-    def _solve_all(self, rhs, guess, monitor, b, together=None) -> Result | Results:
-        """Solve for vectors that `inputs` has checked; x is converted to the array type of b."""
-        self.space.require_equal((rhs.shape[1:], guess is not None, together), "the right-hand sides and starting "
-                                 "vectors (shape beside the rows, whether there is an x0), or together")
-        if rhs.ndim == 1:
-            return self._solve_one(rhs, guess, monitor, b)
-        with self.space.active(self.A.shape[0]):
-            return Task(self._plan, self.chain, self._prepared, self._prepare, rhs, guess, monitor, b, together,
-                        lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b)).solve()
-
-    def _solve_one(self, b, x0, monitor, original) -> Result:
-        """Try the choices of the chain until one converges; return the result of the best."""
-        with self.space.active(self.A.shape[0]):
-            result = follow(self._plan, self.chain, self._prepared, self._prepare, b, x0, monitor, original)
-        left_out = [] if result.reason in FINAL else self._left_out
-        result.notes = self.notes + result.notes + left_out
-        return result
-
-    def update(self, A, *, keep_preconditioner=False) -> "Solver":
-        """Replace the matrix by one of the same pattern and type. Setups are redone for the new values; buffers stay.
-
-        Parameters
-        ----------
-        A : matrix
-            Of the same pattern and type.
-        keep_preconditioner : bool
-            Keep the preconditioner of the old values, for matrices that change little. It is then only approximate,
-            and may need more iterations. A direct method always factors again.
-
-        A Solver that shares arrays with copies is set up anew: the copies keep their matrix.
-
-        Raises
-        ------
-        InputError
-            If the pattern, the shape or the type differs, or if copies share the preconditioner to be kept. The
-            Solver is then unchanged. If instead the setup fails for the new values, the Solver refuses to solve
-            until another update succeeds.
-        """
-        with self._turn:
-            self.space.require_equal(keep_preconditioner, "keep_preconditioner")
-            given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
-            new, old = given.A, self.A
-            if not (old.has_entries and type(new) is type(old)):
-                raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
-                                 "DistributedMatrix: prepare again")
-            if self._arrays_shared and (keep_preconditioner or self.kept is not None):
-                what = "preconditioner, which is to be kept" if keep_preconditioner else "matrix in a format of its own"
-                raise InputError(f"update: copies of this Solver share its {what}; prepare a Solver for each thread")
-            with self.space.active(self.A.shape[0]):
-                if self._arrays_shared:
-                    self.A = old.with_values(old.data.copy())
-                    self._prepared, self._stale, self._arrays_shared = {}, set(), False
-                with self.space.agreed():
-                    self.A.update(new)
-                try:
-                    self._update_first(keep_preconditioner)
-                except BaseException as error:   # a setup may be half new and half old: use none of them
-                    self._prepared, self._stale, self._failure = {}, set(), str(error) or type(error).__name__
-                    raise
-            return self
-
-    def _update_first(self, keep_preconditioner):
-        """Update the first choice's setup to the values of A; the other setups are updated when they are tried."""
-        self._failure = None
-        self._plan.renew()
-        if 0 in self._prepared:
-            self._prepared[0].update(self.A, keep_preconditioner)
-        self._stale = set(self._prepared) - {0}
-        self._prepare(0)
-
-    def stop_by(self, stopping: Stopping) -> "Solver":
-        """Use other tolerances from now on, as Newton's method needs them. All setups are kept."""
-        if not isinstance(stopping, Stopping):
-            raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
-        with self._turn:
-            self.space.require_equal(stopping, "when to stop")
-            self.stopping = stopping
-            with self.space.active(self.A.shape[0]):
-                for prepared in self._prepared.values():
-                    prepared.stop_by(stopping)
-            return self
-
-    @property
-    def M(self):
-        """The first choice's preconditioner, or None; ``print(solver.M)`` shows the levels of algebraic multigrid."""
-        with self._turn, self.space.active(self.A.shape[0]):
-            return self._prepare(0).setup.M
-
-    def describe(self) -> list[str]:
-        """The first choice, one line for each part, as a printed result shows it."""
-        with self._turn, self.space.active(self.A.shape[0]):
-            return self._prepare(0).describe()
-
-    def prefer(self, k) -> "Solver":
-        """Try choice k of the chain first from now on; useful if the choices before it failed for a similar matrix."""
-        if k not in range(len(self.chain)):
-            raise InputError(f"prefer({k!r}): expected the number of a choice, 0 to {len(self.chain) - 1}")
-        with self._turn:
-            order = [k, *(other for other in range(len(self.chain)) if other != k)]
-            with self.space.active(self.A.shape[0]):
-                self._prepare(k)
-            self.chain = [replace(self.chain[old], estimate=None) for old in order]
-            self._plan = Plan(self.chain)        # without estimates: in this order
-            self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
-            self._stale = {new for new, old in enumerate(order) if old in self._stale}
-            return self
-
-    def copy(self) -> "Solver":
-        """A Solver for another thread, which may solve at the same time as this one.
-
-        Both share the matrices and the factors. Each has its own buffers and, on a GPU, its own stream. There are two
-        exceptions: every thread calls the user's own M, and the factors of cuDSS are computed again, because only one
-        thread may use them.
-
-        Raises
-        ------
-        InputError
-            For a system across ranks.
-        """
-        with self._turn:
-            space = self.space.another()
-            with space.active(self.A.shape[0]):
-                sharing, made = Sharing(space), object.__new__(Solver)
-                for name, value in vars(self).items():
-                    setattr(made, name, sharing(value))
-            self._arrays_shared = made._arrays_shared = True
-            return made
-
-    __copy__ = copy
-
-    def __reduce__(self):
-        """Pickle the matrix and the user's choices; loading prepares the Solver again."""
-        if not self.A.has_entries or not self.space.single_rank:
-            what = "matrix-free" if self.space.single_rank else "across ranks"
-            raise InputError(f"a Solver of a system that is {what} cannot be pickled: prepare it where it is used")
-        if self.kept is not None:
-            raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from "
-                             "A.to_csr().to_scipy(), with format=...")
-        with self._turn:
-            self._prepare(0)                     # raises if the last update failed
-            return _prepared_again, (self.A.to_scipy().copy(), self.space.device_name, self.A.block_size, self._named,
-                                     self.stopping, self._plan.adapt)
-
-
-def _prepared_again(A, device, block, named, stopping, adapt):
-    """The Solver that a pickle stands for."""
-    return Solver(inputs.read_matrix(A, device, block=block), named, stopping, adapt)

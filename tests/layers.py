@@ -25,7 +25,8 @@ STOREYS = {
     "many ranks": [
         {"distributed": "matrices and vectors in parts on ranks; `cuda:all`"}],
     "doors": [
-        {"api": "`solve`, `prepare`, `Solver`"},
+        {"solver": "`Solver`: a system set up once; tries the advisor's choices in order"},
+        {"api": "`solve`, `prepare`"},
         {"report": "plots and pages", "scipy_like": "SciPy's calls", "sparse_product": "`multiply`",
          "least_squares": "`lstsq`: LSQR and LSMR for matrices of any shape",
          "batch": "`solve_batch`, `prepare_batch`: many small systems of one pattern"},

@@ -86,7 +86,7 @@ def test_a_second_solve_sets_nothing_up(configuration, monkeypatch):
     A = gallery.poisson2d(12)
     solver = swell.prepare(A, **configuration)
     first = solver.solve(np.ones(144))
-    monkeypatch.setattr("swell.api.Prepared", None)
+    monkeypatch.setattr("swell.solver.Prepared", None)
     second = solver.solve(np.ones(144))
     assert (second.x == first.x).all() and second.iterations == first.iterations
 

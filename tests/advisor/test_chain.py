@@ -13,7 +13,7 @@ from tests.support.solves import true_residual
 import swell
 from swell import gallery
 from swell.advisor.attempts import _final
-from swell.api import Solver
+from swell.solver import Solver
 from swell.solving.run import Prepared
 from swell.core.registry import name_of
 from swell.core.stopping import Reason

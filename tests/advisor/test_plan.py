@@ -12,7 +12,7 @@ from tests.conftest import space_or_skip
 
 import swell
 from swell import gallery
-from swell.api import Solver
+from swell.solver import Solver
 from swell.advisor import machine as speeds
 from swell.advisor.choose import choose
 from swell.advisor.costs import COSTS, Cost

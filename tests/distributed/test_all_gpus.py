@@ -13,7 +13,7 @@ from tests.support.across import system
 
 import swell
 from swell import gallery
-from swell.api import Solver
+from swell.solver import Solver
 from swell.core.configuration import Configuration
 from swell.core.registry import resolve
 from swell.distributed.all_gpus import SolverOnAllGPUs
