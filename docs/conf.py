@@ -48,13 +48,15 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "swell"
+html_favicon = "_static/swell.svg"
+html_context = {"default_mode": "auto"}
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 templates_path = ["_templates"]
 html_additional_pages = {"index": "redirect.html"}
 html_show_sourcelink = html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "swell"}, "navbar_end": ["theme-switcher"], "navbar_align": "left", "header_links_before_dropdown": 8,
+    "logo": {"text": "swell", "image_light": "_static/swell.svg", "image_dark": "_static/swell.svg", "alt_text": ""}, "navbar_end": ["theme-switcher"], "navbar_align": "left", "header_links_before_dropdown": 8,
     "show_prev_next": True, "footer_start": ["copyright"], "footer_end": [], "show_toc_level": 2,
     "pygments_light_style": "a11y-high-contrast-light", "pygments_dark_style": "a11y-high-contrast-dark",
 }
