@@ -8,8 +8,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
-# Executed pages: no line about compilation, mpiexec from this environment, and drawing without a screen.
-os.environ.update(SWELL_QUIET="1", MPLBACKEND="agg", OMP_WAIT_POLICY="passive", OPENBLAS_NUM_THREADS="1",
+# Executed pages: no line about compilation, and mpiexec from this environment.
+os.environ.pop("MPLBACKEND", None)           # notebooks draw inline, the gallery by agg: each sets its own
+os.environ.update(SWELL_QUIET="1", OMP_WAIT_POLICY="passive", OPENBLAS_NUM_THREADS="1",
                   PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
                   PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
 

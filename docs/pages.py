@@ -22,42 +22,41 @@ MODULES = {"swell.pde.fvm": ..., "swell.pde.helmholtz": ..., "swell.pde.poisson_
 
 
 def write_all():
-    """Write all generated pages."""
-    algorithms()
-    api()
-    sources()
-
-
-def write(name: str, text: str):
-    """Write a generated page, unless it is there already: Sphinx reads again what is newer."""
-    path = GENERATED / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    """Write all generated pages, and remove those of an earlier build that are no longer made."""
+    made = {**algorithms(), **api(), **sources()}
+    for name, text in made.items():
+        path = GENERATED / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text() != text:               # Sphinx reads again what is newer
+            path.write_text(text)
+    for folder in ("algorithms", "api", "source"):
+        for path in (GENERATED / folder).rglob("*.*"):
+            if str(path.relative_to(GENERATED)) not in made:
+                path.unlink()
 
 
 # Algorithms
 
-def algorithms():
-    """Write a page for each algorithm of the registry, a table for each kind, and the page that holds the tables."""
-    kinds = []
+def algorithms() -> dict[str, str]:
+    """A page for each algorithm of the registry, a table for each kind, and the page that lists the kinds."""
+    kinds, made = [], {}
     for kind, rows in TABLE.items():
-        lines = [f"# {re.sub(r' .`.*', '', TITLES[kind])}", "", f"{TITLES[kind]}", "", "| name | what | for | cost |", "|---|---|---|---|"]
-        names = []
+        title, _, argument = TITLES[kind].partition(" (")
+        lines = [f"# {title}", "", f"Given as {argument.rstrip(')')}.", "", "| name | what | for | cost |", "|---|---|---|---|"]
         for name in rows:
             cls = load(kind, name)
-            write(f"algorithms/{kind}/{name}.md", algorithm(kind, name, cls))
+            made[f"algorithms/{kind}/{name}.md"] = algorithm(kind, name, cls)
             what = cls.__doc__.strip().splitlines()[0]
             cells = [f"[`{name}`]({name}.md)", what, getattr(cls, "problem", ""), getattr(cls, "cost", "")]
             lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-            names.append(name)
-        write(f"algorithms/{kind}/index.md", "\n".join([*lines, "", toctree(names)]))
+        made[f"algorithms/{kind}/index.md"] = "\n".join([*lines, "", toctree(rows)])
         kinds.append(f"{kind}/index")
-    write("algorithms/index.md", "\n".join([
+    made["algorithms/index.md"] = "\n".join([
         "# Algorithms", "", "One page an algorithm: the problem class, the paper, the cost of an iteration, the storage, the "
         "differences from the textbook, and the settings. The text is the top of the file that implements it.", "",
         "`swell.names(\"method\")` lists the names of a kind. A name takes its settings in brackets: `\"gmres(restart=50)\"`.",
-        "", toctree(kinds, shown=True)]))
+        "", toctree(kinds, shown=True)])
+    return made
 
 
 def algorithm(kind: str, name: str, cls) -> str:
@@ -103,26 +102,28 @@ def page_of() -> dict[str, str]:
     return found
 
 
-def api():
-    """Write a page for each group of public names, and one for each public module."""
-    algorithm_pages, groups, seen = page_of(), [], set()
+def api() -> dict[str, str]:
+    """A page for each group of public names, and one for each public module."""
+    algorithm_pages, groups, seen, made = page_of(), [], set(), {}
     for title, names in catalogue().items():
         names = [name for name in names if name not in seen and not inspect.ismodule(getattr(swell, name))]
         seen.update(names)
         if not names:
             continue
         slug = re.sub(r"\W+", "_", title).strip("_")
-        write(f"api/{slug}.rst", group(title, "swell", names, algorithm_pages))
+        made[f"api/{slug}.rst"] = group(title, "swell", names, algorithm_pages)
         groups.append(slug)
     modules = []
     for name, members in MODULES.items():
         module = importlib.import_module(name)
         names = module.__all__ if members is ... else members
-        write(f"api/{name}.rst", group(f"``{name}``", name, names, {}, inspect.getdoc(module).splitlines()[0]))
+        made[f"api/{name}.rst"] = group(f"``{name}``", name, names, {}, inspect.getdoc(module).splitlines()[0])
         modules.append(name)
-    write("api/index.md", "\n".join([
-        "# API", "", "Every public name, from its docstring. In Python: `help(swell)` lists the names, `help(swell.GMRES)` explains one.",
-        "", "## swell", "", toctree(groups, shown=True), "## Modules", "", toctree(modules, shown=True)]))
+    made["api/index.md"] = "\n".join([
+        "# API", "", "Every public name, from its docstring. In Python: `help(swell)` lists the names, "
+        "`help(swell.GMRES)` explains one.",
+        "", "## swell", "", toctree(groups, shown=True), "## Modules", "", toctree(modules, shown=True)])
+    return made
 
 
 def group(title, module, names, elsewhere, summary="") -> str:
@@ -157,8 +158,9 @@ def markdown():
     yield from (ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
 
 
-def sources():
-    """Write a page for each source file that a page links to, and for each example."""
+def sources() -> dict[str, str]:
+    """A page for each source file that a page links to, and for each example; the list of examples."""
+    made: dict[str, str] = {}
     files = set((ROOT / "examples").glob("*.py"))
     for page in markdown():
         files.update((page.parent / target).resolve() for target, _ in LINK.findall(page.read_text()))
@@ -167,14 +169,15 @@ def sources():
     for path in sorted(files):
         if path.is_file() and path.suffix in LANGUAGES:
             name = path.relative_to(ROOT)
-            write(f"source/{name}.md", f"---\norphan: true\n---\n# {name}\n\n```{{literalinclude}} /{name}\n"
-                  f":language: {LANGUAGES[path.suffix]}\n```\n")
+            made[f"source/{name}.md"] = (f"---\norphan: true\n---\n# {name}\n\n```{{literalinclude}} /{name}\n"
+                                         f":language: {LANGUAGES[path.suffix]}\n```\n")
     lines = ["# Scripts", "", "Each script runs in the tests and asserts its own numbers: `python examples/01_solve.py`.", "",
              "| script | content |", "|---|---|"]
     for path in sorted((ROOT / "examples").glob("*.py")):
         title = re.match(r'"""(.*?)(\n\n|""")', path.read_text(), re.DOTALL)[1].replace("\n", " ")
         lines.append(f"| [{path.name}](source/examples/{path.name}.md) | {title} |")
-    write("scripts.md", "\n".join([*lines, ""]))
+    made["scripts.md"] = "\n".join([*lines, ""])
+    return made
 
 
 # Text
