@@ -12,7 +12,9 @@ import re
 import sys
 import types
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import swell
 
@@ -150,3 +152,21 @@ def test_broken_links_are_found(tmp_path, pages):
     found = "\n".join(broken(tmp_path))
     assert "#there: that page has no such heading" in found
     assert "gone.html does not exist" in found and "a.js is not a part of this site" in found
+
+
+@pytest.mark.parametrize("name", ["AMG", "CHOICE", "RIGHT_HAND_SIDES"])
+def test_python_of_a_guide_runs_on_the_readers_matrix(name, tmp_path, monkeypatch):
+    """Guides whose code begins with the reader's A and b; what is for a GPU runs on the CPU."""
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / f"{name}.md").read_text()
+    if "distributed" in text:
+        pytest.importorskip("mpi4py.MPI", reason="needs mpi4py and an MPI", exc_type=(ImportError, RuntimeError))
+    corners, triangles = swell.gallery.box_mesh((6, 6))
+    A, points = swell.gallery.elastic_body(corners, triangles, corners[:, 0] == 0)
+    sp.save_npz("A.npz", A)
+    names = {"swell": swell, "np": np, "A": A, "A2": 2 * A, "points": points, "b": np.ones(A.shape[0]),
+             "B": np.random.default_rng(0).random((A.shape[0], 5))}
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(block.replace('device="cuda"', 'device="cpu"'), names)
