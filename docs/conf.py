@@ -57,7 +57,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 templates_path = ["_templates"]
 html_additional_pages = {"index": "redirect.html"}
-html_show_sourcelink = html_copy_source = False
+html_show_sourcelink = html_copy_source = html_use_index = html_domain_indices = False
 html_theme_options = {
     "logo": {"text": "swell", "image_light": "_static/swell.svg", "image_dark": "_static/swell.svg", "alt_text": ""},
     "navbar_end": ["theme-switcher"], "navbar_align": "left", "header_links_before_dropdown": 8,
