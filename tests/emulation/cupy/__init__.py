@@ -6,7 +6,7 @@
 The Python code of swell and its .cu files run as they are. g++ compiles each instantiation of a kernel that is asked
 for (`compiler.py`, `device/cuda_on_cpu.h`). A runtime that answers to the name libcuda.so.1 runs it on one CPU thread,
 with a fiber for each CUDA thread (`device/runtime.cpp`). Arrays are NumPy's, on memory that the host must ask for
-(`array.py`); streams and graphs are in `cuda.py`. The device has compute capability 9.0 and three multiprocessors.
+(`array.py`); streams and graphs are in `cuda.py`. The device has three multiprocessors.
 
 It finds: wrong results and bits; accesses behind an array (a page that nobody may touch) and writes before it; reads of
 what nobody wrote (all bits are set); deadlocks; warp operations whose lanes do not all come; missing barriers; arrays
@@ -22,7 +22,8 @@ Streams never overlap, but kernels of several threads, a device each, take turns
 message. float32 denormals stay, where a GPU's vanish.
 
 SWELL_EMULATED_CACHE names the folder for compiled kernels, SWELL_EMULATED_LIMIT the seconds that a launch may take,
-SWELL_EMULATED_GPUS the number of devices. Needs x86-64 with FMA, and g++ 12 or later.
+SWELL_EMULATED_GPUS the number of devices, SWELL_EMULATED_CAPABILITY their compute capability (8.0 to 12.0; 9.0 if not
+set): it decides which paths swell takes and how much shared memory a block has. Needs x86-64 with FMA, and g++ 12 or later.
 """
 from __future__ import annotations
 
