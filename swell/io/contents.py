@@ -1,4 +1,8 @@
-"""The choice of one matrix or one vector from a file that holds several, each with a name."""
+"""The choice of one matrix or one vector from a file that holds several, each with a name.
+
+In Matlab's files of the SuiteSparse collection the struct Problem has the matrix ``A``, perhaps its right-hand side
+``b``, and facts on them: without a name these two are read.
+"""
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +14,7 @@ from swell.io import files
 from swell.io.canonical import canonical_csr, check_numeric, dense_to_csr
 
 _LISTED = 20            # most names in a message
+_MATRIX, _SIDE = "Problem.A", "Problem.b"
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,8 @@ def read_matrix(path, found, name):
     InputError
         If the name is not there or not a matrix; without a name, if there is no matrix, or more than one.
     """
+    if name is None and _MATRIX in found:
+        name = _MATRIX
     if name is not None:
         one = _named(path, found, name)
         if len(one.shape) != 2:
@@ -81,6 +88,8 @@ def read_vector(path, found, name):
     """Read the array with this name; without a name, the only vector, or else the only dense array (n, k).
 
     Parameters and errors as for `read_matrix`."""
+    if name is None and _MATRIX in found:
+        name = _SIDE
     if name is not None:
         return _dense(path, _named(path, found, name))
     dense = {key: one for key, one in found.items() if not one.sparse}

@@ -100,9 +100,10 @@ def _read(path):
     for name, count, form in zip(("pointers", "indices", "values", "right-hand sides"), [*counts[:3], sides], formats):
         parts[name] = lines[start:start + count], form
         start += count
-    if start > len(lines):
-        raise InputError(f"{path} is truncated: line 2 announces {start} lines, and there are {len(lines)}. Fetch or "
-                         "copy it again.")
+    needed = start - sides                       # programs count the lines of right-hand sides wrongly
+    if needed > len(lines):
+        raise InputError(f"{path} is truncated: line 2 announces {needed} lines for the matrix, and there are "
+                         f"{len(lines)}. Fetch or copy it again.")
     rows, cols, entries = sizes[:3]
     return _File(kind[0], _SYMMETRY[kind[1]], rows, cols, entries, parts, header[4] if sides else "")
 

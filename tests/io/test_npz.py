@@ -159,3 +159,59 @@ def test_real_matrix_equals_scipy():
 def test_big_endian_array(tmp_path, dtype):
     np.save(tmp_path / "A.npy", np.eye(3, dtype=dtype))
     assert read_matrix(tmp_path / "A.npy").toarray().tolist() == np.eye(3).tolist()
+
+
+RAW = sp.random_array((4, 4), density=0.5, rng=np.random.default_rng(2)).tocsr()
+PARTS = {"data": RAW.data, "indices": RAW.indices, "indptr": RAW.indptr}
+TRIPLES = {"data": RAW.data, "row": RAW.tocoo().row, "col": RAW.tocoo().col}
+
+
+@pytest.mark.parametrize("parts", [PARTS, TRIPLES], ids=["csr", "coordinates"])
+@pytest.mark.parametrize("prefix", ["", "K_", "K."])
+def test_raw_arrays_of_a_matrix(tmp_path, parts, prefix):
+    for shape in ((4, 4), (4, 6)):
+        np.savez(tmp_path / "A.npz", b=np.ones(4), **{prefix + key: value for key, value in {**parts, "shape": shape}.items()})
+        A, notes = read_matrix_with_notes(tmp_path / "A.npz")
+        assert A.shape == shape and notes == []
+        np.testing.assert_array_equal(A[:, :4].toarray(), RAW.toarray())
+    assert read_vector(tmp_path / "A.npz").tolist() == [1, 1, 1, 1]
+    np.savez(tmp_path / "A.npz", **{prefix + key: value for key, value in parts.items()})
+    A, notes = read_matrix_with_notes(tmp_path / "A.npz")
+    assert notes == ["no shape is stored: 4 x 4 was taken"]
+    np.testing.assert_array_equal(A.toarray(), RAW.toarray())
+
+
+def test_raw_arrays_of_several_matrices_need_a_name(tmp_path):
+    np.savez(tmp_path / "A.npz", D=np.eye(3), **{f"K_{key}": value for key, value in PARTS.items()},
+             **{f"M_{key}": value for key, value in TRIPLES.items()})
+    with pytest.raises(InputError, match=r"several matrices.*A.npz:NAME.*: K \(4 x 4, sparse\), M \(4 x 4, sparse\)\."):
+        read_matrix(tmp_path / "A.npz")
+    np.testing.assert_array_equal(read_matrix(tmp_path / "A.npz", "M").toarray(), RAW.toarray())
+    np.testing.assert_array_equal(read_matrix(tmp_path / "A.npz", "D").toarray(), np.eye(3))
+
+
+def test_a_matrix_of_scipys_has_no_name(tmp_path):
+    sp.save_npz(tmp_path / "A.npz", RAW)
+    with pytest.raises(InputError, match="has no name, and name='A' came: leave it out"):
+        read_matrix(tmp_path / "A.npz", name="A")
+    with pytest.raises(InputError, match="holds a sparse matrix.*expected a vector"):
+        read_vector(tmp_path / "A.npz")
+
+
+@pytest.mark.parametrize("changed, message", [
+    ({"indices": RAW.indices + 3}, "damaged"), ({"indptr": RAW.indptr[::-1]}, "damaged"),
+    ({"indices": RAW.indices.astype(float)}, "'indices' has dtype float64, expected integers"),
+    ({"indices": RAW.indices[:-1]}, "'indices' has shape .* beside"), ({"shape": 4}, "damaged"),
+    ({"data": np.array([None] * RAW.nnz)}, "Python objects"), ({"data": np.array(["a"] * RAW.nnz)}, "numbers|damaged")])
+def test_damaged_raw_arrays(tmp_path, changed, message):
+    np.savez(tmp_path / "A.npz", **PARTS | {"shape": (4, 4)} | changed)
+    with pytest.raises(InputError, match=message):
+        read_matrix(tmp_path / "A.npz")
+
+
+def test_notes_go_to_the_log(tmp_path, caplog):
+    np.savez(tmp_path / "A.npz", **PARTS)
+    with caplog.at_level("INFO", logger="swell"):
+        read_matrix(tmp_path / "A.npz")
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("swell.io", f"{tmp_path / 'A.npz'}: no shape is stored: 4 x 4 was taken")]
