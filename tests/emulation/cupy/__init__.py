@@ -84,12 +84,32 @@ def array(given, dtype=None, copy=True, order="K"):
         if copy or (dtype is not None and given.dtype != dtype):
             return given.astype(given.dtype if dtype is None else dtype)
         return given
+    if hasattr(given, "__cuda_array_interface__"):
+        return array(_over(given), dtype, copy, order)
     if isinstance(given, (list, tuple)) and any(isinstance(g, ndarray) for g in given):
         return _call(_numpy.stack, given).astype(dtype or given[0].dtype, copy=False)
     host = _numpy.array(given, dtype, order=order)
     out = ndarray(host.shape, host.dtype, order="F" if host.ndim > 1 and host.flags.fnc else "C")
     out.set(host)
     return out
+
+
+def _over(given):
+    """An array over the memory of an object with the CUDA array interface."""
+    told = given.__cuda_array_interface__
+    kind = _numpy.dtype(told["typestr"])
+    strides = told.get("strides")
+    size = int(_numpy.prod(told["shape"])) * kind.itemsize if strides is None else sum(
+        (n - 1) * step for n, step in zip(told["shape"], strides)) + kind.itemsize
+    if told.get("stream") is not None:
+        cuda.ExternalStream(told["stream"]).synchronize()
+    memory = cuda.UnownedMemory(told["data"][0], size, given, cuda.Device().id)
+    return ndarray(told["shape"], kind, cuda.MemoryPointer(memory), strides)
+
+
+def from_dlpack(given):
+    """An array over the memory of an object with DLPack; the emulation's capsule is an array."""
+    return given.__dlpack__(stream=cuda.get_current_stream().ptr or 1)._shared()
 
 
 def asarray(given, dtype=None, order="K"):
