@@ -18,6 +18,7 @@ from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.sharing import Sharing
 from swell.core.stopping import Stopping
 from swell.core.turn import Turn
+from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
 from swell.solving.run import Prepared
@@ -95,13 +96,15 @@ class Solver:
             self._prepared[k].update(self.A)
         return self._prepared[k]
 
-    def solve(self, b, x0=None, monitor=None, together=None) -> Result | Any:
+    def solve(self, b, x0=None, monitor=None, together=None, progress=False) -> Result | Any:
         """Solve for b of shape (n,) or (n, k). `swell.solve` documents the arguments."""
         with self._turn:
             with self.space.agreed():
                 inputs.check_monitor(monitor, together)
+                check_progress(progress)
                 rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
-            return self._solve_all(rhs, guess, monitor, b, together)
+            with live_line(progress, monitor, self.stopping, self.space) as monitor:
+                return self._solve_all(rhs, guess, monitor, b, together)
 
     def _solve_all(self, rhs, guess, monitor, b, together=None) -> Result | Results:
         """Solve for vectors that `inputs` has checked; x is converted to the array type of b."""

@@ -32,7 +32,7 @@ def run(arguments) -> int:
         from swell.core.devices import make_space
         make_space(arguments.device)
     import swell
-    from swell.cli.progress import Progress
+    from swell.solving.progress import Progress
     start = time.perf_counter()
     A, b, shape, description = swell.gallery.chip_heat(arguments.cells)
     print(f"The problem: {description}.")
