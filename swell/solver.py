@@ -18,6 +18,7 @@ from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.sharing import Sharing
 from swell.core.stopping import Stopping
 from swell.core.turn import Turn
+from swell.solving.considered import paired
 from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
@@ -198,6 +199,16 @@ class Solver:
         """The first choice, one line for each part, as a printed result shows it."""
         with self._turn, self.space.active(self.A.shape[0]):
             return self._prepare(0).describe()
+
+    def __repr__(self):
+        A, chain = self.A, [paired(choice.name("method"), choice.part) for choice in self.chain]
+        return (f"Solver({A.shape[0]} unknowns, {A.dtype.name}, {self.space.device_name}: {chain[0]}"
+                + (f"; then {', '.join(chain[1:])}" if chain[1:] else "") + ")")
+
+    def _repr_html_(self):
+        from swell.display.page import fragment
+        from swell.solving.cards import of_solver
+        return fragment(of_solver(self, self._failure))          # a notebook shows this
 
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on; useful if the choices before it failed for a similar matrix."""

@@ -70,8 +70,9 @@ def _write(folder, A, result, shape, description):
     import numpy as np
 
     from swell import report
+    from swell.display.figure import png
     from swell.io import write_vector
-    from swell.report.figure import png, save
+    from swell.report.files import save
     temperature = np.asarray(result.x).reshape(shape)
     hottest = np.unravel_index(int(temperature.argmax()), shape)
     at = [size * (index + 0.5) / cells for size, index, cells in zip(PACKAGE_MM, hottest, shape)]
