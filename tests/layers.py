@@ -7,7 +7,8 @@ from __future__ import annotations
 
 STOREYS = {
     "ground": [
-        {"core": "contracts (operator, system matrix, space, transform), loop and judge, settings, registry, kernels"}],
+        {"core": "contracts (operator, system matrix, space, transform), loop and judge, settings, registry, kernels"},
+        {"display": "pieces of pages, and the pictures that results and preconditioners draw of themselves"}],
     "storage": [
         {"formats": "how a matrix is stored; facts gathered in one pass over it", "dense": "LU of dense matrices"}],
     "algorithms": [

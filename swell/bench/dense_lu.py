@@ -355,7 +355,7 @@ def _speedups(records):
 
 def _heat_map(metrics):
     """Return figure 3.2b of the thesis: iterations of every section, with the pivots below."""
-    from swell.report.figure import INK, new_figure
+    from swell.display.figure import INK, new_figure
     figure, axes = new_figure(4.6, 4)
     figure.colorbar(axes.imshow(metrics.iterations, cmap="viridis"), ax=axes, label="iterations")
     axes.set_xticks(range(len(metrics.pivots)), metrics.pivots)

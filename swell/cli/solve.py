@@ -56,7 +56,7 @@ def _run(arguments, ranks) -> int:
     """Check all arguments that need no A; then read, solve, write and print. Return the exit status. ``ranks`` is a
     Communicator or None."""
     chosen, stopping = _checked(arguments, ranks)
-    from swell.cli.progress import Progress
+    from swell.solving.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.A}"
         if ranks is None:

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from swell.cli.progress import Progress
+from swell.solving.progress import Progress
 
 
 def test_during_the_iteration(cli, folder, monkeypatch):
