@@ -8,6 +8,7 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch, timed
 from swell.core.errors import InputError
+from swell.core.monitor import SolutionMonitor
 from swell.core.registry import name_of
 from swell.core.settings import describe
 from swell.core.sharing import Shareable
@@ -137,7 +138,8 @@ class Prepared(Shareable):
     def run(self, b, x0=None, monitor=None, watch=None, earlier=None) -> Result:
         """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; return the Result.
 
-        ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None.
+        ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None,
+        or a `SolutionMonitor`, which gets the buffer of x.
 
         ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
         ``earlier``: the `Earlier` run that ended at x0, or None.
@@ -216,8 +218,10 @@ class Solve:
         if self.largest_b and not SAFE[0] < self.norm_b < SAFE[1]:
             raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double "
                              "precision: solve for b divided by that, and multiply x by it")
-        self._monitor, self._watch = monitor, watch
-        self.monitor = self._on_iteration if monitor or watch else None
+        shows = isinstance(monitor, SolutionMonitor)
+        self._monitor, self._watch, self._sees_x = None if shows else monitor, watch, monitor
+        self.monitor = self._on_iteration if self._monitor or watch else None
+        self.on_x = self._on_x if shows else None
 
     def _on_iteration(self, iteration, norm):
         """Monitor the loop: call the watch with the norm, and the user's monitor with the relative norm.
@@ -226,6 +230,12 @@ class Solve:
         if self._watch is not None and self._watch(norm, self.threshold):
             self.loop.ask(Reason.OVERTAKEN)
         return self._monitor and self._monitor(iteration, norm / self.norm_b)
+
+    def _on_x(self, iteration, norm):
+        """Call the user's `SolutionMonitor` with x of the original system, and return its answer."""
+        p = self.prepared
+        p.transform("backward_x", p.x, p.x0, self.setup.transforms[::-1])
+        return self._sees_x(iteration, norm / self.norm_b, p.x0)
 
     def _make_compatible(self):
         """Check that b is compatible with the null space, or raise InputError; ``project=True`` removes the other part.
@@ -308,7 +318,7 @@ class Solve:
         loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
         with self.space.deferred_errors():
             loop.begin(self.threshold, max(self.norm_b, self.first), self.method.window(n), self.iterations,
-                       self.monitor)
+                       self.monitor, on_x=self.on_x)
             self.iteration.run(zero_guess, attempt)
             loop.end()
         if attempt == 0:                         # a resumed run is shorter, and its spectrum less accurate
