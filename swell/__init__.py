@@ -88,7 +88,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "Partition": "orderings.partition", "Bisection": "orderings.bisection",
     "MinimumDegree": "orderings.minimum_degree",
     "transversal": "orderings.transversal",
-    "Stopping": "core.stopping", "Reason": "core.stopping",
+    "Stopping": "core.stopping", "Reason": "core.stopping", "SolutionMonitor": "core.monitor",
     "Result": "solving.result", "Results": "solving.results",
     "LinearOperator": "core.operator", "names": "core.registry",
     "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",

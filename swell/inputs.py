@@ -13,6 +13,7 @@ from swell.core.ahead import MATRIX
 from swell.core.arrays import check_finite, checked_dtype, not_finite
 from swell.core.errors import InputError
 from swell.core.guests import guest_of
+from swell.core.monitor import SolutionMonitor
 from swell.core.operator import CallableOperator, LinearOperator
 from swell.core.settings import DTYPES, shown
 from swell.core.devices import DEVICES, make_space
@@ -361,9 +362,12 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
     return v
 
 
-def check_monitor(monitor, together=None):
+def check_monitor(monitor, together=None, shows_x=True):
     """Raise InputError unless the monitor is None or callable, and ``together`` None, True or False; called before the
-    setup, which may take long."""
+    setup, which may take long. ``shows_x``: the solve can take a `SolutionMonitor`."""
+    if not shows_x and isinstance(monitor, SolutionMonitor):
+        raise InputError("monitor is a SolutionMonitor, and this solve forms x at its end only: use a function of "
+                         "(iteration, relative_residual)")
     if not (monitor is None or callable(monitor)):
         raise InputError(f"monitor={shown(monitor)}: expected a function of (iteration, relative_residual), which may "
                          "return True to stop the solve")

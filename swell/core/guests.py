@@ -22,6 +22,8 @@ TABLE = {
     "jaxlib": "swell.guests.jax:JAX",
     "petsc4py": "swell.guests.petsc.views:PETSc",
     "sparse": "swell.guests.pydata_sparse:PydataSparse",
+    "pyamg": "swell.guests.pyamg:PyAMG",
+    "swell": "swell.guests.solver:Own",
 }
 PROTOCOLS = "swell.guests.array_api:ArrayAPI"
 TUPLE = "swell.guests.csr_arrays:CSRArrays"
@@ -70,6 +72,11 @@ class Guest(ABC):
     @abstractmethod
     def read_vector(self, v, name):
         """Convert a vector, or several as columns, to an array of NumPy or CuPy; ``name`` is for error messages."""
+
+    def read_preconditioner(self, M):
+        """Convert the user's M, an approximate inverse, to a function r -> z, a matrix, an object with ``matvec``, or
+        a `swell.User`."""
+        return M
 
     def give_back(self, x, like):
         """Convert x, a fresh array of NumPy or CuPy, to the array type of ``like``."""

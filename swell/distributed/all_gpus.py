@@ -98,7 +98,7 @@ class SolverOnAllGPUs:
         """Solve for the right-hand sides b, as ``Solver.solve`` does; return its Result or Results. x is a NumPy array
         with all rows. Rank 0 calls the monitor."""
         with self._exclusive():
-            inputs.check_monitor(monitor, together)
+            inputs.check_monitor(monitor, together, shows_x=False)
             check_progress(progress)
             n = self.A.shape[0]
             rhs = _host(inputs.read_vector(b, n, "b"))

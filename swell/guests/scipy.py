@@ -22,6 +22,15 @@ class SciPy(ArrayLibrary):
     def read_vector(self, v, name):
         return host_array(v.toarray() if hasattr(v, "toarray") else v, name)
 
+    def read_preconditioner(self, M):
+        """Return the factors of ``splu`` or ``spilu`` as an operator that solves with them."""
+        from scipy.sparse.linalg import LinearOperator, SuperLU
+        if not isinstance(M, SuperLU):
+            return M
+        dtype = M.L.dtype                        # SuperLU has no dtype of its own
+        return LinearOperator(M.shape, lambda r: by_parts(M.solve, r, dtype),
+                              rmatvec=lambda r: by_parts(lambda part: M.solve(part, "H"), r, dtype), dtype=dtype)
+
     def check(self, A, quick=False):
         """Raise InputError for damaged arrays of A, before SciPy's compiled code uses them: it would crash, or read
         past their ends. ``quick``: skip the indices of a CSR matrix of 32 bits, which a later pass checks."""
@@ -65,6 +74,14 @@ class SciPy(ArrayLibrary):
         csr.has_canonical_format = False
         csr.sum_duplicates()
         return csr
+
+
+def by_parts(solve, r, dtype):
+    """Return ``solve(r)``, for a linear ``solve`` of vectors of this dtype. If that is real and r is complex, solve for
+    the real and the imaginary part."""
+    if r.dtype.kind == "c" and dtype.kind != "c":
+        return by_parts(solve, r.real, dtype) + 1j * by_parts(solve, r.imag, dtype)
+    return solve(r.astype(dtype))
 
 
 def _share_memory(csr, A) -> bool:
