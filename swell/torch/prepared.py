@@ -14,6 +14,7 @@ from swell.torch.pattern import Pattern, read_matrix, read_pattern
 from swell.torch.system import System, key_of
 
 HALF = (torch.float16, torch.bfloat16)
+COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 TYPES = tuple(getattr(torch, name) for name in DTYPES)
 FIELDS = [field.name for field in fields(Options)]
 
@@ -159,7 +160,7 @@ def alike(values, b, dtype) -> tuple[torch.Tensor, torch.Tensor]:
     else:
         wanted = values.dtype if values.dtype in TYPES else torch.float64
         if b.is_complex():
-            wanted = wanted.to_complex()
+            wanted = COMPLEX.get(wanted, wanted)
     return values.to(wanted), b.to(wanted)
 
 
