@@ -39,11 +39,10 @@ class Prepared:
 
     def __init__(self, pattern: Pattern, values: torch.Tensor, options: Options):
         check_half(values, "A", options.dtype)
-        self.values = values
+        self._hold(values)
         self._pattern, self._options = pattern, options
         self._system = System(pattern, options)
-        self._token = torch.empty(0)             # graphs keep it, and by it the system, until they are freed
-        self._token.system = self._system
+        self._token = token_of(self._system)
 
     def update(self, A) -> Prepared:
         """Take a matrix of the same pattern, or its values; return self.
@@ -66,8 +65,12 @@ class Prepared:
                                  "prepare again")
         check_device(self.values, "the prepared matrix", values, "the new one")
         check_half(values, "A", self._options.dtype)
-        self.values = values
+        self._hold(values)
         return self
+
+    def _hold(self, values):
+        """Keep the values; and, since a compiled graph takes no view of a sparse tensor, a tensor without a base."""
+        self.values, self._without_graph = values, None if values.requires_grad else values.data
 
     def solve(self, b: torch.Tensor, values: torch.Tensor | None = None) -> torch.Tensor:
         """Return x with A x = b, differentiable in b and in A's values.
@@ -85,12 +88,13 @@ class Prepared:
         InputError
             For input that cannot be solved as given, and if a gradient is asked for and the method has no adjoint.
         """
-        values, pattern = self.values if values is None else values, self._pattern
-        batched = values.ndim == len(pattern.stored) + 1
-        check_vector(b, values, pattern.n, batched)
-        values, b = alike(pattern.arrange(values, batched), b, self._options.dtype)
-        token = None if torch.compiler.is_compiling() else self._token
-        return solved(values, b, pattern.crow, pattern.col, token, self._system.key, batched=batched)
+        pattern, compiling = self._pattern, torch.compiler.is_compiling()
+        if values is None:
+            values = self._without_graph if compiling else self.values
+            if values is None:
+                raise InputError("the prepared values have a graph, which torch.compile cannot see: pass them, as in "
+                                 "p.solve(b, values)")
+        return _solve(values, b, pattern, None if compiling else self._token, self._system.key, self._options.dtype)
 
     @property
     def solves(self) -> int:
@@ -128,13 +132,27 @@ class Prepared:
 
 def from_csr(values, crow, col, b, *options) -> torch.Tensor:
     """Solve for a matrix given by its CSR arrays; ``options``: the fields of `Options`."""
-    if not torch.compiler.is_compiling():
-        pattern = read_pattern(crow, col, values.shape[-1])
-        return Prepared(pattern, values, Options(*options)).solve(b)
-    batched = values.ndim == 2
-    check_vector(b, values, crow.numel() - 1, batched)
-    values, b = alike(values, b, options[FIELDS.index("dtype")])
-    return solved(values, b, crow, col, None, _key(*options), batched=batched)
+    if torch.compiler.is_compiling():            # the pattern is known, and checked, when the operation runs
+        pattern = Pattern(crow.numel() - 1, crow, col, None, tuple(col.shape))
+        return _solve(values, b, pattern, None, _key(*options), options[FIELDS.index("dtype")])
+    pattern = read_pattern(crow, col, values.shape[-1])
+    system = System(pattern, Options(*options))
+    return _solve(values, b, pattern, token_of(system), system.key, system.options.dtype)
+
+
+def _solve(values, b, pattern, token, key, dtype) -> torch.Tensor:
+    """Check values and b, and solve by the System of a key."""
+    batched = values.ndim == len(pattern.stored) + 1
+    check_vector(b, values, pattern.n, batched)
+    values, b = alike(pattern.arrange(values, batched), b, dtype)
+    return solved(values, b, pattern.crow, pattern.col, token, key, batched=batched)
+
+
+def token_of(system) -> torch.Tensor:
+    """A tensor that keeps a System alive. Graphs save it, and free it with the other tensors of a backward pass."""
+    token = torch.empty(0)
+    token.system = system
+    return token
 
 
 @torch.compiler.assume_constant_result
@@ -150,17 +168,16 @@ def alike(values, b, dtype) -> tuple[torch.Tensor, torch.Tensor]:
     InputError
         For half precision without a named type, and for a real type with complex input.
     """
+    if dtype is None:
+        wanted = values.dtype if values.dtype in TYPES else torch.float64
+        wanted = COMPLEX.get(wanted, wanted) if b.is_complex() else wanted
+    else:
+        wanted = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     for given, name in ((values, "A"), (b, "b")):
         check_half(given, name, dtype)
-        if dtype is not None and given.is_complex() and not dtype.startswith("complex"):
+        if given.is_complex() and not wanted.is_complex:
             raise InputError(f"dtype={dtype} would drop the imaginary part of a complex {name}: use complex64 or "
                              "complex128")
-    if dtype is not None:
-        wanted = getattr(torch, dtype)
-    else:
-        wanted = values.dtype if values.dtype in TYPES else torch.float64
-        if b.is_complex():
-            wanted = COMPLEX.get(wanted, wanted)
     return values.to(wanted), b.to(wanted)
 
 

@@ -10,6 +10,7 @@ import threading
 import warnings
 import weakref
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -69,7 +70,7 @@ class System:
         self.result: Any = None
         self.adjoint_result: Any = None
         self._solver: Any = None
-        self._batches: dict[bool, Any] = {}      # BatchSolvers, by whether they solve adjoint systems
+        self._batches: dict[Any, Any] = {}       # BatchSolvers, by whether they solve adjoint systems, and type
         self._lock = threading.RLock()
         self.key = next(_keys)
         _systems[self.key] = self
@@ -101,7 +102,7 @@ class System:
             self.solves, self.result = self.solves + 1, result
         if not converged:
             self._complain(result, adjoint)
-        return result.x
+        return result.x.contiguous()
 
     def _complain(self, result, adjoint):
         which = "adjoint solve, for the gradient," if adjoint else "solve"
@@ -113,7 +114,7 @@ class System:
     def _solve(self, values, b, adjoint, differentiable):
         solver = self.solver_for(values)
         if differentiable:
-            require_adjoint(solver)
+            solver.require_adjoint()
         forward = solver.stopping
         stopping = self.options.adjoint_stopping(forward) if adjoint or differentiable else forward
         if not adjoint:
@@ -121,7 +122,7 @@ class System:
         if stopping != forward:
             solver.stop_by(stopping)
         try:
-            return solve_adjoint(solver, b, self.options.together)
+            return solver.solve(b, together=self.options.together, adjoint=True)
         finally:
             if stopping != forward:
                 solver.stop_by(forward)
@@ -147,11 +148,11 @@ class System:
             return solver
 
     def _same_pattern(self, csr) -> bool:
-        """True if the solver has this pattern: only a dense matrix can change its own, by zeros."""
+        """True if the solver has this type and pattern. Only a dense matrix can change its pattern, by zeros."""
         A = self._solver.A
-        return not self.pattern.dense or A.nnz == csr.nnz and all(
+        return A.dtype == csr.dtype and (not self.pattern.dense or A.nnz == csr.nnz and all(
             torch.equal(_tensor(mine), _tensor(given).to(_tensor(mine).dtype))
-            for mine, given in ((A.indptr, csr.indptr), (A.indices, csr.indices)))
+            for mine, given in ((A.indptr, csr.indptr), (A.indices, csr.indices))))
 
     def _csr_of(self, values):
         """Return a CSR matrix of SciPy or CuPy over the memory of the values; a dense matrix gives its nonzeros."""
@@ -167,43 +168,32 @@ class System:
 
     def _batch(self, adjoint, values):
         """Return the BatchSolver for the values of a batch; for ``adjoint``, one of the transposed pattern."""
-        if adjoint not in self._batches:
-            options = self.options.batch
-            crow, col = self._whole()
-            if adjoint:
-                options["atol"] = 0.0
-                rows = torch.arange(self.pattern.n).repeat_interleave(crow.diff())
-                order = torch.argsort(col * self.pattern.n + rows)
-                crow, col = torch.searchsorted(col[order], torch.arange(self.pattern.n + 1)), rows[order]
-                self._transposed = order.to(values.device)
-            from scipy.sparse import csr_matrix
-            A = csr_matrix((torch.ones(col.numel()).numpy(), col.numpy(), crow.numpy()), shape=(self.pattern.n,) * 2)
-            like = _plain(values[:1, 0])
-            self._batches[adjoint] = prepare_batch(A, dtype=str(values.dtype).removeprefix("torch."), b_like=like,
-                                                   **options)
+        key = adjoint, values.dtype
+        if key not in self._batches:
+            options = self.options.batch | {"dtype": str(values.dtype).removeprefix("torch."), "b_like": values[0]}
+            A, order = self._transposed if adjoint else self._numbered
+            self._batches[key] = prepare_batch(A, **options | ({"atol": 0.0} if adjoint else {}))
             self.setups += 1
         values = values.reshape(values.shape[0], -1)
         if adjoint:
-            values = values.index_select(1, self._transposed).conj().resolve_conj()
-        self.updates += 1
-        return self._batches[adjoint].update(values)
+            values = values.index_select(1, self._transposed[1].to(values.device)).conj().resolve_conj()
+        return self._batches[key].update(values)
 
-    def _whole(self):
-        """Row pointers and columns of the pattern on the host; of a dense matrix those of all entries."""
-        n = self.pattern.n
-        if self.pattern.dense:
-            return torch.arange(0, n * n + 1, n), torch.arange(n).repeat(n)
-        return self.pattern.crow.cpu().long(), self.pattern.col.cpu().long()
+    @cached_property
+    def _numbered(self):
+        """A matrix of SciPy with this pattern, whose values are the numbers of its entries; and these numbers."""
+        from scipy.sparse import csr_matrix
+        n, pattern = self.pattern.n, self.pattern
+        crow = torch.arange(0, n * n + 1, n) if pattern.dense else pattern.crow.cpu()
+        col = torch.arange(n).repeat(n) if pattern.dense else pattern.col.cpu()
+        numbers = torch.arange(col.numel(), dtype=torch.float64)
+        return csr_matrix(tuple(part.numpy() for part in (numbers, col, crow)), shape=(n, n)), numbers.long()
 
-
-def require_adjoint(solver):
-    """Raise InputError if the choice of a Solver has no adjoint."""
-
-
-def solve_adjoint(solver, b, together):
-    """Solve Aᴴ x = b by a Solver for A."""
-    A = solver.A.to_scipy().conj().T.tocsr()
-    return api.prepare(A, method="direct", stopping=solver.stopping, b_like=b).solve(b, together=together)
+    @cached_property
+    def _transposed(self):
+        """The same of the transposed pattern, whose numbers are the places of its entries in the pattern."""
+        A = self._numbered[0].T.tocsr()
+        return A, torch.from_numpy(A.data).long()
 
 
 @contextmanager
