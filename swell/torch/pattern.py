@@ -54,7 +54,7 @@ class Pattern:
         """
         lead = values.shape[:1] if batched else ()
         if tuple(values.shape[len(lead):]) != self.stored:
-            expected = ("batch, " if batched else "") + ", ".join(map(str, self.stored))
+            expected = ", ".join([*(["m"] if batched else []), *map(str, self.stored)])
             raise InputError(f"values has shape {tuple(values.shape)}: expected ({expected}), the values of A in the "
                              "order in which A stores them")
         if self.dense:

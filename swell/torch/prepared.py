@@ -56,12 +56,12 @@ class Prepared:
             For another pattern, device or shape.
         """
         if isinstance(A, torch.Tensor) and A.layout == torch.strided and not self._pattern.dense:
-            self._pattern.arrange(A)
+            self._pattern.arrange(A, A.ndim == self.values.ndim == len(self._pattern.stored) + 1)
             values = A
         else:
             pattern, values = read_matrix(A)
             if not pattern.same(self._pattern):
-                raise InputError("update needs a matrix with the pattern, layout and device of the prepared one: "
+                raise InputError("update needs a matrix with the pattern, block size and device of the prepared one: "
                                  "prepare again")
         check_device(self.values, "the prepared matrix", values, "the new one")
         check_half(values, "A", self._options.dtype)
