@@ -168,8 +168,11 @@ class Solver(lx.AbstractLinearSolver):
         pattern, transposed = static.value
         b = ravel_vector(vector, packed)
         dtype = solve_dtype(self.options, values.dtype, b.dtype)
-        x, info = call(prepared(pattern, self.options).system, values.astype(dtype), b.astype(dtype), transposed,
-                       must_converge=False)
+        finite, regular = jnp.isfinite(values).all(), pattern.rows == pattern.indices
+        values, finite = jnp.where(finite, values, regular), finite & jnp.isfinite(b).all()
+        x, info = call(prepared(pattern, self.options).system, values.astype(dtype),
+                       jnp.where(finite, b, 0).astype(dtype), transposed, must_converge=False)
+        x = jnp.where(finite, x, jnp.nan)        # lineax makes a result of it, where swell raises an error
         result = lx.RESULTS.breakdown
         for reason, name in RESULTS.items():
             result = lx.RESULTS.where(info.code == reason.code, name, result)
