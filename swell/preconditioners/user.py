@@ -42,7 +42,8 @@ class User(Preconditioner):
             return CallableOperator(A.shape, A.dtype, A.space, M.matvec, getattr(M, "rmatvec", None), self.variable,
                                     f"user LinearOperator {type(M).__name__}")
         if shape is not None:                    # a matrix, sparse or dense
-            return CallableOperator(A.shape, A.dtype, A.space, lambda x: xp.asarray(M @ x), None, self.variable,
+            return CallableOperator(A.shape, A.dtype, A.space, lambda x: xp.asarray(M @ x),
+                                    lambda x: xp.asarray(M.conj().T @ x), self.variable,
                                     f"user matrix {type(M).__name__}")
         if callable(M):
             name = getattr(M, "__name__", type(M).__name__)
