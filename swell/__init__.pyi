@@ -84,6 +84,7 @@ from swell import dense as dense
 from swell import distributed as distributed
 from swell import gallery as gallery
 from swell import io as io
+from swell import jax as jax
 from swell.least_squares.solve import lstsq as lstsq
 from swell.sparse_product import multiply as multiply
 from swell.core.registry import names as names
