@@ -14,7 +14,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 os.environ.pop("MPLBACKEND", None)           # notebooks draw inline, the gallery by agg: each sets its own
 os.environ.update(SWELL_QUIET="1", OMP_WAIT_POLICY="passive", OPENBLAS_NUM_THREADS="1",
                   PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
-                  PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+                  PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "docs"), os.environ.get("PYTHONPATH", "")]))
 
 import pages                                                                        # noqa: E402
 

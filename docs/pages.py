@@ -13,6 +13,7 @@ import re
 from generate import TITLES
 
 import swell
+from swell.core.errors import MissingDependency
 from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -23,7 +24,9 @@ LANGUAGES = {".py": "python", ".cu": "cuda", ".sh": "bash", ".toml": "toml", ".j
 # Modules that are public, and the names of those without __all__.
 MODULES = {"swell.pde.fvm": None, "swell.pde.helmholtz": None, "swell.pde.poisson_cube": ["PoissonCube"],
            "swell.gallery": None, "swell.dense": None, "swell.distributed": None, "swell.io": None,
-           "swell.report": None, "swell.scipy_like": ["cg", "gmres", "bicgstab"]}
+           "swell.report": None, "swell.scipy_like": ["cg", "gmres", "bicgstab"], "swell.torch": None,
+           "swell.jax": ["solve", "prepare"], "swell.jax.lineax": ["Solver", "BCSROperator"],
+           "swell.guests.skfem": ["solver"], "swell.guests.fipy": ["SwellSolver"]}
 
 
 def write_all():
@@ -134,14 +137,20 @@ def api() -> dict[str, str]:
                                              *(documented("swell", name) for name in here),
                                              *(["Each has a page with its paper, its cost and its settings:",
                                                 "\n".join(there)] if there else []))
+    modules, left_out = [], []
     for name, members in MODULES.items():
-        module = importlib.import_module(name)
+        try:
+            module = importlib.import_module(name)
+        except MissingDependency as missing:
+            left_out.append(f"`{name}` is not in this build: {missing}")
+            continue
+        modules.append(name)
         names = members or module.__all__
         made[f"api/{name}.rst"] = page(heading(f"``{name}``"), escaped(summary(module)), overview(name, names),
                                        *(documented(name, member) for member in names))
     made["api/index.md"] = page(
         "# API", "Every public name, from its docstring. In Python `help(swell)` lists the names, and "
-        "`help(swell.GMRES)` explains one.", "## swell", contents(groups), "## Modules", contents(MODULES))
+        "`help(swell.GMRES)` explains one.", "## swell", contents(groups), "## Modules", contents(modules), *left_out)
     return made
 
 

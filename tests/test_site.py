@@ -39,7 +39,7 @@ def pages():
 def cells(path) -> list[str]:
     """The Python of a page's code cells, without cells in another language, such as %%bash."""
     found = re.findall(r"```\{code-cell\} python\n(?::[^\n]*\n)*(.*?)```", path.read_text(), re.DOTALL)
-    return [re.sub(r"\A%%writefile .*\n", "", code) for code in found if not code.startswith("%%bash")]
+    return [re.sub(r"\A%%writefile .*\n", "", code) for code in found if not code.startswith(("%%bash", "%load_ext"))]
 
 
 def listed(path, text) -> set[pathlib.Path]:
