@@ -47,6 +47,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,       # that page loads scripts from elsewhere
     "remove_config_comments": True, "abort_on_example_error": True, "plot_gallery": "True",
     "image_srcset": ["2x"], "download_all_examples": False, "copyfile_regex": r"$^", "show_signature": False,
+    "capture_repr": (),
 }
 
 html_theme = "pydata_sphinx_theme"
