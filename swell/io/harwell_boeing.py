@@ -1,10 +1,10 @@
-"""Harwell-Boeing and Rutherford-Boeing files: a matrix by columns, in text of fixed width, perhaps with right-hand sides.
+"""Harwell-Boeing and Rutherford-Boeing files: a matrix by columns, in fixed width, perhaps with right-hand sides.
 
 Sources: I. Duff, R. Grimes, J. Lewis, Users' Guide for the Harwell-Boeing Sparse Matrix Collection, TR/PA/92/86 (1992);
 The Rutherford-Boeing Sparse Matrix Collection, RAL-TR-97-031 (1997).
 
-Line 1 is a title. Line 2 has the numbers of lines of the column pointers, row indices, values and, in Harwell-Boeing
-files, right-hand sides. Line 3 has the type, three letters, and the sizes. Line 4 has the Fortran format of each part.
+Line 1 is a title. Line 2 has the number of lines of the column pointers, row indices, values and, in Harwell-Boeing
+files, right-hand sides. Line 3 has the type, three letters, and the sizes. Line 4 has each part's Fortran format.
 The letters are: R real, C complex, I integer, P or Q pattern; S symmetric, U unsymmetric, H Hermitian, Z skew-symmetric,
 R rectangular; A assembled, E by elements. SciPy's hb_read reads type RUA alone.
 """
@@ -25,8 +25,8 @@ TEXT_COPIES = 6         # bytes of memory for each byte of text: lines, padded f
 
 _SYMMETRY = {"s": "symmetric", "u": "general", "r": "general", "h": "hermitian", "z": "skew-symmetric"}
 _FORMAT = re.compile(r"(\d*)\(?([IEDFG])(\d+)", re.IGNORECASE)
-_SCALE = re.compile(r"\d+P,?", re.IGNORECASE)                   # 1P, a factor that changes nothing for numbers with an E
-_NO_LETTER = re.compile(rb"(\d)([+-]\d)")                       # Fortran leaves out the E before 3 digits: 1.5-103
+_SCALE = re.compile(r"\d+P,?", re.IGNORECASE)       # 1P, a factor that changes nothing for numbers with an E
+_NO_LETTER = re.compile(rb"(\d)([+-]\d)")           # Fortran leaves out the E before 3 digits: 1.5-103
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def read_matrix(path):
             raise InputError(f"{path}, line 3: the type says {file.symmetry}, which stores one triangle, but entries "
                              "lie in both. Write U as the second letter, or remove one triangle.")
         if file.symmetry == "skew-symmetric" and stored.data[stored.row == stored.col].any():
-            raise InputError(f"{path}, line 3: the type says skew-symmetric, but the diagonal is not zero. Mend line 3.")
+            raise InputError(f"{path}, line 3: the type says skew-symmetric, but the diagonal is not zero. Mend it.")
     A, notes = canonical_csr(path, stored)
     if pattern:
         notes.append("pattern matrix: every entry is 1")
@@ -113,8 +113,8 @@ def _fields(path, file, part, count):
     lines, form = file.parts[part]
     found = _FORMAT.search(_SCALE.sub("", form))
     if found is None:
-        raise InputError(f"{path}, line 4: the format of the {part} is {form.strip()!r}, expected one such as (4E20.12). "
-                         "Mend line 4.")
+        raise InputError(f"{path}, line 4: the format of the {part} is {form.strip()!r}, expected one such as "
+                         "(4E20.12). Mend line 4.")
     each, width = int(found[1] or 1), int(found[3])
     if count > each * len(lines):
         raise InputError(f"{path}: {count} {part} are announced, and {len(lines)} lines of {each} cannot hold them. "

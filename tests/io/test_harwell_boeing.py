@@ -27,7 +27,8 @@ def text(A, kind="RUA", b=None, rutherford=False):
     counts = [len(pointers), len(indices), len(values)] + ([] if rutherford else [len(sides)])
     lines = [f"{'A title':72}{'key':8}", "".join(f"{n:14d}" for n in [sum(counts), *counts]),
              f"{kind:14}" + "".join(f"{n:14d}" for n in [*A.shape, A.nnz, 0]),
-             f"{'(10I8)':16}{'(10I8)':16}{'' if kind[0] == 'P' else '(1P,3E26.18)':20}{'(3D26.18)' if sides else '':20}"]
+             f"{'(10I8)':16}{'(10I8)':16}" f"{'' if kind[0] == 'P' else '(1P,3E26.18)':20}"
+             f"{'(3D26.18)' if sides else '':20}"]
     if b is not None:
         lines.append(f"{'F':14}{1 if b.ndim == 1 else b.shape[1]:14d}{0:14d}")
     return "\n".join([*lines, *pointers, *indices, *values, *sides, ""])
@@ -71,7 +72,8 @@ def test_a_stored_triangle_is_expanded(write, kind, mirror, lower):
     A = matrix(6, 6, 3, kind[0] in "Cc").toarray()
     L = np.tril(A, -1) if lower else np.triu(A, 1)
     D = np.zeros(6) if kind[1] == "Z" else np.arange(1.0, 7.0)
-    found, notes = read_matrix_with_notes(write(text(sp.csc_array(L + np.diag(D)), kind.upper()).replace(kind.upper(), kind)))
+    content = text(sp.csc_array(L + np.diag(D)), kind.upper()).replace(kind.upper(), kind)
+    found, notes = read_matrix_with_notes(write(content))
     np.testing.assert_array_equal(found.toarray(), L + mirror(L) + np.diag(D))
     assert notes[-1].endswith(f"storage expanded to {found.nnz} entries")
 

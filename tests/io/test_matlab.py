@@ -32,7 +32,8 @@ def test_matrices_round_trip(tmp_path_factory, m, n, dtype, sparse, packed, seed
 
 
 @pytest.mark.parametrize("oned_as", ["row", "column"])
-@pytest.mark.parametrize("x", [B, 1j * B, np.ones((4, 2)), sp.csc_array(B[:, None])], ids=["real", "complex", "two", "sparse"])
+@pytest.mark.parametrize("x", [B, 1j * B, np.ones((4, 2)), sp.csc_array(B[:, None])],
+                         ids=["real", "complex", "two", "sparse"])
 def test_vectors_round_trip_as_rows_and_as_columns(tmp_path, x, oned_as):
     scipy.io.savemat(tmp_path / "b.mat", {"b": x}, oned_as=oned_as)
     expected = x.toarray().ravel() if sp.issparse(x) else x
