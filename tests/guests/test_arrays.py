@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import swell
-from swell import InputError, gallery
+from swell import InputError, MissingDependency, gallery
 from tests.conftest import space_or_skip
 
 A = sp.csr_array(gallery.convection_diffusion((8, 8), 5.0))
@@ -219,6 +219,18 @@ def test_three_arrays_that_are_no_matrix(given, words):
 def test_a_tuple_as_right_hand_side_stays_one():
     assert swell.solve(np.eye(3), (1.0, 2.0, 3.0), method="direct").x.tolist() == [1, 2, 3]
     assert swell.solve(np.eye(3), (np.ones(2), np.ones(2), np.ones(2)), method="direct").x.tolist() == [[1, 1]] * 3
+
+
+def test_an_array_on_a_gpu_without_cupy_names_the_package():
+    try:
+        space_or_skip("cuda")
+    except pytest.skip.Exception:
+        with pytest.raises(MissingDependency, match=r"needs CuPy|no usable GPU"):
+            swell.solve(A, Interface(type("Theirs", (), {"__cuda_array_interface__": {}})()))
+        with pytest.raises(MissingDependency, match=r"needs CuPy|no usable GPU"):
+            swell.solve(A, Exporter(B, 2))
+    else:
+        pytest.skip("there is a GPU")
 
 
 # -- on a GPU ----------------------------------------------------------------------------------------------------------

@@ -90,6 +90,23 @@ def test_notes_say_that_a_matrix_was_dense(tmp_path):
     assert read_matrix_with_notes(tmp_path / "A.mat")[1] == ["dense storage: 3 of 9 entries are not zero and were kept"]
 
 
+@pytest.mark.data
+def test_a_file_that_matlab_wrote(data):
+    path = data / "car_cabin" / "carinterior.mat"
+    with pytest.raises(InputError, match=r"mesh.Nodes \(34306 x 4\), mesh.Elements \(31011 x 12\)"):
+        read_matrix(path)
+    nodes = scipy.io.loadmat(path)["mesh"]["Nodes"].item()
+    np.testing.assert_array_equal(read_vector(path, "mesh.Nodes"), nodes)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["west0479", "young1c", "mhd1280b"])
+def test_real_matrices_round_trip(data, tmp_path, name):
+    real = scipy.io.mmread(data / "matrices" / f"{name}.mtx.gz").tocsr()
+    scipy.io.savemat(tmp_path / "A.mat", {"Problem": {"A": real}}, do_compression=True)
+    assert abs(read_matrix(tmp_path / "A.mat") - real).max() == 0
+
+
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("keep", [130, 0.5, 0.97])
 def test_truncated(tmp_path, keep, packed):
