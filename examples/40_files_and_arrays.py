@@ -16,8 +16,8 @@ n = A.shape[0]
 x = np.linspace(0, 1, n)
 b = A @ x
 
-with tempfile.TemporaryDirectory() as folder:
-    folder = Path(folder)
+with tempfile.TemporaryDirectory() as name:
+    folder = Path(name)
 
     # Matlab's variables have names. One sparse matrix and one vector need none.
     scipy.io.savemat(folder / "system.mat", {"A": A, "b": b})

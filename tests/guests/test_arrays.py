@@ -277,6 +277,9 @@ def test_devices_that_differ(gpu):
         r = solved(matrix, b, **named)
         assert r.device.startswith(device) and isinstance(r.x, type(b)), (named, device)
         assert np.allclose(gpu.asnumpy(r.x), X)
+    for together in (True, False):
+        x = solved(A, gpu.asarray(np.column_stack([B, 2 * B])), device="cpu", together=together).x
+        assert isinstance(x, gpu.ndarray) and np.allclose(gpu.asnumpy(x), np.column_stack([X, 2 * X]))
     with pytest.raises(InputError, match="A is a tuple of three arrays.* lie on cuda:0, cpu, cpu: put them on one"):
         swell.solve((gpu.asarray(A.data), *TRIPLE[1:]), B)
 
