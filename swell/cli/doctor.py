@@ -57,6 +57,7 @@ PACKAGES = (
     ("meshio", ("meshio",), "mesh files", "pip install 'swell[pde]'"),
     ("gmsh", ("gmsh",), "making meshes", "pip install 'swell[pde]'"),
     ("pymetis", ("pymetis",), "partitions of graphs and meshes", "pip install 'swell[partition]'"),
+    ("h5py", ("h5py",), "HDF5 files, Matlab's of version 7.3 among them", "pip install 'swell[files]'"),
     ("torch", ("torch",), "takes and gives torch tensors", "pip install torch"),
     ("petsc4py", ("petsc4py",), "swell inside PETSc, and its matrices", PETSC),
 )

@@ -1,9 +1,9 @@
 """Guests: one class for each other library whose matrices and vectors swell accepts.
 
 `guest_of` finds the guest by the module of an object's class. Rows of the table name guests as text, as in
-`swell.core.registry`: a guest is imported when its first object appears. Objects without a row go to the guest for
-protocols if they have the CUDA array interface or DLPack; three arrays in a tuple are a matrix in CSR; and all others go
-to NumPy and SciPy.
+`swell.core.registry`: a guest is imported when its first object appears. Among objects without a row, arrays with the
+CUDA array interface or DLPack go to the guest for protocols, and three arrays in a tuple are a matrix in CSR. All
+others go to NumPy and SciPy.
 """
 from __future__ import annotations
 
