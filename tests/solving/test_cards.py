@@ -74,7 +74,7 @@ MADE = {
     "system": lambda: batch()[1],
 }
 WORDS = {
-    "result": ["converged", "CG()", "What was considered"],
+    "result": ["converged", "on 400 unknowns", "What was considered"],
     "failed": ["not converged: MAXITER", "The iteration limit"],
     "attempts": ["Earlier attempts", "OVERTAKEN"],
     "results": ["3 of 3 converged", "solved together"],
@@ -96,7 +96,7 @@ def test_a_notebook_and_a_line(name):
     made = MADE[name]()
     line = repr(made)
     assert "\n" not in line and line.startswith(type(made).__name__ + "(") and len(line) <= 160, line
-    assert line not in str(made), "print shows the whole text"
+    assert isinstance(made, swell.Solver) or line not in str(made), "print shows the whole text"
     if name == "system":
         return
     shown = Page(made._repr_html_())
@@ -139,7 +139,8 @@ def test_a_solver_whose_update_failed_says_so():
         s.update(sp.csr_matrix((np.full(A.nnz, np.nan), A.indices, A.indptr), A.shape))
     Page(s._repr_html_())
     s._failure = "NaN in A"
-    assert "the last update failed NaN in A" in Page(s._repr_html_()).text
+    shown = Page(s._repr_html_()).text
+    assert shown.startswith("the last update failed") and shown.endswith("NaN in A")
 
 
 def test_results_without_columns():
