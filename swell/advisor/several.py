@@ -17,6 +17,7 @@ from swell import inputs
 from swell.advisor.attempts import FINAL
 from swell.core.errors import InputError, OutOfMemory
 from swell.core.log import LOG
+from swell.core.monitor import SolutionMonitor
 from swell.core.registry import load
 from swell.core.stopping import Reason
 from swell.solving.results import Results
@@ -59,6 +60,9 @@ class Task:
 
     def solve(self) -> Results:
         """Return the Results."""
+        if isinstance(self.monitor, SolutionMonitor):
+            raise InputError(f"a SolutionMonitor takes one right-hand side, and b has {self.count} columns: solve for "
+                             "each b[:, j] by itself")
         self._shared = False                     # did a block method run last?
         if self.count == 1:
             only = self.alone(0, self._start(0))

@@ -158,7 +158,7 @@ def _matrices(arguments, space):
 def _dense(path, space):
     """Read a matrix file; return a dense array. Raise OutOfMemory if it does not fit."""
     from swell.io import read_matrix
-    A = read_matrix(path)[0]
+    A = read_matrix(path)
     make_space("cpu").check_fits(4 * A.dtype.itemsize * A.shape[0] * A.shape[1],
                                  f"{path.name}, {A.shape[0]} rows made dense,", "leave it out")
     return A.toarray()

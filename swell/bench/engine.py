@@ -243,7 +243,7 @@ def files(paths):
             yield name, pressure_laplacian(path)
         else:
             from swell.io import read_matrix
-            yield name, read_matrix(path)[0]
+            yield name, read_matrix(path)
 
 
 def pressure_laplacian(path):

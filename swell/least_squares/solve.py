@@ -91,7 +91,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
         raise InputError(f"damp={shown(damp)}: expected a number, not negative, such as 1e-3")
     if scaling not in (None, "columns"):
         raise InputError(f"scaling={shown(scaling)}: expected 'columns' or None")
-    inputs.check_monitor(monitor)
+    inputs.check_monitor(monitor, shows_x=False)
     space = _space(A, device)
     with space.active():
         csr, rhs, guess = _read(A, b, x0, space)
