@@ -5,8 +5,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.solving.test_cards import Page
 
-nbclient = pytest.importorskip("nbclient", reason="needs Jupyter: pip install 'swell[notebook]' nbclient")
-pytest.importorskip("ipykernel", reason="needs Jupyter: pip install 'swell[notebook]' nbclient")
+nbclient = pytest.importorskip("nbclient", reason="needs Jupyter: pip install 'swell[notebook]'")
+pytest.importorskip("ipykernel", reason="needs Jupyter: pip install 'swell[notebook]'")
 
 
 def notebook():
