@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import pytest
 from tests.conftest import ROOT
-from tests.solving.test_cards import Page
+from tests.support.pages import Page
 
 nbclient = pytest.importorskip("nbclient", reason="needs Jupyter: pip install 'swell[notebook]'")
 pytest.importorskip("ipykernel", reason="needs Jupyter: pip install 'swell[notebook]'")

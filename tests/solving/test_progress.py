@@ -69,8 +69,9 @@ def test_beside_an_adjoint_solve(log):
     assert r.converged and log[-1].before[0] == f"iteration {r.iterations}"
 
 
-def test_it_reads_nothing_more_and_changes_no_bit(log):
-    s = swell.prepare(A, method="cg")
+@pytest.mark.parametrize("method", ["cg", "gmres"])
+def test_it_reads_nothing_more_and_changes_no_bit(log, device, method):
+    s = swell.prepare(A, method=method, device=device)
     without, shown = s.solve(b), s.solve(b, progress=True)
     assert log and shown.host_reads == without.host_reads and (shown.x == without.x).all()
     assert shown.iterations == without.iterations
