@@ -62,7 +62,6 @@ def svg(figure) -> str:
                      (INK, "currentColor"), (GRID, "#80808066"), ("#ffffff", "none"), ("#000000", "currentColor"),
                      ("<svg ", '<svg fill="currentColor" stroke-linejoin="round" ')):
         found = re.sub(old, new, found, flags=re.DOTALL)
-    own, number = f"swell-{secrets.token_hex(4)}", {}
-    for name in re.findall(r' id="([^"]+)"', found):
-        number.setdefault(name, len(number))
+    own, names = f"swell-{secrets.token_hex(4)}", dict.fromkeys(re.findall(r' id="([^"]+)"', found))
+    number = {name: k for k, name in enumerate(names)}
     return re.sub(r'( id="|"#|\(#)([^")]+)', lambda match: f"{match[1]}{own}-{number[match[2]]}", found)

@@ -20,7 +20,8 @@ _PIECES = """
 .swell th { font-weight: 600; } .swell td:first-child { white-space: nowrap; }
 .swell .wide .number { text-align: right; }
 .swell pre { background: rgba(128, 128, 128, .1); padding: .8rem 1rem; border-radius: 4px; overflow-x: auto;
-             font: .87rem/1.5 ui-monospace, monospace; white-space: pre-wrap; color: inherit; }
+             font: .87rem/1.5 ui-monospace, monospace; white-space: pre-wrap; word-break: normal;
+             overflow-wrap: break-word; color: inherit; }
 .swell figure { margin: .8rem 0; } .swell figcaption { opacity: .75; font-size: .87rem; }
 .swell img, .swell svg { max-width: 100%; height: auto; }
 .swell summary { cursor: pointer; } .swell details { margin: .3rem 0; } .swell details > * { margin-left: 1.1rem; }

@@ -159,7 +159,9 @@ def _display(progress):
 def in_notebook() -> bool:
     """True in a Jupyter kernel, whose front end shows HTML."""
     ipython, kernel = sys.modules.get("IPython"), sys.modules.get("ipykernel.zmqshell")
-    return None not in (ipython, kernel) and isinstance(ipython.get_ipython(), kernel.ZMQInteractiveShell)
+    if ipython is None or kernel is None:
+        return False
+    return isinstance(ipython.get_ipython(), kernel.ZMQInteractiveShell)
 
 
 def _terminal_line(progress):
