@@ -11,7 +11,7 @@ import time
 import dolfinx
 import numpy as np
 import ufl
-from dolfinx.fem import Constant, Function, FunctionSpace, dirichletbc, locate_dofs_topological
+from dolfinx.fem import Constant, FunctionSpace, dirichletbc, locate_dofs_topological
 from dolfinx.fem.petsc import LinearProblem
 from dolfinx.mesh import create_unit_square, exterior_facet_indices
 from mpi4py import MPI
@@ -46,18 +46,18 @@ def main(cells=200):
     a, L, bcs = problem(cells)
     exact = None
     for name, options in CHOICES.items():
-        seconds, swells = [], LinearProblem(a, L, bcs=bcs, petsc_options=options)
+        seconds, linear = [], LinearProblem(a, L, bcs=bcs, petsc_options=options)
         for _ in range(2):                       # the first solve may compile
             begin = time.perf_counter()
-            u: Function = swells.solve()
+            u = linear.solve()
             seconds.append(time.perf_counter() - begin)
         values = u.x.array.copy()
         exact = values if exact is None else exact
         error = MPI.COMM_WORLD.allreduce(float(np.abs(values - exact).max()), MPI.MAX)
+        iterations, reason = linear.solver.getIterationNumber(), reason_of(linear.solver)
         if MPI.COMM_WORLD.rank == 0:
-            iterations = swells.solver.getIterationNumber()
             print(f"{name:20} {iterations:4d} iterations, first {seconds[0]:6.2f} s, second {seconds[1]:6.2f} s, "
-                  f"difference from LU {error:.1e}; {reason_of(swells.solver)}")
+                  f"difference from LU {error:.1e}; {reason.name}")
         assert error < 1e-7
 
 

@@ -1,33 +1,14 @@
-"""The guest for PyAMG: hierarchies as ``M=``, and PyAMG's Krylov methods by swell.
-
-    ml = pyamg.smoothed_aggregation_solver(A)
-    swell.solve(A, b, method="cg", M=ml)                     # the V-cycle; ml.aspreconditioner(cycle="W") for another
-    from swell.guests.pyamg import cg                        # instead of pyamg.krylov
-    x = ml.solve(b, accel=cg, residuals=history)
-
-The functions have PyAMG's arguments and results. They differ from PyAMG in these ways: the only criterion is "rr",
-‖b − A x‖ ≤ tol ‖b‖, tested with the returned x; M acts on the right in gmres, so that residuals are those of b − A x.
-"""
+"""PyAMG's calls: ``cg``, ``bicgstab``, ``gmres`` and ``fgmres`` with its arguments and results."""
 from __future__ import annotations
 
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.guests.scipy import SciPy
 from swell.krylov.fgmres import FGMRES
 from swell.krylov.gmres import GMRES
 from swell.scipy_like.call import flat, info, solved, with_x
 
 TINY = np.finfo(float).tiny
-
-
-class PyAMG(SciPy):
-    """PyAMG's hierarchies."""
-
-    def read_preconditioner(self, M):
-        """Return a hierarchy as its V-cycle; ``ml.aspreconditioner(cycle="W")`` names another cycle."""
-        from pyamg.multilevel import MultilevelSolver
-        return M.aspreconditioner() if isinstance(M, MultilevelSolver) else M
 
 
 def cg(A, b, x0=None, tol=1e-5, criteria="rr", maxiter=None, M=None, callback=None, residuals=None):
