@@ -68,6 +68,7 @@ from swell.preconditioners.schwarz import Schwarz as Schwarz
 from swell.preconditioners.shifted_laplacian import ShiftedLaplacian as ShiftedLaplacian
 from swell.krylov.single_reduction_cg import SingleReductionCG as SingleReductionCG
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation as SmoothedAggregation
+from swell.core.monitor import SolutionMonitor as SolutionMonitor
 from swell.solver import Solver as Solver
 from swell.formats.staircase_sell import StaircaseSELL as StaircaseSELL
 from swell.krylov.stationary import Stationary as Stationary

@@ -17,6 +17,9 @@ def test_example(path, capsys):
         pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
     if "car_cabin" in path.stem:
         pytest.importorskip("gmsh", reason="needs gmsh: pip install 'swell[pde]'", exc_type=(ImportError, OSError))
+    for module in ("fipy", "pyamg"):
+        if module in path.stem:
+            pytest.importorskip(module, reason=f"needs {module}: pip install 'swell[guests]'")
     if "petsc" in path.stem:
         pytest.importorskip("petsc4py.PETSc", reason="needs petsc4py, built for this NumPy: pip install petsc petsc4py",
                             exc_type=(ImportError, ValueError))

@@ -21,7 +21,7 @@ A, B, D = laplace.assemble(BASIS), unit_load.assemble(BASIS), MESH.boundary_node
 EXACT = skfem.solve(*skfem.condense(A, B, D=D))
 
 
-@pytest.mark.parametrize("named", [{}, {"method": "cg", "precond": "ic0", "rtol": 1e-11}])
+@pytest.mark.parametrize("named", [{}, {"method": "bicgstab", "precond": "ilu0", "rtol": 1e-12}])
 def test_the_values_of_scikit_fems_own_solver(named):
     solve = solver(**named)
     for system in (skfem.condense, skfem.enforce):
@@ -35,7 +35,7 @@ def test_a_pattern_that_recurs_is_updated():
         x = skfem.solve(*skfem.condense(factor * A, B, D=D), solver=solve)
         assert np.allclose(factor * x, EXACT, atol=1e-10)
     assert solve.setups == 1
-    skfem.solve(*skfem.enforce(A, B, D=D), solver=solve)
+    skfem.solve(*skfem.condense(A, B, D=D[::2]), solver=solve)
     assert solve.setups == 2
 
 
