@@ -20,6 +20,9 @@ def test_example(path, capsys):
     if "arrays" in path.stem:
         for module in ("h5py", "sparse", "array_api_strict"):
             pytest.importorskip(module, reason=f"needs {module}: pip install 'swell[test]'")
+    for module in ("fipy", "pyamg"):
+        if module in path.stem:
+            pytest.importorskip(module, reason=f"needs {module}: pip install 'swell[guests]'")
     if "petsc" in path.stem:
         pytest.importorskip("petsc4py.PETSc", reason="needs petsc4py, built for this NumPy: pip install petsc petsc4py",
                             exc_type=(ImportError, ValueError))
