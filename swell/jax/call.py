@@ -60,7 +60,9 @@ class Call:
 
     def host(self, values, b):
         """Solve for arrays that JAX has copied to the host; return new arrays."""
-        return self._solve(np.asarray(values), np.asarray(b))
+        x, *records = self._solve(np.asarray(values), np.asarray(b))
+        kinds = np.int32, x.real.dtype, np.int32
+        return x, *(record.astype(kind) for record, kind in zip(records, kinds))
 
     def in_place(self, context, out, values, b):
         """Solve for XLA's buffers, and write into the buffers ``out``."""
