@@ -72,9 +72,10 @@ class Call:
                 np.asarray(buffer)[...] = found
         elif kind == CUDA:
             import cupy
-            with cupy.cuda.Device(number), cupy.cuda.ExternalStream(context.stream, number):
+            with cupy.cuda.Device(number), cupy.cuda.ExternalStream(context.stream, number) as stream:
                 for buffer, found in zip(out, self._solve(cupy.asarray(values), cupy.asarray(b))):
                     cupy.asarray(buffer)[...] = cupy.asarray(found)
+                stream.synchronize()             # before CuPy reuses the memory of what was found
         else:
             raise InputError(f"the arrays lie on a device of DLPack's kind {kind}: expected a CPU or a CUDA GPU")
 
