@@ -68,6 +68,7 @@ from swell.preconditioners.schwarz import Schwarz as Schwarz
 from swell.preconditioners.shifted_laplacian import ShiftedLaplacian as ShiftedLaplacian
 from swell.krylov.single_reduction_cg import SingleReductionCG as SingleReductionCG
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation as SmoothedAggregation
+from swell.core.monitor import SolutionMonitor as SolutionMonitor
 from swell.solver import Solver as Solver
 from swell.formats.staircase_sell import StaircaseSELL as StaircaseSELL
 from swell.krylov.stationary import Stationary as Stationary
@@ -99,4 +100,5 @@ from swell.transforms.nullspace import rigid_body_modes as rigid_body_modes
 from swell import scipy_like as scipy_like
 from swell.api import solve as solve
 from swell.batch.solve import solve_batch as solve_batch
+from swell import torch as torch
 from swell.orderings.transversal import transversal as transversal

@@ -13,6 +13,7 @@ from swell.distributed.communicator import Broken
 from swell.distributed.distribute import scatter
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.threads import Group
+from swell.solving.progress import check_progress, live_line
 from swell.solving.results import Results
 
 DEVICE = "cuda:all"
@@ -93,15 +94,17 @@ class SolverOnAllGPUs:
         """Rank 0's preconditioner, or None."""
         return self._solvers[0].M
 
-    def solve(self, b, x0=None, monitor=None, together=None, adjoint=False):
+    def solve(self, b, x0=None, monitor=None, together=None, adjoint=False, progress=False):
         """Solve for the right-hand sides b, as ``Solver.solve`` does; return its Result or Results. x is a NumPy array
         with all rows. Rank 0 calls the monitor."""
         with self._exclusive():
-            inputs.check_monitor(monitor, together)
+            inputs.check_monitor(monitor, together, shows_x=False)
+            check_progress(progress)
             n = self.A.shape[0]
             rhs = _host(inputs.read_vector(b, n, "b"))
             guess = None if x0 is None else _host(inputs.read_vector(x0, n, "x0"))
-            result = self._on_ranks(_solve, rhs, guess, monitor, together, adjoint)
+            with live_line(progress, monitor, self._solvers[0].stopping) as monitor:
+                result = self._on_ranks(_solve, rhs, guess, monitor, together, adjoint)
             for one in _columns(result):
                 one.notes = [*self.notes, *one.notes]
             return result
