@@ -28,7 +28,7 @@ def variants(side, device):
     A = swell.gallery.poisson2d(side).tocsr()
     b = np.random.default_rng(0).standard_normal(A.shape[0])
     place = jax.devices("gpu" if device == "cuda" else "cpu")[0]
-    put = lambda array: jax.device_put(array, place)                          # noqa: E731
+    put = lambda array: jax.device_put(array, place)
     B = BCSR((put(A.data), put(A.indices), put(A.indptr)), shape=A.shape)
     values, rhs = [B.data, put(1.5 * A.data)], put(b)
     matrices, own = [A, 1.5 * A], b

@@ -64,15 +64,15 @@ class Prepared:
         return values.astype(dtype), b.astype(dtype)
 
 
-def solve(A, b, has_aux, options):
-    """`swell.jax.solve`, with its options as a dict."""
+def solve(A, b, options: Options, has_aux):
+    """`swell.jax.solve` with these options."""
     pattern, values = read_matrix(A)
-    return prepared(pattern, Options(**options))(values, b, has_aux)
+    return prepared(pattern, options)(values, b, has_aux)
 
 
-def prepare(A, options) -> Prepared:
-    """`swell.jax.prepare`, with its options as a dict."""
-    return Prepared(read_matrix(A)[0], Options(**options))
+def prepare(A, options: Options) -> Prepared:
+    """`swell.jax.prepare` with these options."""
+    return Prepared(read_matrix(A)[0], options)
 
 
 def prepared(pattern, options) -> Prepared:

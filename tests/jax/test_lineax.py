@@ -39,7 +39,9 @@ def test_values_and_gradients_are_those_of_lu(jax, lx, kind, options):
     jnp = jax.numpy
     values, b = map(jnp.asarray, system(kind))
 
-    def solve(values, b, solver=Solver(**options, **TIGHT)):
+    own = Solver(**options, **TIGHT)
+
+    def solve(values, b, solver=own):
         return lx.linear_solve(operator(values), b, solver).value
 
     def loss(solver):
@@ -47,7 +49,7 @@ def test_values_and_gradients_are_those_of_lu(jax, lx, kind, options):
 
     assert np.allclose(solve(values, b), solve(values, b, lx.LU()), rtol=1e-9)
     for argument in (0, 1):
-        found, wanted = (jax.grad(loss(one), argument)(values, b) for one in (Solver(**options, **TIGHT), lx.LU()))
+        found, wanted = (jax.grad(loss(one), argument)(values, b) for one in (own, lx.LU()))
         assert np.allclose(found, wanted, rtol=1e-8, atol=1e-10), argument
     from jax.test_util import check_grads
     check_grads(solve, (values, b), order=2)

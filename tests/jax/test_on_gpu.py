@@ -29,7 +29,7 @@ def gpu(jax):
 def bcsr(values, gpu, kind="BCSR"):
     import jax
     from jax.experimental import sparse
-    put = lambda array: jax.device_put(array, gpu)                           # noqa: E731
+    put = lambda array: jax.device_put(array, gpu)
     if kind == "dense":
         return put(sp.csr_matrix((values, A.indices, A.indptr)).toarray())
     if kind == "BCOO":

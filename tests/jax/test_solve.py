@@ -1,6 +1,7 @@
 """swell.jax.solve and prepare: values, derivatives, vmap, setups, threads, errors."""
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import weakref
@@ -40,11 +41,16 @@ def calls(monkeypatch):
     made = []
     for place, name in ((swell.api, "prepare"), (swell.Solver, "update"), (swell.Solver, "solve"),
                         (BatchSolver, "update"), (BatchSolver, "solve")):
-        def counted(*args, _name=f"{place.__name__.split('.')[-1]}.{name}", _real=getattr(place, name), **named):
-            made.append(_name)
-            return _real(*args, **named)
-        monkeypatch.setattr(place, name, counted)
+        monkeypatch.setattr(place, name, counted(made, f"{place.__name__.split('.')[-1]}.{name}", getattr(place, name)))
     return made
+
+
+def counted(made, name, real):
+    """The function ``real``, which adds its name to the list ``made``."""
+    def call(*args, **named):
+        made.append(name)
+        return real(*args, **named)
+    return call
 
 
 @pytest.mark.parametrize("kind", ["real", "complex"])
@@ -231,9 +237,8 @@ def test_few_setups_are_kept():
 
 def test_a_prepared_function_takes_its_setup_along(jax):
     f = swell.jax.prepare(bcsr(A))
-    g = jax.jit(lambda v: f(v, B))
+    g, system = jax.jit(functools.partial(f, b=B)), weakref.ref(f.system)
     g(A.data).block_until_ready()
-    system = weakref.ref(f.system)
     del f
     gc.collect()
     assert np.allclose(A @ np.asarray(g(A.data)), B) and system() is not None
@@ -311,12 +316,11 @@ def test_the_host_route_of_older_versions(jax, monkeypatch):
 def test_aux_beside_a_gradient(jax):
     f = swell.jax.prepare(bcsr(A), method="gmres", **TIGHT)
 
-    @jax.jit
-    def g(b):
-        return jax.value_and_grad(lambda b: (lambda x, info: (x.sum(), info))(*f(A.data, b, has_aux=True)),
-                                  has_aux=True)(b)
+    def total(b):
+        x, info = f(A.data, b, has_aux=True)
+        return x.sum(), info
 
-    (_, info), gradient = g(B)
+    (_, info), gradient = jax.jit(jax.value_and_grad(total, has_aux=True))(B)
     assert info.iterations > 1 and info.residual <= 1e-12
     assert swell.Reason.of(int(info.code)) is swell.Reason.CONVERGED
     assert np.allclose(gradient, np.linalg.solve(A.toarray().T, np.ones(N)))
