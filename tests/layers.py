@@ -33,9 +33,9 @@ STOREYS = {
          "batch": "`solve_batch`, `prepare_batch`: many small systems of one pattern"},
         {"pde": "front ends: finite volumes, Helmholtz, a cube of elements"},
         {"guests": "readers for objects of other libraries; solvers for PETSc, scikit-fem, FiPy, PyAMG",
-         "torch": "differentiable solves of torch tensors",
-         "jax": "`solve` and `prepare` inside JAX programs, with derivatives; a solver for lineax"},
-        {"integrations": "the former name of PETSc's guest"}],
+         "torch": "differentiable solves of torch tensors"},
+        {"integrations": "the former name of PETSc's guest",
+         "jax": "`solve` and `prepare` inside JAX programs, with derivatives; a solver for lineax"}],
     "commands": [
         {"cli": "one module a command"},
         {"bench": "the benchmarks behind `swell bench`"},

@@ -26,6 +26,8 @@ def test_example(path, capsys):
     if "petsc" in path.stem:
         pytest.importorskip("petsc4py.PETSc", reason="needs petsc4py, built for this NumPy: pip install petsc petsc4py",
                             exc_type=(ImportError, ValueError))
+    if "jax" in path.stem:
+        pytest.importorskip("jax", reason="needs JAX: pip install 'swell[jax]'")
     if "ranks" in path.stem:
         pytest.importorskip("mpi4py.MPI", reason="needs mpi4py and an MPI: pip install 'swell[mpi]' mpich",
                             exc_type=(ImportError, RuntimeError))
