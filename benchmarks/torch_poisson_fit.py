@@ -39,7 +39,8 @@ class Problem:
         pairs = [(cell[:, :-1], cell[:, 1:]), (cell[:-1], cell[1:])]
         one, other = (torch.cat([pair[k].reshape(-1) for pair in pairs]) for k in (0, 1))
         self.one, self.other = one, other
-        self.edges = sum((torch.bincount(line, minlength=self.n) for line in (cell[0], cell[-1], cell[:, 0], cell[:, -1])))
+        sides = cell[0], cell[-1], cell[:, 0], cell[:, -1]
+        self.edges = sum(torch.bincount(line, minlength=self.n) for line in sides)
         rows, cols = torch.cat([one, other, cell.reshape(-1)]), torch.cat([other, one, cell.reshape(-1)])
         order = torch.argsort(rows * self.n + cols)
         self.order, self.rows, self.cols = order, rows[order], cols[order]
@@ -57,7 +58,8 @@ class Problem:
 
     def dense(self, values):
         """A as a dense tensor."""
-        return torch.zeros(self.n, self.n, dtype=values.dtype, device=self.device).index_put((self.rows, self.cols), values)
+        zeros = torch.zeros(self.n, self.n, dtype=values.dtype, device=self.device)
+        return zeros.index_put((self.rows, self.cols), values)
 
 
 def solver_of(name, problem):
@@ -137,6 +139,27 @@ def fit(name, side, steps, device):
             "norm": float(first.norm()), "words": words()}
 
 
+def overhead(side, device, repeats=15):
+    """Milliseconds of a solve under no_grad: by swell's own `Solver`, and by swell.torch, in turns."""
+    import swell.torch
+    problem = Problem(side, device)
+    values = problem.values(problem.truth)
+    A = torch.sparse_csr_tensor(problem.crow, problem.cols, values, (problem.n,) * 2)
+    named = {"method": "cg", "precond": "amg"}
+    s, p = swell.prepare(A, b_like=problem.b, **named), swell.torch.prepare(A, **named)
+    calls = {"Solver.solve": lambda: s.solve(problem.b), "Prepared.solve": lambda: p.solve(problem.b),
+             "swell.solve": lambda: swell.solve(A, problem.b, **named),
+             "swell.torch.solve": lambda: swell.torch.solve(A, problem.b, **named)}
+    times = {name: [] for name in calls}
+    with torch.no_grad():
+        for _ in range(repeats + 2):
+            for name, call in calls.items():
+                start = time.perf_counter()
+                call()
+                times[name].append(1e3 * (time.perf_counter() - start))
+    return {name: sorted(each[2:])[repeats // 2] for name, each in times.items()}
+
+
 def main():
     """Run each contestant in its own process, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -147,6 +170,9 @@ def main():
     parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), default=list(CONTESTANTS))
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.one == "overhead":
+        print(json.dumps(overhead(given.side, given.device)))
+        return
     if given.one:
         print(json.dumps(fit(given.one, given.side, given.steps, given.device)))
         return
@@ -155,11 +181,12 @@ def main():
     for side in filter(None, (given.side, given.small)):
         names = [name for name in given.only if name != "dense" or side == given.small]
         print(f"\n{side} × {side} = {side * side} unknowns\n")
-        print("| solver | first step | a step | all steps | peak memory | loss, first to last | gradient's norm and probe | what ran |")
+        print("| solver | first step | a step | all steps | peak memory | loss, first to last | first gradient: norm, "
+              "probe | what ran |")
         print("|---|---|---|---|---|---|---|---|")
         for name in names:
             done = subprocess.run([sys.executable, __file__, "--one", name, "--side", str(side), "--steps",
-                                   str(given.steps), "--device", given.device], capture_output=True, text=True)
+                                   str(given.steps), "--device", given.device], capture_output=True, text=True, check=False)
             if done.returncode:
                 print(f"| {CONTESTANTS[name]} | failed: {done.stderr.strip().splitlines()[-1][:150]} |", flush=True)
                 continue
@@ -167,6 +194,10 @@ def main():
             print(f"| {CONTESTANTS[name]} | {f['first']:.3g} s | {1e3 * f['median']:.3g} ms | {f['total']:.3g} s | "
                   f"{f['memory'] / 2**20:.0f} MiB | {f['losses'][0]:.6e} → {f['losses'][1]:.6e} | {f['norm']:.8e}, "
                   f"{f['probe']:.8e} | {f['words']} |", flush=True)
+    done = subprocess.run([sys.executable, __file__, "--one", "overhead", "--side", str(given.side), "--device",
+                           given.device], capture_output=True, text=True, check=True)
+    print(f"\nunder no_grad, {given.side}², cg with AMG, ms: " + ", ".join(
+        f"{name} {took:.3g}" for name, took in json.loads(done.stdout.splitlines()[-1]).items()))
 
 
 if __name__ == "__main__":

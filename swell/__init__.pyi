@@ -98,4 +98,5 @@ from swell.transforms.nullspace import rigid_body_modes as rigid_body_modes
 from swell import scipy_like as scipy_like
 from swell.api import solve as solve
 from swell.batch.solve import solve_batch as solve_batch
+from swell import torch as torch
 from swell.orderings.transversal import transversal as transversal

@@ -20,6 +20,8 @@ def test_example(path, capsys):
     if "petsc" in path.stem:
         pytest.importorskip("petsc4py.PETSc", reason="needs petsc4py, built for this NumPy: pip install petsc petsc4py",
                             exc_type=(ImportError, ValueError))
+    if "torch" in path.stem:
+        pytest.importorskip("torch", reason="needs torch: pip install 'swell[torch]'")
     if "ranks" in path.stem:
         pytest.importorskip("mpi4py.MPI", reason="needs mpi4py and an MPI: pip install 'swell[mpi]' mpich",
                             exc_type=(ImportError, RuntimeError))

@@ -9,10 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'swell[torch]'")
 
-import swell  # noqa: E402
-import swell.torch as st  # noqa: E402
-from swell.core.errors import InputError  # noqa: E402
-from tests.support.torch_systems import BOTH, LAYOUTS, csr, energy, in_layout, leaf, matrix, vectors  # noqa: E402
+import swell
+import swell.torch as st
+from swell.core.errors import InputError
+from tests.support.torch_systems import BOTH, LAYOUTS, csr, energy, in_layout, leaf, matrix, vectors
 
 pytestmark = pytest.mark.gpu
 
@@ -114,6 +114,7 @@ def test_backward_passes_of_several_threads():
 
 def test_arrays_are_shared_and_not_copied():
     import cupy
+
     from swell.torch.system import _array, _tensor
     b = torch.rand(6, dtype=torch.float64, device="cuda")
     assert _array(b).data.ptr == b.data_ptr()
@@ -164,8 +165,8 @@ def test_vmap_and_batches(dtype):
 
 
 def test_a_full_graph():
-    values, crow, col = csr(device="cuda")
-    p, b = st.prepare(matrix(device="cuda").to_sparse_csr(), method="direct"), vectors(6, device="cuda")
+    values, b = csr(device="cuda")[0], vectors(6, device="cuda")
+    p = st.prepare(matrix(device="cuda").to_sparse_csr(), method="direct")
     torch._dynamo.reset()
     compiled = torch.compile(lambda values, b: 2 * p.solve(3 * b, values), fullgraph=True, backend="aot_eager")
     assert torch.autograd.gradcheck(compiled, (leaf(values), leaf(b)))
