@@ -69,6 +69,20 @@ def test_leaves_accumulate(layout):
     assert A.grad.layout == A.layout and torch.allclose(A.grad.to_dense(), 2 * once.to_dense())
 
 
+def test_a_constructed_tensor_passes_gradients_to_the_values_it_was_made_from():
+    """By the constructor's own backward pass torch would make a dense n × n tensor, here of 800 GB."""
+    n = 320_000
+    eye, values = torch.arange(n), torch.full((n,), 2.0, dtype=torch.float64, requires_grad=True)
+    A = torch.sparse_csr_tensor(torch.arange(n + 1), eye, values, (n, n))
+    x = st.solve(A, torch.ones(n, dtype=torch.float64), method="cg")
+    x.sum().backward()
+    assert torch.allclose(values.grad, torch.tensor(-0.25, dtype=torch.float64))
+    small = torch.sparse_csr_tensor(torch.arange(3), torch.arange(2), leaf(torch.ones(2)), (2, 2))
+    small.retain_grad()
+    st.solve(small, torch.ones(2)).sum().backward()
+    assert torch.equal(small.grad.values(), -torch.ones(2))
+
+
 def test_values_in_any_order_and_duplicates():
     """A CSR tensor with unsorted columns, and a COO tensor that stores entries in halves."""
     values, crow, col = csr()
