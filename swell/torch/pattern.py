@@ -108,7 +108,7 @@ def values_of(A: torch.Tensor) -> torch.Tensor:
     For a tensor made by a constructor such as ``torch.sparse_csr_tensor``, these are the values it was made from: the
     constructor's own backward pass makes an n × n dense tensor (torch 2.13)."""
     made = A.grad_fn
-    if made is not None and made.name() == CONSTRUCTOR and not A.retains_grad:
+    if made is not None and made.name() == CONSTRUCTOR:
         return made._saved_values
     return A.values()
 
