@@ -68,6 +68,7 @@ from swell.preconditioners.schwarz import Schwarz as Schwarz
 from swell.preconditioners.shifted_laplacian import ShiftedLaplacian as ShiftedLaplacian
 from swell.krylov.single_reduction_cg import SingleReductionCG as SingleReductionCG
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation as SmoothedAggregation
+from swell.core.monitor import SolutionMonitor as SolutionMonitor
 from swell.solver import Solver as Solver
 from swell.formats.staircase_sell import StaircaseSELL as StaircaseSELL
 from swell.krylov.stationary import Stationary as Stationary
@@ -84,6 +85,7 @@ from swell import dense as dense
 from swell import distributed as distributed
 from swell import gallery as gallery
 from swell import io as io
+from swell import jax as jax
 from swell.least_squares.solve import lstsq as lstsq
 from swell.sparse_product import multiply as multiply
 from swell.core.registry import names as names

@@ -13,6 +13,7 @@ from swell.core.ahead import MATRIX
 from swell.core.arrays import check_finite, checked_dtype, not_finite
 from swell.core.errors import InputError
 from swell.core.guests import guest_of
+from swell.core.monitor import SolutionMonitor
 from swell.core.operator import CallableOperator, LinearOperator
 from swell.core.settings import DTYPES, shown
 from swell.core.devices import DEVICES, make_space
@@ -63,8 +64,9 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
 
     Parameters
     ----------
-    A : SciPy or CuPy sparse matrix, dense array, torch tensor, JAX BCOO or BCSR, PETSc Mat, LinearOperator, or one of
-        swell's formats
+    A : SciPy or CuPy sparse matrix, dense array, torch tensor, JAX BCOO or BCSR, PETSc Mat, LinearOperator, one of
+        swell's formats, a tuple (data, indices, indptr) of arrays in CSR, an object with ``tocsr``, or an array with the
+        CUDA array interface or DLPack
     device : str or None
         "cpu" or "cuda"; None follows the data.
     dtype : None or one of float32, float64, complex64, complex128
@@ -96,7 +98,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         A = guest.read_matrix(A)
     shape = getattr(A, "shape", None)
     if shape is None or len(shape) != 2:
-        hint = "; from a file: A, notes = swell.read_matrix(path)" if isinstance(A, str | os.PathLike | tuple) else ""
+        hint = "; from a file: A = swell.read_matrix(path)" if isinstance(A, str | os.PathLike) else ""
         raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, or a "
                          f"LinearOperator{hint}")
     if shape[0] != shape[1]:
@@ -143,6 +145,16 @@ def _read_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
         notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
     csr = csr if csr.dtype == wanted else csr.astype(wanted)
     return Input(csr, space, notes)
+
+
+def _check_gpu(given, name, space):
+    """Raise InputError if ``given``, called ``name``, lies on another GPU than the one of the space.
+
+    Between the host and the GPU of the solve, arrays are copied."""
+    where = device_of(given)
+    if space.name == "cuda" and where not in ("cpu", space.device_name):
+        raise InputError(f"{name} lies on {where} and the solve is on {space.device_name}: copy {name} there, or name "
+                         f"the device where A and b lie, as in device={where!r}")
 
 
 def _check_size(A, space):
@@ -235,6 +247,7 @@ def _to_csr(A, space, notes, block=None, keep=True, search=False):
     """Convert anything with entries to a CSRMatrix of the space: sorted, duplicates summed, with a note if there were
     any. ``keep``: the result outlives the call, so it must not share memory with A."""
     guest = guest_of(A)
+    _check_gpu(A, "A", space)
     guest.check(A, quick=True)
     _check_size(A, space)
     given = guest.csr(A)
@@ -328,6 +341,8 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
         For a wrong shape, an unsupported type, NaN or Inf.
     """
     v = guest_of(v).read_vector(v, name)
+    if space is not None:
+        _check_gpu(v, name, space)
     if v.dtype.kind not in "fciub":
         raise InputError(f"{name} has dtype {v.dtype}: expected numbers")
     checked_dtype(v.dtype, name)
@@ -347,9 +362,12 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
     return v
 
 
-def check_monitor(monitor, together=None):
+def check_monitor(monitor, together=None, shows_x=True):
     """Raise InputError unless the monitor is None or callable, and ``together`` None, True or False; called before the
-    setup, which may take long."""
+    setup, which may take long. ``shows_x``: the solve can take a `SolutionMonitor`."""
+    if not shows_x and isinstance(monitor, SolutionMonitor):
+        raise InputError("monitor is a SolutionMonitor, and this solve forms x at its end only: use a function of "
+                         "(iteration, relative_residual)")
     if not (monitor is None or callable(monitor)):
         raise InputError(f"monitor={shown(monitor)}: expected a function of (iteration, relative_residual), which may "
                          "return True to stop the solve")
@@ -371,7 +389,16 @@ def dtype_of(given, name="b") -> np.dtype:
 def returned(x, space, original):
     """A copy of x, an array of the space, converted to the array type and device of ``original``."""
     guest = guest_of(original)
-    return guest.give_back(np.array(space.to_host(x)) if guest.device_of(original) == "cpu" else x.copy(), original)
+    where = guest.device_of(original)
+    if where == "cpu":
+        x = np.array(space.to_host(x))
+    elif space.name == "cpu":
+        there = make_space(where)
+        with there.active():
+            x = there.from_host(x)
+    else:
+        x = x.copy()
+    return guest.give_back(x, original)
 
 
 def stack(columns, rhs, original):

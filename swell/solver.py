@@ -21,6 +21,8 @@ from swell.core.sharing import Sharing
 from swell.core.stopping import Stopping
 from swell.core.turn import Turn
 from swell.solving.adjoint import own_adjoint
+from swell.solving.considered import paired
+from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
 from swell.solving.run import Prepared
@@ -98,7 +100,7 @@ class Solver:
             self._prepared[k].update(self.A)
         return self._prepared[k]
 
-    def solve(self, b, x0=None, monitor=None, together=None, adjoint=False) -> Result | Any:
+    def solve(self, b, x0=None, monitor=None, together=None, adjoint=False, progress=False) -> Result | Any:
         """Solve A x = b for b of shape (n,) or (n, k). `swell.solve` documents the other arguments.
 
         ``adjoint=True`` solves Aᴴ x = b with the same setup: transposed factors, a multigrid hierarchy with P and R
@@ -112,13 +114,15 @@ class Solver:
         with self._turn:
             with self.space.agreed():
                 inputs.check_monitor(monitor, together)
+                check_progress(progress)
                 if not isinstance(adjoint, bool):
                     raise InputError(f"adjoint={shown(adjoint)}: expected True, to solve with Aᴴ, or False")
                 rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
-            if adjoint and self._own_adjoint() == "symmetric":                     # Aᴴ = conj(A)
-                result = self._solve_all(rhs.conj(), None if guess is None else guess.conj(), monitor, rhs, together)
-                return _conjugated(result, b)
-            return self._solve_all(rhs, guess, monitor, b, together, adjoint)
+            with live_line(progress, monitor, self.stopping, self.space) as monitor:
+                if not (adjoint and self._own_adjoint() == "symmetric"):
+                    return self._solve_all(rhs, guess, monitor, b, together, adjoint)
+                guess = None if guess is None else guess.conj()                    # Aᴴ = conj(A)
+                return _conjugated(self._solve_all(rhs.conj(), guess, monitor, rhs, together), b)
 
     def require_adjoint(self):
         """Raise InputError unless ``solve(b, adjoint=True)`` can be done; it then takes its time for the setup now."""
@@ -230,6 +234,16 @@ class Solver:
         """The first choice, one line for each part, as a printed result shows it."""
         with self._turn, self.space.active(self.A.shape[0]):
             return self._prepare(0).describe()
+
+    def __repr__(self):
+        A, chain = self.A, [paired(choice.name("method"), choice.part) for choice in self.chain]
+        return (f"Solver({A.shape[0]} unknowns, {A.dtype.name}, {self.space.device_name}: {chain[0]}"
+                + (f"; then {', '.join(chain[1:])}" if chain[1:] else "") + ")")
+
+    def _repr_html_(self):
+        from swell.display.page import fragment
+        from swell.solving.cards import of_solver
+        return fragment(of_solver(self, self._failure))          # a notebook shows this
 
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on; useful if the choices before it failed for a similar matrix."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 STOREYS = {
     "ground": [
-        {"core": "contracts (operator, system matrix, space, transform), loop and judge, settings, registry, kernels"}],
+        {"core": "contracts (operator, system matrix, space, transform), loop and judge, settings, registry, kernels"},
+        {"display": "pieces of pages, and the pictures that results and preconditioners draw of themselves"}],
     "storage": [
         {"formats": "how a matrix is stored; facts gathered in one pass over it", "dense": "LU of dense matrices"}],
     "algorithms": [
@@ -31,8 +32,9 @@ STOREYS = {
          "least_squares": "`lstsq`: LSQR and LSMR for matrices of any shape",
          "batch": "`solve_batch`, `prepare_batch`: many small systems of one pattern"},
         {"pde": "front ends: finite volumes, Helmholtz, a cube of elements"},
-        {"guests": "readers for arrays and matrices of other libraries; a PC and a KSP for PETSc",
-         "torch": "differentiable solves of torch tensors"},
+        {"guests": "readers for arrays and matrices of other libraries; a PC and a KSP for PETSc; PDE codes' solvers",
+         "torch": "differentiable solves of torch tensors",
+         "jax": "`solve` and `prepare` inside JAX programs, with derivatives; a solver for lineax"},
         {"integrations": "the former name of PETSc's guest"}],
     "commands": [
         {"cli": "one module a command"},

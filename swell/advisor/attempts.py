@@ -5,7 +5,10 @@ import numpy as np
 
 from swell import inputs
 from swell.core.errors import InputError
+from swell.core.log import LOG
+from swell.core.monitor import SolutionMonitor
 from swell.core.stopping import Reason
+from swell.solving.considered import paired
 from swell.solving.result import Result
 
 FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # nothing is tried after
@@ -38,18 +41,20 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
                     raise
                 attempts[-1].reason = Reason.INTERRUPTED
                 break
-            result = ready.run(b, route.start(x0), monitor, route.watch(k))
+            result = ready.run(b, route.start(x0), _converting(monitor, ready.space, original), route.watch(k))
         except (InputError, MemoryError) as error:               # of this choice: others have run, or may
             if not attempts:
                 inputs.check_finite("b", b)      # `Solver.solve` leaves that to what refuses b
                 raise
             route.failed(k, str(error))
+            LOG.info("left out %s: %s", paired(chain[k].name("method"), chain[k].part), error)
             memory |= isinstance(error, MemoryError)
             notes.append(f"{chain[k].name('method')} was to be tried next and was left out: {error}")
             continue
         result.x = inputs.returned(result.x, ready.space, original)
         result.choice = k
         attempts.append(result)
+        LOG.info("tried: %r", result)
         if result.reason in FINAL:
             break
         route.ended(k, result)
@@ -57,7 +62,19 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
     final.attempts = [r for r in attempts if r is not final]
     final.considered = route.finished(attempts)
     final.notes += notes
+    if final.reason not in FINAL:
+        LOG.warning("%r: %s", final, final.message)
     return final
+
+
+def _converting(monitor, space, original):
+    """The monitor; a `SolutionMonitor` gets a copy of x, in the kind of ``original``. InputError across ranks."""
+    if not isinstance(monitor, SolutionMonitor):
+        return monitor
+    if not space.single_rank:
+        raise InputError("a SolutionMonitor needs all of x, and each rank has a part: use a function of (iteration, "
+                         "relative_residual)")
+    return monitor.converting(lambda x: inputs.returned(x, space, original))
 
 
 def _final(attempts, memory) -> Result:

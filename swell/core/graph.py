@@ -46,12 +46,12 @@ class GraphLoop(Loop):
         self._words[:] = self._word_of(self.flags)
         self.space.send_context()
 
-    def report(self):
+    def report(self, formed=True):
         """Unpack the device's words (stop, verdict, iteration) into ``flags``; call the monitor for new iterations."""
         words, flags = self._said(), self.flags
         flags[:, Flag.STOP], flags[:, Flag.VERDICT] = words & 255, words >> 8 & 255
         flags[:, Flag.ITERATION] = words >> 16
-        super().report()
+        super().report(formed)
 
     def _said(self):
         """A copy of the last words that the device wrote to mapped host memory, one for each right-hand side: stop,
@@ -65,9 +65,10 @@ class GraphLoop(Loop):
 
     def end(self):
         self.space.stream.synchronize()
-        self.report()
+        self.report(formed=False)
         self.space.host_context["flags"] = 0
         self.space.send_context()
+        super().end()
 
     def kernels(self, package, stem, dtype):
         """The kernels of the file ``stem`` in ``package``, for ``dtype``; their state lies in the device's context."""
@@ -75,14 +76,14 @@ class GraphLoop(Loop):
 
     block_kernels = kernels      # a block method's kernels find the contexts of all right-hand sides behind the first
 
-    def halted(self) -> bool:
+    def halted(self, formed=True) -> bool:
         """True if a method can skip the rest of a cycle. False while capturing: stopped kernels are no-ops.
 
         Outside of a capture it waits for the device and reads the flags."""
         if self._capturing:
             return False
         self._wait()
-        self.report()
+        self.report(formed)
         return self.stopped
 
     def _wait(self):
@@ -93,7 +94,8 @@ class GraphLoop(Loop):
     def run(self, body, capturable=True, steps=1):
         """Repeat ``body``, a function without arguments that does ``steps`` iterations, until the loop has stopped.
 
-        ``capturable``: replay it as a CUDA graph; False: call it, and wait after each call."""
+        ``capturable``: replay it as a CUDA graph; False, or if x is to be shown: call it, and wait after each call."""
+        capturable = capturable and self._on_x is None
         self._capturing = capturable
         with interruptible(self.interrupt):
             if capturable:

@@ -1,7 +1,9 @@
 """Guests: one class for each other library whose matrices and vectors swell accepts.
 
 `guest_of` finds the guest by the module of an object's class. Rows of the table name guests as text, as in
-`swell.core.registry`: a guest is imported when its first object appears. Objects without a row go to NumPy and SciPy.
+`swell.core.registry`: a guest is imported when its first object appears. Objects without a row go to the guest for
+protocols if they have the CUDA array interface or DLPack; three arrays in a tuple are a matrix in CSR; and all others go
+to NumPy and SciPy.
 """
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ TABLE = {
     "jax": "swell.guests.jax:JAX",
     "jaxlib": "swell.guests.jax:JAX",
     "petsc4py": "swell.guests.petsc.views:PETSc",
+    "sparse": "swell.guests.pydata_sparse:PydataSparse",
+    "pyamg": "swell.guests.pyamg:PyAMG",
+    "swell": "swell.guests.solver:Own",
 }
+PROTOCOLS = "swell.guests.array_api:ArrayAPI"
+TUPLE = "swell.guests.csr_arrays:CSRArrays"
 HOME = "swell.guests.scipy:SciPy"
 
 
@@ -66,6 +73,11 @@ class Guest(ABC):
     def read_vector(self, v, name):
         """Convert a vector, or several as columns, to an array of NumPy or CuPy; ``name`` is for error messages."""
 
+    def read_preconditioner(self, M):
+        """Convert the user's M, an approximate inverse, to a function r -> z, a matrix, an object with ``matvec``, or
+        a `swell.User`."""
+        return M
+
     def give_back(self, x, like):
         """Convert x, a fresh array of NumPy or CuPy, to the array type of ``like``."""
         return x
@@ -95,7 +107,26 @@ class ArrayLibrary(Guest):
 def guest_of(given) -> Guest:
     """Return the `Guest` that reads objects of the library of ``given``; the one for NumPy and SciPy by default."""
     roots = (cls.__module__.split(".")[0] for cls in type(given).__mro__)      # users derive from PETSc's classes
-    return _loaded(next((TABLE[root] for root in roots if root in TABLE), HOME))
+    row = next((TABLE[root] for root in roots if root in TABLE), None)
+    return _loaded(row or _row_without_module(given))
+
+
+def _row_without_module(given) -> str:
+    """Return the guest's row for an object whose library is not in the table."""
+    if isinstance(given, tuple):
+        return TUPLE if len(given) == 3 and all(map(_is_vector, given)) else HOME
+    return PROTOCOLS if _has_protocol(given) else HOME
+
+
+def _is_vector(given) -> bool:
+    """True for an array of one dimension, and for an array that does not say its shape."""
+    return len(getattr(given, "shape", ())) == 1 or not hasattr(given, "shape") and _has_protocol(given)
+
+
+def _has_protocol(given) -> bool:
+    """True for an array that is not NumPy's and has the CUDA array interface or DLPack."""
+    return not isinstance(given, np.ndarray) and (hasattr(type(given), "__dlpack__") or getattr(
+        given, "__cuda_array_interface__", None) is not None)
 
 
 @functools.cache

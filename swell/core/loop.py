@@ -97,7 +97,8 @@ class Loop:
         Number of unknowns.
 
     `begin` takes the monitor. The loop calls ``monitor(iteration, residual_norm)`` for every iteration, in order; a
-    true return value stops the loop. With several right-hand sides, ``residual_norm`` is an array.
+    true return value stops the loop. With several right-hand sides, ``residual_norm`` is an array. The loop calls
+    ``on_x(iteration, residual_norm)`` likewise, but only when x is formed: not inside a cycle of GMRES.
     """
 
     def __init__(self, space, stopping, n):
@@ -112,8 +113,8 @@ class Loop:
         self.abort = None                        # Reason, if the loop was ended from outside
         self.host_reads = 0
 
-    def begin(self, threshold, scale, window: int, done: int = 0, monitor=None, frozen=()):
-        """Reset flags and limits for a new run; ``monitor(iteration, norm)`` or None is kept.
+    def begin(self, threshold, scale, window: int, done: int = 0, monitor=None, frozen=(), on_x=None):
+        """Reset flags and limits for a new run; ``monitor(iteration, norm)`` and ``on_x``, or None, are kept.
 
         ``threshold`` is the residual norm of convergence. Growth is measured relative to the norm ``scale``. Both may
         have a number for each right-hand side. ``window`` is the method's default for stagnation. ``done`` iterations
@@ -132,12 +133,13 @@ class Loop:
         for j in frozen:
             flags[j, Flag.STOP], flags[j, Flag.FINAL], flags[j, Flag.VERDICT] = 1, 1, Code.CONVERGED
         self.abort = None
-        self._monitor = monitor
-        self._done, self._reported = done, 0
+        self._monitor, self._on_x = monitor, on_x
+        self._done, self._reported, self._shown = done, 0, 0 if done else -1
         self._send()
 
     def end(self):
         """Bring ``flags`` up to date after a run; operators may then be used outside the loop again."""
+        self._show()
 
     @property
     def iterations(self) -> int:
@@ -177,15 +179,26 @@ class Loop:
         """Stop as soon as possible for ``reason``, a `Reason` from outside; later calls change nothing."""
         self.abort = self.abort or reason
 
-    def report(self):
-        """Call the monitor for each iteration since the last report; stop the loop if the monitor returns True."""
-        if self._monitor is None:
-            return
-        for k in range(self._reported, self.iterations + 1):
-            if self._monitor(self._done + k, self._norms(k)):
-                self.ask(Reason.STOPPED)
-        self._reported = self.iterations + 1
+    def report(self, formed=True):
+        """Call the monitor for each iteration since the last report; stop the loop if the monitor returns True.
 
+        ``formed``: x is the solution after the last iteration. The last x of a run is shown by `end`: while the judge's
+        flags are set, operators do nothing."""
+        if self._monitor is not None:
+            for k in range(self._reported, self.iterations + 1):
+                if self._monitor(self._done + k, self._norms(k)):
+                    self.ask(Reason.STOPPED)
+            self._reported = self.iterations + 1
+        if formed and not self.stopped:
+            self._show()
+
+    def _show(self):
+        """Call ``on_x`` with the last iteration, unless that was done; stop the loop if it returns True."""
+        k = self.iterations
+        if self._on_x is not None and k > self._shown:
+            self._shown = k
+            if self._on_x(self._done + k, self._norms(k)):
+                self.ask(Reason.STOPPED)
 
     def _norms(self, k):
         """The residual norm after iteration k; an array with several right-hand sides, with the last of one that has
@@ -213,6 +226,7 @@ class DirectLoop(Loop):
 
     def end(self):
         self.space.local.flags = None
+        super().end()
 
     def kernels(self, package, stem, dtype):
         """The kernels of the file ``stem`` in ``package``, for vectors of ``dtype``, bound to this loop's state."""
@@ -222,9 +236,11 @@ class DirectLoop(Loop):
         """The kernels of a block method, which take the states of all right-hand sides together."""
         return self.space.block_kernels(package, stem, dtype, (self.flags, self.limits, self.histories))
 
-    def halted(self) -> bool:
-        """True if a method should skip the remaining steps of its cycle; calls the monitor for new iterations first."""
-        self.report()
+    def halted(self, formed=True) -> bool:
+        """True if a method should skip the remaining steps of its cycle; calls the monitor for new iterations first.
+
+        ``formed``: x is the solution after the last iteration."""
+        self.report(formed)
         return self.stopped
 
     def run(self, body, capturable=True, steps=1):

@@ -47,8 +47,8 @@ class DistributedGraphLoop(GraphLoop):
         """Free the graph; the next run captures a new one."""
         self._graph = None
 
-    def report(self):
-        super().report()
+    def report(self, formed=True):
+        super().report(formed)
         self.abort = self.abort or self._agreement.reached()
 
     def _launch(self, k):

@@ -61,8 +61,8 @@ class DistributedLoop(DirectLoop):
         super().__init__(space, stopping, n)
         self._agreement = Agreement(space)
 
-    def begin(self, threshold, scale, window, done=0, monitor=None, frozen=()):
-        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self.space), frozen)
+    def begin(self, threshold, scale, window, done=0, monitor=None, frozen=(), on_x=None):
+        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self.space), frozen, on_x)
 
     def ask(self, reason):
         self._agreement.ask(reason)
@@ -75,7 +75,7 @@ class DistributedLoop(DirectLoop):
                 body()
                 self.halted()
 
-    def halted(self):
-        self.report()
+    def halted(self, formed=True):
+        self.report(formed)
         self.abort = self.abort or self._agreement.reached()
         return self.stopped

@@ -14,8 +14,22 @@ class SciPy(ArrayLibrary):
     def dtype_of(self, given, name):
         return given.dtype if hasattr(given, "dtype") else host_array(given, name).dtype
 
+    def read_matrix(self, A):
+        """Return A as it is, or as a SciPy matrix if its class is another one with a method ``tocsr``."""
+        import scipy.sparse as sp
+        return A.tocsr() if hasattr(A, "tocsr") and not sp.issparse(A) else A
+
     def read_vector(self, v, name):
         return host_array(v.toarray() if hasattr(v, "toarray") else v, name)
+
+    def read_preconditioner(self, M):
+        """Return the factors of ``splu`` or ``spilu`` as an operator that solves with them."""
+        from scipy.sparse.linalg import LinearOperator, SuperLU
+        if not isinstance(M, SuperLU):
+            return M
+        dtype = M.L.dtype                        # SuperLU has no dtype of its own
+        return LinearOperator(M.shape, lambda r: by_parts(M.solve, r, dtype),
+                              rmatvec=lambda r: by_parts(lambda part: M.solve(part, "H"), r, dtype), dtype=dtype)
 
     def check(self, A, quick=False):
         """Raise InputError for damaged arrays of A, before SciPy's compiled code uses them: it would crash, or read
@@ -60,6 +74,14 @@ class SciPy(ArrayLibrary):
         csr.has_canonical_format = False
         csr.sum_duplicates()
         return csr
+
+
+def by_parts(solve, r, dtype):
+    """Return ``solve(r)``, for a linear ``solve`` of vectors of this dtype. If that is real and r is complex, solve for
+    the real and the imaginary part."""
+    if r.dtype.kind == "c" and dtype.kind != "c":
+        return by_parts(solve, r.real, dtype) + 1j * by_parts(solve, r.imag, dtype)
+    return solve(r.astype(dtype))
 
 
 def _share_memory(csr, A) -> bool:

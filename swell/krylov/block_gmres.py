@@ -121,7 +121,7 @@ class BlockGMRESIteration(BlockIteration):
     def body(self):
         step, m, k = self.step, self.m, self.count
         j = 0
-        while j < m and not (j and self.loop.halted()):
+        while j < m and not (j and self.loop.halted(formed=False)):
             if self.M is not None:
                 self.M.apply(self.u, self.z)                                   # Z = M U
             self.A.apply(self.z, self.w)                                       # W = A Z

@@ -111,7 +111,7 @@ class RestartedIteration(Iteration):
     def body(self):
         step, u, m = self.step, self.u, self.m
         j = 0
-        while j < m and not (j and self.loop.halted()):
+        while j < m and not (j and self.loop.halted(formed=False)):
             z = self._precondition(j)                                          # z = M u
             self.A.apply(z, self.w)                                            # w = A z
             self.orthogonal_parts(j)                                           # s = Vᴴ u, t = Vᴴ w

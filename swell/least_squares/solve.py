@@ -5,12 +5,16 @@ validate -> [A D; damp D] and its adjoint (``Stacked``) -> iterate -> compute r 
 """
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from swell import inputs
+from swell.advisor.attempts import FINAL
 from swell.core.compilation import Stopwatch
 from swell.core.devices import make_space
 from swell.core.errors import InputError
+from swell.core.log import LOG
 from swell.core.operator import LinearOperator
 from swell.core.registry import name_of, resolve
 from swell.core.settings import real, shown
@@ -87,7 +91,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
         raise InputError(f"damp={shown(damp)}: expected a number, not negative, such as 1e-3")
     if scaling not in (None, "columns"):
         raise InputError(f"scaling={shown(scaling)}: expected 'columns' or None")
-    inputs.check_monitor(monitor)
+    inputs.check_monitor(monitor, shows_x=False)
     space = _space(A, device)
     with space.active():
         csr, rhs, guess = _read(A, b, x0, space)
@@ -95,6 +99,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
         solve = Solve(csr, rhs, settings, float(damp), stopping, scaling, monitor)
         result = solve.run(guess)
         result.x = inputs.returned(result.x, space, b)
+        LOG.log(logging.INFO if result.reason in FINAL else logging.WARNING, "%r: %s", result, result.message)
         return result
 
 

@@ -1,10 +1,12 @@
-"""The user's own preconditioner: a function, a SciPy or CuPy LinearOperator, a sparse or dense matrix."""
+"""The user's own preconditioner: a function, a LinearOperator, a matrix, factors, a hierarchy, or a prepared Solver."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from swell.core.errors import InputError
+from swell.core.guests import guest_of
 from swell.core.operator import CallableOperator, LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
@@ -37,17 +39,30 @@ class User(Preconditioner):
             raise InputError(f"M has shape {tuple(shape)}: expected {tuple(A.shape)}, the shape of A")
         if isinstance(M, LinearOperator):
             return M
-        xp = A.space.xp
-        if hasattr(M, "matvec"):
-            return CallableOperator(A.shape, A.dtype, A.space, M.matvec, getattr(M, "rmatvec", None), self.variable,
-                                    f"user LinearOperator {type(M).__name__}")
-        if shape is not None:                    # a matrix, sparse or dense
-            return CallableOperator(A.shape, A.dtype, A.space, lambda x: xp.asarray(M @ x), None, self.variable,
-                                    f"user matrix {type(M).__name__}")
-        if callable(M):
-            name = getattr(M, "__name__", type(M).__name__)
-            return CallableOperator(A.shape, A.dtype, A.space, M, None, self.variable, f"user function {name}")
-        raise InputError(f"M={M!r}: expected a function r -> z, a LinearOperator or a matrix")
+        return CallableOperator(A.shape, A.dtype, A.space, *products(M), self.variable, words(M))
+
+
+def products(M):
+    """Return (r ↦ M r, r ↦ Mᴴ r or None) for a user's M."""
+    if hasattr(M, "matvec"):
+        return M.matvec, getattr(M, "rmatvec", None)
+    if getattr(M, "shape", None) is not None:    # a matrix, sparse or dense
+        adjoint = cache(lambda: M.conj().T)
+        return lambda r: M @ r, lambda r: adjoint() @ r
+    if callable(M):
+        return M, None
+    raise InputError(f"M={M!r}: expected a function r -> z, a LinearOperator, a matrix, factors such as spilu's, a "
+                     "PyAMG hierarchy, or a prepared Solver")
+
+
+def words(M) -> str:
+    """The words for a user's M in a result's printed configuration."""
+    name = type(M).__name__
+    if hasattr(M, "matvec"):
+        return f"user LinearOperator {name}"
+    if getattr(M, "shape", None) is not None:
+        return f"user matrix {name}"
+    return f"user function {getattr(M, '__name__', name)}"
 
 
 def resolve_preconditioner(choice):
@@ -55,4 +70,5 @@ def resolve_preconditioner(choice):
     which becomes a `User`. None for no preconditioner."""
     if choice is None or isinstance(choice, (str, type, Preconditioner)):
         return choice if isinstance(choice, User) else resolve("precond", choice)
-    return User(choice)
+    own = choice if isinstance(choice, LinearOperator) else guest_of(choice).read_preconditioner(choice)
+    return own if isinstance(own, User) else User(own)

@@ -112,9 +112,6 @@ class AdjointSetup(SetUp):
     def __init__(self, setup):
         watch = Stopwatch()
         c = self.configuration = self.chosen = setup.configuration
-        if setup.nullspace is not None:
-            raise InputError("adjoint=True with a null space needs the null space of Aᴴ, which differs from the null "
-                             "space of a non-Hermitian A: prepare(A.conj().T, nullspace=...) instead")
         if not c.method.has_adjoint:
             raise InputError(f"adjoint=True: {c.name('method')} has no form for Aᴴ where A is not Hermitian: choose "
                              "method='gmres', or prepare(A.conj().T)")
@@ -125,7 +122,8 @@ class AdjointSetup(SetUp):
         self.A, self.matrix = Adjoint(setup.A), Adjoint(setup.matrix)
         self.M, self.S = None if setup.M is None else _adjoint_of(setup.M), None
         self.transforms = [transform.adjoint() for transform in setup.transforms]
-        self.nullspace, self.permutation, self.facts, self.scaled = None, setup.permutation, [], setup.scaled
+        self.nullspace = None if setup.nullspace is None else self.transforms[0]
+        self.permutation, self.facts, self.scaled = setup.permutation, [], setup.scaled
         self._setup = setup
         with self.space.agreed():
             self._build_adjoints()

@@ -157,7 +157,8 @@ class Prepared(Shareable):
     def run(self, b, x0=None, monitor=None, watch=None, earlier=None) -> Result:
         """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; return the Result.
 
-        ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None.
+        ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None,
+        or a `SolutionMonitor`, which gets the buffer of x.
 
         ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
         ``earlier``: the `Earlier` run that ended at x0, or None.

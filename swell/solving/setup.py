@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from swell.core.compilation import Stopwatch, compiling_for, timed
 from swell.core.errors import FactorisationError, InputError
+from swell.core.log import LOG
 from swell.core.settings import describe, without_effect
 from swell.solving import summary
+from swell.solving.considered import paired
 
 
 class SetUp(ABC):
@@ -76,8 +78,9 @@ class Setup(SetUp):
     def __init__(self, A, configuration, stopping, kept=None):
         self.A, self.configuration, self.chosen = A, configuration, configuration
         self.space, self.notes, self.timings = A.space, [], {}
-        beside = "" if configuration.precond is None else f" with {configuration.name('precond')}"
-        compiling_for(configuration.name("method") + beside)
+        purpose = paired(configuration.name("method"), configuration.name("precond"))
+        compiling_for(purpose)
+        LOG.info("setting up %s for %d unknowns, %s, %s", purpose, A.shape[0], A.dtype.name, self.space.device_name)
         watch = Stopwatch()
         self.space.compile_ahead(configuration.parts, A.dtype)
         A.check(configuration, stopping)
@@ -91,6 +94,9 @@ class Setup(SetUp):
             self.norm_A = A.norm_inf()
         self.words, self.part_notes = summary.words(self)
         self.timings |= {"setup": sum(self.timings.values()), "compile": watch.compiled}
+        LOG.info("set up in %.3g s, and %.2g s for compiling kernels", self.timings["setup"], watch.compiled)
+        if self.failure is not None:
+            LOG.info("%s failed: %s", configuration.name("precond"), self.failure)
 
     @property
     def inner(self):

@@ -7,6 +7,7 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
+from swell.core.monitor import SolutionMonitor
 from swell.core.settings import describe
 from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
@@ -60,8 +61,10 @@ class Solve:
         if self.largest_b and not SAFE[0] < self.norm_b < SAFE[1]:
             raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double "
                              "precision: solve for b divided by that, and multiply x by it")
-        self._monitor, self._watch = monitor, watch
-        self.monitor = self._on_iteration if monitor or watch else None
+        shows = isinstance(monitor, SolutionMonitor)
+        self._monitor, self._watch, self._sees_x = None if shows else monitor, watch, monitor
+        self.monitor = self._on_iteration if self._monitor or watch else None
+        self.on_x = self._on_x if shows else None
 
     def _on_iteration(self, iteration, norm):
         """Monitor the loop: call the watch with the norm, and the user's monitor with the relative norm.
@@ -70,6 +73,12 @@ class Solve:
         if self._watch is not None and self._watch(norm, self.threshold):
             self.loop.ask(Reason.OVERTAKEN)
         return self._monitor and self._monitor(iteration, norm / self.norm_b)
+
+    def _on_x(self, iteration, norm):
+        """Call the user's `SolutionMonitor` with x of the original system, and return its answer."""
+        p = self.prepared
+        p.transform("backward_x", p.x, p.x0, self.setup.transforms[::-1])
+        return self._sees_x(iteration, norm / self.norm_b, p.x0)
 
     def _make_compatible(self):
         """Check that b is compatible with the null space, or raise InputError; ``project=True`` removes the other part.
@@ -152,7 +161,7 @@ class Solve:
         loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
         with self.space.deferred_errors():
             loop.begin(self.threshold, max(self.norm_b, self.first), self.method.window(n), self.iterations,
-                       self.monitor)
+                       self.monitor, on_x=self.on_x)
             self.iteration.run(zero_guess, attempt)
             loop.end()
         if attempt == 0:                         # a resumed run is shorter, and its spectrum less accurate

@@ -1,8 +1,9 @@
-"""The common look of all pictures in reports, and their output as PNG files or bytes."""
+"""The common look of all pictures, and their output as PNG or SVG."""
 from __future__ import annotations
 
+import hashlib
 import io
-from pathlib import Path
+import re
 
 from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.figure import Figure
@@ -47,14 +48,19 @@ def png(figure) -> bytes:
     return stream.getvalue()
 
 
-def save(figure, path):
-    """Write the figure to a PNG file, which appears complete or not at all.
+def svg(figure) -> str:
+    """Return the figure as an SVG element for a page: transparent, in the colour of the text around it.
 
-    Raises
-    ------
-    InputError
-        If the folder does not exist or cannot be written.
-    """
-    from swell.io.files import write_atomically
-    picture = png(figure)
-    write_atomically(Path(path), lambda stream: stream.write(picture))
+    Its ink becomes ``currentColor``, its grid a grey that shows on light and dark backgrounds. All elements of a page
+    share one space of names and styles: so the names depend on the picture alone, and there is no style sheet."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    found = stream.getvalue()
+    found = found[found.index("<svg "):]
+    for old, new in ((r"\s*<(metadata|style).*?</\1>|\s*<!--.*?-->", ""), (r' id="[a-z.]+_[0-9.]+"', ""),
+                     (INK, "currentColor"), (GRID, "#80808066"), ("#ffffff", "none"), ("#000000", "currentColor"),
+                     ("<svg ", '<svg fill="currentColor" stroke-linejoin="round" ')):
+        found = re.sub(old, new, found, flags=re.DOTALL)
+    number = {name: str(k) for k, name in enumerate(re.findall(r' id="([^"]+)"', found))}
+    found = re.sub(r'( id="|"#|\(#)([^")]+)', lambda match: match[1] + f"NAME-{number[match[2]]}", found)
+    return found.replace("NAME", f"swell-{hashlib.sha256(found.encode()).hexdigest()[:8]}")

@@ -1,0 +1,95 @@
+"""``SwellSolver``: swell as a solver of FiPy.
+
+    from swell.guests.fipy import SwellSolver
+    solver = SwellSolver()
+    for step in range(100):
+        equation.solve(var=phi, dt=dt, solver=solver)
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.errors import InputError, MissingDependency
+from swell.core.stopping import Stopping
+from swell.guests.recurring import Recurring
+from swell.scipy_like.call import info
+
+try:
+    from fipy.solvers.scipy.scipySolver import ScipySolver
+except ImportError as error:
+    raise MissingDependency("FiPy is missing: pip install 'swell[guests]'") from error
+
+CRITERIA = ("default", "RHS", "legacy", "unscaled", "matrix", "initial")
+
+
+class SwellSolver(ScipySolver):
+    """A linear solver for ``equation.solve(..., solver=SwellSolver())``.
+
+    Give the same object to every time step and sweep: a matrix whose pattern recurs updates the setup. FiPy's current
+    values are the starting vector. A solve that fails is reported by FiPy's own warnings.
+
+    Parameters
+    ----------
+    tolerance, absolute_tolerance, criterion, iterations, precon
+        As FiPy's solvers take them. A ``precon`` of FiPy's SciPy suite becomes swell's M. swell computes the norm of
+        b − A x with the returned x, and compares it with the tolerance times ‖b‖ ("RHS", "legacy"), ‖A‖∞ ("matrix"),
+        the first residual norm ("initial"), or 1 ("unscaled").
+    monitor : callable, optional
+        As in `swell.solve`.
+    **named
+        The arguments of `swell.prepare`: method, precond, scaling, device, ...
+
+    Attributes
+    ----------
+    result : Result or None
+        The last solve's.
+    convergence
+        FiPy's record of the last solve.
+    """
+
+    def __init__(self, tolerance="default", absolute_tolerance=0.0, criterion="default", iterations="default",
+                 precon=None, monitor=None, **named):
+        super().__init__(tolerance=tolerance, absolute_tolerance=absolute_tolerance, criterion=criterion,
+                         iterations=iterations, precon=precon)
+        if self.criterion not in CRITERIA:
+            raise InputError(f"criterion={self.criterion!r}: expected one of {', '.join(CRITERIA)}")
+        if taken := named.keys() & {"rtol", "atol", "maxiter", "stopping"}:
+            raise InputError(f"{', '.join(sorted(taken))}: FiPy's names are tolerance, absolute_tolerance and iterations")
+        if precon is not None and named.keys() & {"M", "precond"}:
+            raise InputError("precon is FiPy's preconditioner, and another was named: leave one of them out")
+        self.result, self._monitor = None, monitor
+        self._named, self._recurring = named, Recurring(named)
+
+    @property
+    def setups(self) -> int:
+        """Setups done so far. Other solves updated the last setup to new values, or used it as it was."""
+        return self._recurring.setups
+
+    def _solve_(self, L, x, b):
+        """Solve L x = b from x. FiPy calls this."""
+        recurring = self._recurring
+        if self.preconditioner is not None:      # it belongs to these values
+            self._recurring = recurring = Recurring({**self._named, "M": self.preconditioner._applyToMatrix(L)[0]})
+        scale, _ = self._adaptTolerance(L, x, b)
+        threshold = max(self.tolerance * scale, self.absolute_tolerance, np.finfo(float).tiny)
+        solver = recurring.solver(L, b).stop_by(Stopping(rtol=0.0, atol=threshold, maxiter=self.iterations))
+        self.result = result = solver.solve(b, x0=x if x.any() else None, monitor=self._monitor)
+        code = info(result)
+        self._setConvergence(suite="scipy", code=np.sign(code), actual_code=code, iterations=result.iterations,
+                             tolerance_scale=scale, residual=self._residualNorm(L, result.x, b))
+        self.convergence.warn()
+        return result.x
+
+    def _adaptRHSTolerance(self, L, x, b):
+        return self._rhsNorm(L, x, b), None
+
+    _adaptLegacyTolerance = _adaptRHSTolerance
+
+    def _adaptUnscaledTolerance(self, L, x, b):
+        return 1.0, None
+
+    def _adaptMatrixTolerance(self, L, x, b):
+        return self._matrixNorm(L, x, b), None
+
+    def _adaptInitialTolerance(self, L, x, b):
+        return self._residualNorm(L, x, b), None

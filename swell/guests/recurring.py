@@ -1,0 +1,64 @@
+"""``Recurring``: the setup that a code's linear solver keeps from call to call, and the error of a failed solve."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.api import prepare
+from swell.core.errors import SwellError
+from swell.inputs import dtype_of
+
+
+class NotConverged(SwellError):
+    """A solve inside another code did not converge.
+
+    Attributes
+    ----------
+    result : Result
+        With the best x, the reason and the history.
+    """
+
+    def __init__(self, result):
+        super().__init__(f"swell did not converge: {result.reason.sentence}; ‖b − A x‖/‖b‖ = {result.residual:.2e}, "
+                         f"wanted {result.tolerance:.2e}")
+        self.result = result
+
+
+class Recurring:
+    """A Solver that is set up anew only if the pattern, or the type, of the matrix changes.
+
+    Parameters
+    ----------
+    named : dict
+        The arguments of `swell.prepare`.
+
+    Attributes
+    ----------
+    setups : int
+        Setups done so far.
+    """
+
+    def __init__(self, named):
+        self.setups = 0
+        self._named, self._solver, self._matrix = named, None, None
+
+    def solver(self, A, b):
+        """Return the Solver for A: the last one if A is the same, the last one updated for new values, or a new one.
+
+        ``b``: an array of the type of the right-hand sides."""
+        if self._matrix is None or not _same_pattern(self._matrix, A) or _complex(b) > _complex(self._matrix):
+            self._solver = prepare(A, b_like=b, **self._named)
+            self.setups += 1
+        elif not np.array_equal(self._matrix.data, A.data):
+            self._solver.update(A)
+        self._matrix = A.copy()
+        return self._solver
+
+
+def _complex(array) -> bool:
+    return dtype_of(array).kind == "c"
+
+
+def _same_pattern(A, B) -> bool:
+    """True if two SciPy matrices are CSR and differ in their values only."""
+    return (A.format == B.format == "csr" and A.dtype == B.dtype and A.shape == B.shape
+            and np.array_equal(A.indptr, B.indptr) and np.array_equal(A.indices, B.indices))

@@ -1,0 +1,100 @@
+"""``solver``: swell as scikit-fem's ``solver=``.
+
+    from swell.guests.skfem import solver
+    x = skfem.solve(*skfem.condense(A, b, D=D), solver=solver())
+"""
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.guests.recurring import NotConverged, Recurring
+from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
+from swell.solving.result import Result
+from swell.transforms.nullspace import rigid_body_modes
+
+logger = logging.getLogger("swell.skfem")
+
+
+def solver(*, basis=None, failure="raise", **named) -> "SkfemSolver":
+    """Return a linear solver for ``skfem.solve(A, b, solver=...)``.
+
+    Parameters
+    ----------
+    basis : skfem basis of displacements, optional
+        For elasticity with nodal elements: the rigid motions at its degrees of freedom become the near null space of
+        smoothed aggregation, which is then the preconditioner. `condense` removes degrees of freedom: pass the array
+        that it returns for those kept as ``basis=(basis, I)``.
+    failure : {"raise", "warn"}
+        What follows if a solve does not converge: `NotConverged`, or a warning in the log ``swell.skfem`` and the best
+        x.
+    **named
+        The arguments of `swell.prepare`.
+
+    Examples
+    --------
+    >>> from swell.guests.skfem import solver
+    >>> import numpy as np, swell
+    >>> solve = solver(method="cg", precond="ic0", rtol=1e-10)
+    >>> x = solve(swell.gallery.poisson2d(20), np.ones(400))
+    >>> solve.result.converged
+    True
+    """
+    if failure not in ("raise", "warn"):
+        raise InputError(f"failure={failure!r}: expected 'raise' or 'warn'")
+    if basis is not None:
+        if named.keys() & {"precond", "M"}:
+            raise InputError("basis gives the preconditioner its near null space, and another preconditioner was named: "
+                             "leave one of them out")
+        named["precond"] = near_null_space(*basis if isinstance(basis, tuple) else (basis, None))
+    return SkfemSolver(failure, named)
+
+
+def near_null_space(basis, kept=None) -> SmoothedAggregation:
+    """Return smoothed aggregation with the rigid motions of a basis of nodal displacements, an ``ElementVector`` of
+    Lagrange elements. ``kept``: the degrees of freedom that `condense` leaves, by default all."""
+    from skfem import ElementVector
+    if not isinstance(basis.elem, ElementVector):
+        raise InputError(f"basis has elements of type {type(basis.elem).__name__}: expected an ElementVector of Lagrange "
+                         "elements, whose degrees of freedom are displacements")
+    axes = np.array(basis.split_indices())       # axes[i, j]: the degree of freedom of node j along axis i
+    nodes = np.empty(basis.N, int)
+    motions = rigid_body_modes(basis.doflocs[:, axes[0]].T)
+    modes = np.empty((basis.N, motions.shape[1]))
+    modes[axes.T.ravel()] = motions
+    nodes[axes] = np.arange(axes.shape[1])
+    if kept is not None:
+        modes, nodes = modes[kept], np.unique(nodes[kept], return_inverse=True)[1]
+    return SmoothedAggregation(near_nullspace=modes, nodes=nodes)
+
+
+class SkfemSolver:
+    """A function of (A, b) that keeps its setup as long as the pattern of A recurs.
+
+    Attributes
+    ----------
+    result : Result or None
+        The last solve's.
+    """
+
+    def __init__(self, failure, named):
+        self.result: Result | None = None
+        self._failure, self._recurring = failure, Recurring(named)
+
+    def __call__(self, A, b):
+        """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup."""
+        self.result = result = self._recurring.solver(A, b).solve(b)
+        logger.info("%s, %d unknowns: %s after %d iterations", result.method, len(b), result.reason.name,
+                    result.iterations)
+        if not result.converged:
+            if self._failure == "raise":
+                raise NotConverged(result)
+            logger.warning("%s", NotConverged(result))
+        return result.x
+
+    @property
+    def setups(self) -> int:
+        """Setups done so far. Other solves updated the last setup to new values, or used it as it was."""
+        return self._recurring.setups

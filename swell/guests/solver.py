@@ -1,0 +1,29 @@
+"""The guest for swell's own prepared Solver, given as a preconditioner: ``M=swell.prepare(A2, ...)``."""
+from __future__ import annotations
+
+from swell.guests.scipy import SciPy, by_parts
+from swell.krylov.direct import Direct
+from swell.preconditioners.user import User
+from swell.solver import Solver
+
+
+class Own(SciPy):
+    """A prepared Solver."""
+
+    def read_preconditioner(self, M):
+        """Return the Solver as an approximate inverse. Direct solves are a fixed linear map. An iteration to a
+        tolerance is not, and only flexible methods accept it."""
+        if not isinstance(M, Solver):
+            return M
+        return User(PreparedSolver(M), variable=not all(isinstance(choice.method, Direct) for choice in M.chain))
+
+
+class PreparedSolver:
+    """The inverse of a prepared system, as a linear operator."""
+
+    def __init__(self, solver):
+        self.solver, self.shape, self.dtype = solver, solver.A.shape, solver.A.dtype
+
+    def matvec(self, r):
+        """Return A⁻¹ r, to the Solver's tolerance."""
+        return by_parts(lambda part: self.solver.solve(part).x, r, self.dtype)

@@ -1,0 +1,46 @@
+"""SciPy's own tests of its iterative solvers, with swell's functions in place of SciPy's.
+
+pytest collects the functions of SciPy's test module, compiled anew with `swell.scipy_like`. `EXCEPTIONS` lists what
+differs on purpose; docs/PDE_CODES.md says the same.
+"""
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import re
+
+import pytest
+
+from swell import scipy_like
+
+OURS = ("bicgstab", "cg", "gmres", "minres", "qmr", "tfqmr")
+THEIRS = "scipy.sparse.linalg._isolve.tests.test_iterative"
+EXCEPTIONS = {}
+if importlib.util.find_spec(THEIRS) is None:
+    pytest.skip("this SciPy comes without its tests", allow_module_level=True)
+
+
+def _compiled():
+    """SciPy's test module as a dictionary of names, with swell's functions and no others under test."""
+    path = pathlib.Path(importlib.util.find_spec(THEIRS).origin)
+    source = re.sub(r"@pytest\.mark\.fail_slow\(.*\)\n", "\n", path.read_text())      # a marker of SciPy's own
+    source, found = re.subn(r"_SOLVERS = \[[^\]]*\]", f"_SOLVERS = [{', '.join(OURS)}]", source)
+    assert found == 1, "SciPy's test module has changed: _SOLVERS is not where it was"
+    package = importlib.import_module("scipy.sparse.linalg._isolve")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in OURS:
+            patch.setattr(package, name, getattr(scipy_like, name))
+        names = {"__name__": __name__}
+        exec(compile(source, str(path), "exec"), names)
+    return names
+
+
+globals().update({name: value for name, value in _compiled().items() if not name.startswith("__")})
+
+
+@pytest.fixture(autouse=True)
+def expected(request):
+    """Mark the documented exceptions as failures that must occur."""
+    for pattern, reason in EXCEPTIONS.items():
+        if re.fullmatch(pattern, request.node.name):
+            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
