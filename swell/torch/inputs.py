@@ -43,8 +43,8 @@ def check_vector(b, values, n, batched):
     """Raise InputError unless b is a dense tensor that fits the system and lies on its device."""
     for given, name in ((values, "values"), (b, "b")):
         if not isinstance(given, torch.Tensor):
-            raise InputError(f"{name} is a {type(given).__name__}: expected a torch tensor; swell.solve takes arrays of "
-                             "other libraries")
+            raise InputError(f"{name} is a {type(given).__name__}: expected a torch tensor; swell.solve takes arrays "
+                             "of other libraries")
     if b.layout != torch.strided:
         raise InputError(f"b is a tensor of layout {b.layout}: expected a dense one; convert it with b.to_dense()")
     lead = (values.shape[0],) if batched else ()

@@ -87,7 +87,7 @@ def test_arrays_of_other_libraries_are_no_values():
 @needs_torch
 @pytest.mark.parametrize("named, message", [
     ({"dtype": "float16"}, "dtype='float16': expected one of float32"),
-    ({"dtype": torch.int32}, "dtype=torch.int32: expected one of float32"),
+    ({"dtype": "int32"}, "dtype=.int32.: expected one of float32"),
     ({"on_failure": "ignore"}, "on_failure='ignore': expected 'raise' or 'warn'"),
     ({"method": "nothing"}, "nothing")])
 def test_options(named, message):
