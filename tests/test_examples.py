@@ -28,6 +28,8 @@ def test_example(path, capsys):
                             exc_type=(ImportError, ValueError))
     if "jax" in path.stem:
         pytest.importorskip("jax", reason="needs JAX: pip install 'swell[jax]'")
+    if "torch" in path.stem:
+        pytest.importorskip("torch", reason="needs torch: pip install 'swell[torch]'")
     if "ranks" in path.stem:
         pytest.importorskip("mpi4py.MPI", reason="needs mpi4py and an MPI: pip install 'swell[mpi]' mpich",
                             exc_type=(ImportError, RuntimeError))
