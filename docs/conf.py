@@ -1,5 +1,7 @@
-"""Sphinx's settings. The source folder is the repository's root, so that links lead to the same files here and on a host
-of the repository: ``make docs``, or ``sphinx-build -W -c docs . build/docs``."""
+"""Sphinx's settings: ``make docs``, or ``sphinx-build -W -c docs . build/docs``.
+
+The source folder is the repository's root: a link between pages is the same here and on a host of the repository.
+"""
 from __future__ import annotations
 
 import os
@@ -12,7 +14,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 os.environ.pop("MPLBACKEND", None)           # notebooks draw inline, the gallery by agg: each sets its own
 os.environ.update(SWELL_QUIET="1", OMP_WAIT_POLICY="passive", OPENBLAS_NUM_THREADS="1",
                   PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
-                  PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+                  PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "docs"), os.environ.get("PYTHONPATH", "")]))
 
 import pages                                                                        # noqa: E402
 
@@ -24,8 +26,8 @@ root_doc = "docs/index"
 include_patterns = ["docs/**", "benchmarks/notes/*.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 exclude_patterns = ["docs/ALGORITHMS.md", "docs/gallery/**", "docs/_*/**", "docs/generated/gallery/*.ipynb",
                     "docs/generated/gallery/*.py", "docs/sg_execution_times.rst"]
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_design", "sphinx_copybutton",
-              "sphinx_gallery.gen_gallery"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_design",
+              "sphinx_copybutton", "sphinx_gallery.gen_gallery"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -55,9 +57,10 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 templates_path = ["_templates"]
 html_additional_pages = {"index": "redirect.html"}
-html_show_sourcelink = html_copy_source = False
+html_show_sourcelink = html_copy_source = html_use_index = html_domain_indices = False
 html_theme_options = {
-    "logo": {"text": "swell", "image_light": "_static/swell.svg", "image_dark": "_static/swell.svg", "alt_text": ""}, "navbar_end": ["theme-switcher"], "navbar_align": "left", "header_links_before_dropdown": 8,
+    "logo": {"text": "swell", "image_light": "_static/swell.svg", "image_dark": "_static/swell.svg", "alt_text": ""},
+    "navbar_end": ["theme-switcher"], "navbar_align": "left", "header_links_before_dropdown": 8,
     "show_prev_next": True, "footer_start": ["copyright"], "footer_end": [], "show_toc_level": 2,
     "pygments_light_style": "a11y-high-contrast-light", "pygments_dark_style": "a11y-high-contrast-dark",
 }
