@@ -21,7 +21,8 @@ AGAIN = "save it again with Matlab's save or scipy.io.savemat"
 COPIES = 4              # copies of a variable in memory while it is read: its bytes, its arrays, CSR, double precision
 
 _HEADER, _COMPRESSED = 128, 15
-_NUMBERS = ("sparse", "double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+_NUMBERS = {"sparse", "double", "single", "logical", *(f"{sign}int{bits}" for sign in ("", "u")
+                                                        for bits in (8, 16, 32, 64))}
 _DEPTH = 8              # deepest struct in a struct
 
 
@@ -67,8 +68,8 @@ def _sizes(path):
                 raise InputError(f"{path} is truncated: {size} bytes are declared at byte {position - size - 8}, and "
                                  f"the file has {end}. Fetch or copy it again.")
             if kind == _COMPRESSED:
-                packed = size
-                size = int(np.frombuffer(zlib.decompressobj().decompress(stream.read(min(size, 1024)), 8), f"{order}u4")[1])
+                packed, head = size, zlib.decompressobj().decompress(stream.read(min(size, 1024)), 8)
+                size = int(np.frombuffer(head, f"{order}u4")[1])
                 if size > files.MAX_DEFLATE * packed:
                     raise InputError(f"{path}: a variable of {size} bytes is declared, which {packed} compressed bytes "
                                      f"cannot hold. Fetch the file again, or {AGAIN}.")

@@ -6,9 +6,12 @@ solver and a sparse operator for lineax. JAX is imported by the first call.
 from __future__ import annotations
 
 from swell.core.errors import MissingDependency
+from swell.jax.options import Options
 
 
-def solve(A, b, *, has_aux=False, **options):
+def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+          smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
+          has_aux=False):
     """Solve A x = b inside a JAX program.
 
     Forward and reverse derivatives of any order, in A's values and in b, are solves with A and Aᵀ. A setup is kept for
@@ -21,11 +24,14 @@ def solve(A, b, *, has_aux=False, **options):
         padding is ignored. A dense A has n² values, and all of it may be traced. SciPy's CSR, CSC, COO and BSR are
         taken, too.
     b : array, shape (n,) or (n, k)
+    method, precond, M, scaling, ordering, format, nullspace, smoother, device, block, maxiter
+        See `swell.solve`.
+    dtype : {"float32", "float64", "complex64", "complex128"}, optional
+        Convert A's values and b to this type first; it is the type of x, too.
+    rtol, atol, stopping
+        See `swell.solve`. Solves with Aᵀ use the relative tolerance alone.
     has_aux : bool
         Return (x, info). ``info.iterations`` and ``info.residual`` are arrays, with an entry for each column.
-    **options
-        method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter
-        and stopping, as `swell.solve` documents them. ``dtype`` is the type of x, too. Solves with Aᵀ use rtol alone.
 
     Returns
     -------
@@ -40,18 +46,19 @@ def solve(A, b, *, has_aux=False, **options):
     jax.errors.JaxRuntimeError
         If a solve does not converge; JAX raises it when the result is used. The message has the reason.
     """
-    return _implementation().solve(A, b, has_aux, options)
+    return _implementation().solve(A, b, Options(
+        method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter,
+        stopping), has_aux)
 
 
-def prepare(A, **options):
+def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+            smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None):
     """Read the pattern of A once, and return a function ``f(values, b, has_aux=False)``; `solve` documents the rest.
 
     Parameters
     ----------
     A : BCOO, BCSR, dense array, or SciPy matrix
         Its values are not used.
-    **options
-        See `solve`.
 
     Returns
     -------
@@ -59,7 +66,9 @@ def prepare(A, **options):
         ``f(values, b)`` solves with ``values`` in the order of ``A.data``; for a dense A they have the shape (n, n).
         The setup lasts as long as f, or as a program compiled with it.
     """
-    return _implementation().prepare(A, options)
+    return _implementation().prepare(A, Options(
+        method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter,
+        stopping))
 
 
 def _implementation():

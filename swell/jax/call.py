@@ -60,7 +60,9 @@ class Call:
 
     def host(self, values, b):
         """Solve for arrays that JAX has copied to the host; return new arrays."""
-        return self._solve(np.asarray(values), np.asarray(b))
+        x, *records = self._solve(np.asarray(values), np.asarray(b))
+        kinds = np.int32, x.real.dtype, np.int32
+        return x, *(record.astype(kind) for record, kind in zip(records, kinds))
 
     def in_place(self, context, out, values, b):
         """Solve for XLA's buffers, and write into the buffers ``out``."""
@@ -70,9 +72,10 @@ class Call:
                 np.asarray(buffer)[...] = found
         elif kind == CUDA:
             import cupy
-            with cupy.cuda.Device(number), cupy.cuda.ExternalStream(context.stream, number):
+            with cupy.cuda.Device(number), cupy.cuda.ExternalStream(context.stream, number) as stream:
                 for buffer, found in zip(out, self._solve(cupy.asarray(values), cupy.asarray(b))):
                     cupy.asarray(buffer)[...] = cupy.asarray(found)
+                stream.synchronize()             # before CuPy reuses the memory of what was found
         else:
             raise InputError(f"the arrays lie on a device of DLPack's kind {kind}: expected a CPU or a CUDA GPU")
 

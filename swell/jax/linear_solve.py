@@ -7,13 +7,13 @@ solve, which must converge as the first one.
 from __future__ import annotations
 
 import functools
-import weakref
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import sparse
 
+from swell import inputs
 from swell.core.errors import InputError
 from swell.core.settings import DTYPES
 from swell.jax.call import Info, call
@@ -31,7 +31,6 @@ class Prepared:
         self.pattern, self.options = pattern, options
         self.system = System(pattern, options)
         self._compiled = jax.jit(functools.partial(_linear_solve, self.system))
-        weakref.finalize(self, self.system.release).atexit = False
 
     def __call__(self, values, b, has_aux=False):
         """Solve for A's values, in the order in which A stores them, and b of shape (n,) or (n, k).
@@ -65,15 +64,15 @@ class Prepared:
         return values.astype(dtype), b.astype(dtype)
 
 
-def solve(A, b, has_aux, options):
-    """`swell.jax.solve`, with its options as a dict."""
+def solve(A, b, options: Options, has_aux):
+    """`swell.jax.solve` with these options."""
     pattern, values = read_matrix(A)
-    return prepared(pattern, Options(**options))(values, b, has_aux)
+    return prepared(pattern, options)(values, b, has_aux)
 
 
-def prepare(A, options) -> Prepared:
-    """`swell.jax.prepare`, with its options as a dict."""
-    return Prepared(read_matrix(A)[0], Options(**options))
+def prepare(A, options: Options) -> Prepared:
+    """`swell.jax.prepare` with these options."""
+    return Prepared(read_matrix(A)[0], options)
 
 
 def prepared(pattern, options) -> Prepared:
@@ -107,20 +106,19 @@ def solve_dtype(options, values, b) -> np.dtype:
     InputError
         For a type that swell or JAX does not compute in, and if it cannot reach the tolerance.
     """
-    dtype = jnp.result_type(values, b)
-    dtype = jnp.result_type(dtype, float) if dtype.kind in "iub" else dtype
+    dtype, x64 = jnp.result_type(values, b), jax.config.jax_enable_x64
+    dtype = jnp.result_type(float) if dtype.kind in "iub" else dtype
     if options.dtype is not None:
-        asked = np.dtype(options.dtype)
-        if asked.kind != "c" and dtype.kind == "c":
-            raise InputError(f"dtype={asked.name} would drop the imaginary part of A or b: use complex64 or complex128")
-        dtype = jax.dtypes.canonicalize_dtype(asked)
-        if dtype != asked:
-            raise InputError(f"dtype={asked.name}: JAX's double precision is off; {X64}")
+        asked = inputs.solve_dtype(options.dtype, None, None)
+        inputs.check_not_real(asked, dtype, "A or b")
+        if asked.name in ("float64", "complex128") and not x64:
+            raise InputError(f"dtype={asked.name!r}: JAX's double precision is off; call {X64}")
+        dtype = asked
     if dtype.name not in DTYPES:
         raise InputError(f"A's values and b are together of type {dtype.name}: expected one of {', '.join(DTYPES)}; "
                          "convert them, or ask for it with dtype='float32'")
-    options.check(np.dtype(dtype), jax.config.jax_enable_x64)
-    return np.dtype(dtype)
+    options.check(dtype, x64)
+    return dtype
 
 
 def _array(given, name):

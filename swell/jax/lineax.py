@@ -137,14 +137,18 @@ class Solver(lx.AbstractLinearSolver):
 
     Parameters
     ----------
-    **options
+    method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block
+        See `swell.jax.solve`.
+    rtol, atol, maxiter, stopping
         See `swell.jax.solve`.
     """
 
     options: Options = eqx.field(static=True)
 
-    def __init__(self, **options):
-        self.options = Options(**options)
+    def __init__(self, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+                 smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None):
+        self.options = Options(method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block,
+                               rtol, atol, maxiter, stopping)
         try:
             hash(self.options)
         except TypeError as error:

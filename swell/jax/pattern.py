@@ -131,8 +131,8 @@ def _of_indices(A) -> Pattern:
     arrays = (A.indices, A.indptr) if isinstance(A, sparse.BCSR) else (A.indices,)
     if any(isinstance(array, jax.core.Tracer) for array in arrays):
         raise InputError(
-            "the indices of A are traced by a JAX transformation, such as jit or vmap with A as an argument: expected "
-            "concrete indices. Close over them and pass the values: f = swell.jax.prepare(A) outside, f(values, b) inside")
+            "the indices of A are traced by a JAX transformation, such as jit with A as an argument: expected concrete "
+            "indices. Close over them and pass the values: f = swell.jax.prepare(A) outside, then f(values, b)")
     n, indices = A.shape[0], np.asarray(A.indices)
     if isinstance(A, sparse.BCOO):
         return _pattern(n, indices[:, 0], indices[:, 1])

@@ -18,6 +18,7 @@ from swell.core.turn import Turn
 from swell.inputs import device_of
 from swell.jax.options import SMALL, Options
 from swell.jax.pattern import Pattern
+from swell.solving.results import Results
 
 
 class Outcome(NamedTuple):
@@ -35,13 +36,8 @@ class System:
     def __init__(self, pattern: Pattern, options: Options):
         self.pattern, self.options = pattern, options
         self._turn = Turn()
-        self._arrays: dict[tuple, Any] = {}      # index arrays by device
+        self._arrays: dict[str, Any] = {}      # index arrays by device
         self._solvers: dict[tuple, Any] = {}     # by device and type
-
-    def release(self):
-        """Drop all setups. A program that is still in use sets up again."""
-        with self._turn:
-            self._arrays, self._solvers = {}, {}
 
     def solve(self, values, b, right_hand_sides: int, transposed: bool, must_converge: bool) -> Outcome:
         """Solve for all matrices and right-hand sides that ``vmap`` has collected.
@@ -95,23 +91,28 @@ class System:
     def _solve_one(self, values, b, transposed) -> Outcome:
         """Solve for the right-hand sides (n, c) of one matrix."""
         b = b[:, 0] if b.shape[1] == 1 else b
-        solver = self._solver(values, transposed)
-        r = solver.solve(b)
-        columns = getattr(r, "columns", [r])
-        return Outcome(r.x, *(np.array(each) for each in zip(*(
+        solver = self._solver(values)
+        if transposed:                           # Aᵀ x = b is the conjugate of Aᴴ x̄ = b̄
+            solver.stop_by(self.options.transposed_stopping)
+            try:
+                r = solver.solve(b.conj(), adjoint=True)
+            finally:
+                solver.stop_by(self.options.forward_stopping)
+            x = r.x.conj()
+        else:
+            r = solver.solve(b)
+            x = r.x
+        columns = r.columns if isinstance(r, Results) else [r]
+        return Outcome(x, *(np.array(each) for each in zip(*(
             (column.iterations, column.residual, column.reason.code) for column in columns))))
 
-    def _solver(self, values, transposed):
-        """The Solver of A or Aᵀ for these values; the last one if they are the same, or updated."""
-        pattern, stopping = self.pattern, self.options.forward_stopping
-        if transposed:
-            pattern, order = self.pattern.transposed
-            values, stopping = values[order], self.options.transposed_stopping
-        key = device_of(values), values.dtype, transposed
+    def _solver(self, values):
+        """The Solver for these values: the last one if they are the same, else updated."""
+        key = device_of(values), values.dtype
         solver = self._solvers.get(key)
         if solver is not None and _same(solver, values):
             return solver
-        A = self._csr(pattern, values)
+        A = self._csr(values)
         if solver is not None:
             self._solvers.pop(key)               # after an error it is gone
             try:
@@ -121,21 +122,22 @@ class System:
                     raise
                 solver = None
         if solver is None:
-            solver = swell.api.prepare(A, stopping=stopping, **self.options.prepare)
+            solver = swell.api.prepare(A, stopping=self.options.forward_stopping, **self.options.prepare)
         self._solvers[key] = solver
         return solver
 
-    def _csr(self, pattern, values):
+    def _csr(self, values):
         """A CSR matrix of SciPy or CuPy with these values."""
-        key = device_of(values), pattern is self.pattern
-        if key[0] == "cpu":
+        pattern, device = self.pattern, device_of(values)
+        shape = pattern.n, pattern.n
+        if device == "cpu":
             import scipy.sparse as sp
-            return sp.csr_matrix((values, pattern.indices, pattern.indptr), shape=(pattern.n, pattern.n))
+            return sp.csr_matrix((values, pattern.indices, pattern.indptr), shape=shape)
         import cupy
         from cupyx.scipy.sparse import csr_matrix
-        if key not in self._arrays:
-            self._arrays[key] = cupy.asarray(pattern.indices), cupy.asarray(pattern.indptr)
-        return csr_matrix((values, *self._arrays[key]), shape=(pattern.n, pattern.n))
+        if device not in self._arrays:
+            self._arrays[device] = cupy.asarray(pattern.indices), cupy.asarray(pattern.indptr)
+        return csr_matrix((values, *self._arrays[device]), shape=shape)
 
     def _solve_batch(self, values, b, transposed) -> Outcome:
         """Solve for values (m, nnz) and b (m, n, c) as a batch."""

@@ -142,6 +142,6 @@ def product(values, x, crow, col, adjoint, batched) -> torch.Tensor:
 
 
 def row_of_each(crow, col) -> torch.Tensor:
-    """The row of each entry of a pattern. It is computed where it is needed, since it takes as much memory as ``col``."""
+    """The row of each entry of a pattern; computed anew, since it takes as much memory as ``col``."""
     rows = torch.arange(crow.numel() - 1, dtype=col.dtype, device=col.device)
     return rows.repeat_interleave((crow[1:] - crow[:-1]).long(), output_size=col.numel())

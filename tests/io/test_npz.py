@@ -170,7 +170,8 @@ TRIPLES = {"data": RAW.data, "row": RAW.tocoo().row, "col": RAW.tocoo().col}
 @pytest.mark.parametrize("prefix", ["", "K_", "K."])
 def test_raw_arrays_of_a_matrix(tmp_path, parts, prefix):
     for shape in ((4, 4), (4, 6)):
-        np.savez(tmp_path / "A.npz", b=np.ones(4), **{prefix + key: value for key, value in {**parts, "shape": shape}.items()})
+        stored = {**parts, "shape": shape}
+        np.savez(tmp_path / "A.npz", b=np.ones(4), **{prefix + key: value for key, value in stored.items()})
         A, notes = read_matrix_with_notes(tmp_path / "A.npz")
         assert A.shape == shape and notes == []
         np.testing.assert_array_equal(A[:, :4].toarray(), RAW.toarray())
