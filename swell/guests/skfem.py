@@ -32,7 +32,7 @@ def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, sc
     failure : {"raise", "warn"}
         What follows if a solve does not converge: `NotConverged`, or a warning in the log ``swell.skfem`` and the best
         x.
-    method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter, ...
+    method, precond, M, ..., stopping
         As `swell.prepare` takes them.
 
     Examples

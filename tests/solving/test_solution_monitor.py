@@ -55,9 +55,9 @@ def test_on_a_gpu(method):
 
 
 def test_the_start_and_an_answer_that_stops():
-    seen = []
-    x0 = np.ones(144)
-    r = swell.solve(SYMMETRIC, B, method="cg", x0=x0, monitor=swell.SolutionMonitor(lambda k, r, x: seen.append(x) or k == 3))
+    seen, x0 = [], np.ones(144)
+    monitor = swell.SolutionMonitor(lambda k, norm, x: seen.append(x) or k == 3)
+    r = swell.solve(SYMMETRIC, B, method="cg", x0=x0, monitor=monitor)
     assert r.reason is swell.Reason.STOPPED and r.iterations == 3 and len(seen) == 4
     assert np.allclose(seen[0], x0) and (seen[-1] == r.x).all()
     seen[-1][:] = 0                              # a copy: the caller may write to it
