@@ -1,13 +1,18 @@
-# make demo: a new environment and the main job on the CPU. make test: the tests.
+# make demo: a new environment and the main job on the CPU. make test: the tests. make docs: the site, in build/docs.
+# make dist: wheel and sdist, checked.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test clean
+.PHONY: demo test docs dist clean
 
 # The stamp is as new as the last install; editing pyproject.toml installs again.
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+.venv/installed-docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	touch $@
 
 demo: .venv/installed
@@ -16,5 +21,23 @@ demo: .venv/installed
 test: .venv/installed
 	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Warnings are errors; every page that has code runs it; links are followed at the end.
+docs: .venv/installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -c docs . build/docs
+	$(BIN)/python docs/check_links.py build/docs
+
+# The environment of a release is its own. Nothing is uploaded.
+.venv-release/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
+	touch $@
+
+dist: .venv-release/installed
+	rm -rf dist
+	.venv-release/bin/python -m pytest tests/test_release.py
+	.venv-release/bin/python -m build
+	.venv-release/bin/python -m twine check --strict dist/*
+	.venv-release/bin/check-wheel-contents dist/*.whl
+
 clean:
-	rm -rf .venv swell-demo build *.egg-info
+	rm -rf .venv .venv-release swell-demo build docs/generated dist *.egg-info

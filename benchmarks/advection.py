@@ -24,7 +24,7 @@ def flow(text):
     """The matrix of a name."""
     if "mtx" in text:
         from swell.io import read_matrix
-        return read_matrix(text)[0].tocsr()
+        return read_matrix(text).tocsr()
     field, size, *peclet = text.split(":")
     shape = tuple(int(part) for part in size.split("x"))
     shape = shape * 2 if len(shape) == 1 else shape

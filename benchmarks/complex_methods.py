@@ -37,7 +37,7 @@ def systems(folder):
         source[node] = 1
         yield f"cabin, {frequency} Hz, node {node}", (K - k**2 * M + 0.05j * k * B).tocsr(), source
     for name in ("pyamg_helmholtz_2D", "qc324", "dwg961b"):
-        A, _ = swell.io.read_matrix(folder / "matrices" / f"{name}.mtx.gz")
+        A = swell.io.read_matrix(folder / "matrices" / f"{name}.mtx.gz")
         yield name, A, np.ones(A.shape[0], complex)
     for shape in ((60, 60), (16, 16, 16)):
         A = gallery.helmholtz(shape)

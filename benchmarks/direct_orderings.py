@@ -122,7 +122,7 @@ def systems(folder):
     """(name, A) of all."""
     for path in sorted(folder.iterdir()) if folder else ():
         if path.name.endswith((".mtx.gz", ".mtx")):
-            yield path.name.split(".")[0], swell.io.read_matrix(path)[0]
+            yield path.name.split(".")[0], swell.io.read_matrix(path)
     for name, make in GENERATED.items():
         yield name, make()
 

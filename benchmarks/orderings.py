@@ -30,7 +30,7 @@ PARTITIONS = ("partition(separators=False, height={})", "partition(height={})")
 def matrix(name, shuffle):
     """A SciPy CSR matrix."""
     if name.endswith((".npz", ".mtx", ".mtx.gz")):
-        A, _ = swell.read_matrix(name)
+        A = swell.read_matrix(name)
     else:
         name, _, n = name.partition(":")
         A = gallery.get(name, int(n)) if n else gallery.get(name)

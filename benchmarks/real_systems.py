@@ -25,7 +25,7 @@ def systems(folder):
     """(name, A, b) of all of them."""
     for path in sorted(p for p in folder.iterdir() if p.suffix in (".gz", ".mtx", ".npz")):
         try:
-            A, _ = swell.io.read_matrix(path)
+            A = swell.io.read_matrix(path)
         except swell.InputError as error:
             engine.tell(f"left out: {error}")
             continue

@@ -34,6 +34,7 @@ matrices in a format      CSRMatrix, BSRMatrix
 front ends                pde, equations on meshes; gallery, model problems; dense, LU of dense
                           matrices; distributed, many ranks
 reports and files         report, io, read_matrix, read_vector
+gradients                 torch, jax: differentiable solves of torch tensors and in JAX programs
 
 swell imports a name when it is first used, so that `import swell` takes little time.
 """
@@ -94,5 +95,5 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",
     "OutOfMemory": "core.errors", "quiet": "core.compilation",
     "read_matrix": "io", "read_vector": "io",
-}, modules=("dense", "distributed", "gallery", "io", "pde", "scipy_like", "report"))
+}, modules=("dense", "distributed", "gallery", "io", "jax", "pde", "scipy_like", "report", "torch"))
 __all__.insert(0, "__version__")

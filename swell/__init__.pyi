@@ -85,6 +85,7 @@ from swell import dense as dense
 from swell import distributed as distributed
 from swell import gallery as gallery
 from swell import io as io
+from swell import jax as jax
 from swell.least_squares.solve import lstsq as lstsq
 from swell.sparse_product import multiply as multiply
 from swell.core.registry import names as names
@@ -99,4 +100,5 @@ from swell.transforms.nullspace import rigid_body_modes as rigid_body_modes
 from swell import scipy_like as scipy_like
 from swell.api import solve as solve
 from swell.batch.solve import solve_batch as solve_batch
+from swell import torch as torch
 from swell.orderings.transversal import transversal as transversal

@@ -15,6 +15,7 @@ from swell.core.errors import InputError
 from swell.core.registry import resolve
 from swell.core.stopping import Stopping
 from swell.preconditioners.user import resolve_preconditioner
+from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solver import Solver
 from swell.transforms.nullspace import resolve_nullspace
@@ -24,7 +25,7 @@ ALL_GPUS = "cuda:all"
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
           smoother=None, device=None, dtype=None, block=None, x0=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
-          monitor=None, together=None) -> Result | Any:
+          monitor=None, together=None, progress=False) -> Result | Any:
     """Solve A x = b.
 
     If no method is named, an advisor analyses A and chooses one. If that choice fails, it tries the next one.
@@ -65,6 +66,8 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         ``monitor(iteration, relative_residual)``, of columns together the largest; a true answer stops the solve.
     together : bool, optional
         Solve for all columns at once, or one by one, whatever is predicted to be faster.
+    progress : bool
+        Show a live line with the iteration and the residual, in a terminal or a notebook; elsewhere nothing.
 
     Returns
     -------
@@ -87,12 +90,15 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     True
     """
     inputs.check_monitor(monitor, together)
+    check_progress(progress)
     named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
     stopping = _stopping(stopping, rtol, atol, maxiter)
     if device == ALL_GPUS:
-        return _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping).solve(b, x0, monitor, together)
+        with live_line(progress, monitor, stopping) as monitor:
+            return _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping).solve(b, x0, monitor, together)
     given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method), named.parts)
-    return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
+    with live_line(progress, monitor, stopping, given.space) as monitor:
+        return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,

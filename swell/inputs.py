@@ -64,8 +64,8 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
 
     Parameters
     ----------
-    A : SciPy or CuPy sparse matrix, dense array, torch tensor, JAX BCOO or BCSR, PETSc Mat, LinearOperator, or one of
-        swell's formats
+    A : SciPy, CuPy or pydata sparse matrix, dense array of any library, torch tensor, JAX BCOO or BCSR, PETSc Mat,
+        LinearOperator, one of swell's formats, object with ``tocsr``, or tuple (data, indices, indptr) of arrays in CSR
     device : str or None
         "cpu" or "cuda"; None follows the data.
     dtype : None or one of float32, float64, complex64, complex128
@@ -97,7 +97,7 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         A = guest.read_matrix(A)
     shape = getattr(A, "shape", None)
     if shape is None or len(shape) != 2:
-        hint = "; from a file: A, notes = swell.read_matrix(path)" if isinstance(A, str | os.PathLike | tuple) else ""
+        hint = "; from a file: A = swell.read_matrix(path)" if isinstance(A, str | os.PathLike) else ""
         raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, or a "
                          f"LinearOperator{hint}")
     if shape[0] != shape[1]:
@@ -144,6 +144,13 @@ def _read_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
         notes.append(f"A was converted from {csr.dtype.name} to {wanted.name}")
     csr = csr if csr.dtype == wanted else csr.astype(wanted)
     return Input(csr, space, notes)
+
+
+def _check_gpu(given, name, space):
+    """Raise InputError if ``given``, called ``name``, lies on another GPU than the one of the space."""
+    where = device_of(given)
+    if space.name == "cuda" and where not in ("cpu", space.device_name):
+        raise InputError(f"{name} lies on {where} and the solve is on {space.device_name}: copy {name} there")
 
 
 def _check_size(A, space):
@@ -236,6 +243,7 @@ def _to_csr(A, space, notes, block=None, keep=True, search=False):
     """Convert anything with entries to a CSRMatrix of the space: sorted, duplicates summed, with a note if there were
     any. ``keep``: the result outlives the call, so it must not share memory with A."""
     guest = guest_of(A)
+    _check_gpu(A, "A", space)
     guest.check(A, quick=True)
     _check_size(A, space)
     given = guest.csr(A)
@@ -329,6 +337,8 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
         For a wrong shape, an unsupported type, NaN or Inf.
     """
     v = guest_of(v).read_vector(v, name)
+    if space is not None:
+        _check_gpu(v, name, space)
     if v.dtype.kind not in "fciub":
         raise InputError(f"{name} has dtype {v.dtype}: expected numbers")
     checked_dtype(v.dtype, name)
@@ -375,7 +385,15 @@ def dtype_of(given, name="b") -> np.dtype:
 def returned(x, space, original):
     """A copy of x, an array of the space, converted to the array type and device of ``original``."""
     guest = guest_of(original)
-    return guest.give_back(np.array(space.to_host(x)) if guest.device_of(original) == "cpu" else x.copy(), original)
+    where = guest.device_of(original)
+    if where == "cpu":
+        x = np.array(space.to_host(x))
+    elif space.name == "cpu":
+        with (there := make_space(where)).active():
+            x = there.from_host(x)
+    else:
+        x = x.copy()
+    return guest.give_back(x, original)
 
 
 def stack(columns, rhs, original):

@@ -15,9 +15,14 @@ from swell.advisor.plan import Plan
 from swell.advisor.several import Task
 from swell.core.configuration import Configuration
 from swell.core.errors import DoesNotFit, InputError, OutOfMemory
+from swell.core.guests import guest_of
+from swell.core.settings import shown
 from swell.core.sharing import Sharing
 from swell.core.stopping import Stopping
 from swell.core.turn import Turn
+from swell.solving.adjoint import own_adjoint
+from swell.solving.considered import paired
+from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
 from swell.solving.run import Prepared
@@ -95,28 +100,62 @@ class Solver:
             self._prepared[k].update(self.A)
         return self._prepared[k]
 
-    def solve(self, b, x0=None, monitor=None, together=None) -> Result | Any:
-        """Solve for b of shape (n,) or (n, k). `swell.solve` documents the arguments."""
+    def solve(self, b, x0=None, monitor=None, together=None, adjoint=False, progress=False) -> Result | Any:
+        """Solve A x = b for b of shape (n,) or (n, k). `swell.solve` documents the other arguments.
+
+        ``adjoint=True`` solves Aᴴ x = b with the same setup: transposed factors, a multigrid hierarchy with P and R
+        exchanged. The residuals are those of Aᴴ. If A = Aᴴ, or A = Aᵀ, nothing more is set up.
+
+        Raises
+        ------
+        InputError
+            If a part has no adjoint, such as a preconditioner that varies, or a function without ``rmatvec``.
+        """
         with self._turn:
             with self.space.agreed():
                 inputs.check_monitor(monitor, together)
+                check_progress(progress)
+                if not isinstance(adjoint, bool):
+                    raise InputError(f"adjoint={shown(adjoint)}: expected True, to solve with Aᴴ, or False")
                 rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
-            return self._solve_all(rhs, guess, monitor, b, together)
+            with live_line(progress, monitor, self.stopping, self.space) as monitor:
+                if not (adjoint and self._own_adjoint() == "symmetric"):
+                    return self._solve_all(rhs, guess, monitor, b, together, adjoint)
+                guess = None if guess is None else guess.conj()                    # Aᴴ = conj(A)
+                return _conjugated(self._solve_all(rhs.conj(), guess, monitor, rhs, together), b)
 
-    def _solve_all(self, rhs, guess, monitor, b, together=None) -> Result | Results:
-        """Solve for vectors that `inputs` has checked; x is converted to the array type of b."""
-        self.space.require_equal((rhs.shape[1:], guess is not None, together), "the right-hand sides and starting "
-                                 "vectors (shape beside the rows, whether there is an x0), or together")
-        if rhs.ndim == 1:
-            return self._solve_one(rhs, guess, monitor, b)
+    def require_adjoint(self):
+        """Raise InputError unless ``solve(b, adjoint=True)`` can be done; it then takes its time for the setup now."""
+        with self._turn, self.space.active(self.A.shape[0]):
+            if self._own_adjoint() is None:
+                self._prepare(0).adjoint()
+
+    def _own_adjoint(self):
+        """Return "hermitian" or "symmetric" if A is known to be so (`own_adjoint`), else None."""
         with self.space.active(self.A.shape[0]):
-            return Task(self._plan, self.chain, self._prepared, self._prepare, rhs, guess, monitor, b, together,
-                        lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b)).solve()
+            return own_adjoint(self.A)
 
-    def _solve_one(self, b, x0, monitor, original) -> Result:
+    def _preparing(self, adjoint):
+        """The function that sets choice k up: for A, or for Aᴴ."""
+        if not adjoint or self._own_adjoint() == "hermitian":
+            return self._prepare
+        return lambda k: self._prepare(k).adjoint()
+
+    def _solve_all(self, rhs, guess, monitor, b, together=None, adjoint=False) -> Result | Results:
+        """Solve for vectors that `inputs` has checked; x is converted to the array type of b."""
+        self.space.require_equal((rhs.shape[1:], guess is not None, together, adjoint), "the right-hand sides and "
+                                 "starting vectors (shape beside the rows, whether there is an x0), together, or "
+                                 "adjoint")
+        if rhs.ndim == 1:
+            return self._solve_one(rhs, guess, monitor, b, adjoint)
+        with self.space.active(self.A.shape[0]):
+            return Task(self._plan, self.chain, self._prepared, self._preparing(adjoint), rhs, guess, monitor, b,
+                        together, lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b, adjoint)).solve()
+
+    def _solve_one(self, b, x0, monitor, original, adjoint=False) -> Result:
         """Try the choices of the chain until one converges; return the result of the best."""
         with self.space.active(self.A.shape[0]):
-            result = follow(self._plan, self.chain, self._prepared, self._prepare, b, x0, monitor, original)
+            result = follow(self._plan, self.chain, self._prepared, self._preparing(adjoint), b, x0, monitor, original)
         left_out = [] if result.reason in FINAL else self._left_out
         result.notes = self.notes + result.notes + left_out
         return result
@@ -196,6 +235,16 @@ class Solver:
         with self._turn, self.space.active(self.A.shape[0]):
             return self._prepare(0).describe()
 
+    def __repr__(self):
+        A, chain = self.A, [paired(choice.name("method"), choice.part) for choice in self.chain]
+        return (f"Solver({A.shape[0]} unknowns, {A.dtype.name}, {self.space.device_name}: {chain[0]}"
+                + (f"; then {', '.join(chain[1:])}" if chain[1:] else "") + ")")
+
+    def _repr_html_(self):
+        from swell.display.page import fragment
+        from swell.solving.cards import of_solver
+        return fragment(of_solver(self, self._failure))          # a notebook shows this
+
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on; useful if the choices before it failed for a similar matrix."""
         if k not in range(len(self.chain)):
@@ -250,3 +299,12 @@ class Solver:
 def _prepared_again(A, device, block, named, stopping, adapt):
     """The Solver that a pickle stands for."""
     return Solver(inputs.read_matrix(A, device, block=block), named, stopping, adapt)
+
+
+def _conjugated(result, original):
+    """Conjugate all x of a Result or Results, with its attempts; convert them to the array type of ``original``."""
+    guest, columns = guest_of(original), [result] if isinstance(result, Result) else result.columns
+    held = [result, *columns, *(attempt for column in columns for attempt in column.attempts)]
+    for one in {id(one): one for one in held}.values():          # columns may share an attempt
+        one.x = guest.give_back(one.x.conj(), original)
+    return result

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 STOREYS = {
     "ground": [
-        {"core": "contracts (operator, system matrix, space, transform), loop and judge, settings, registry, kernels"}],
+        {"core": "contracts (operator, system matrix, space, transform), loop and judge, settings, registry, kernels"},
+        {"display": "pieces of pages, and the pictures that results and preconditioners draw of themselves"}],
     "storage": [
         {"formats": "how a matrix is stored; facts gathered in one pass over it", "dense": "LU of dense matrices"}],
     "algorithms": [
@@ -31,8 +32,10 @@ STOREYS = {
          "least_squares": "`lstsq`: LSQR and LSMR for matrices of any shape",
          "batch": "`solve_batch`, `prepare_batch`: many small systems of one pattern"},
         {"pde": "front ends: finite volumes, Helmholtz, a cube of elements"},
-        {"guests": "readers for objects of other libraries; solvers for PETSc, scikit-fem, FiPy, PyAMG"},
-        {"integrations": "the former name of PETSc's guest"}],
+        {"guests": "readers for objects of other libraries; solvers for PETSc, scikit-fem, FiPy, PyAMG",
+         "torch": "differentiable solves of torch tensors"},
+        {"integrations": "the former name of PETSc's guest",
+         "jax": "`solve` and `prepare` inside JAX programs, with derivatives; a solver for lineax"}],
     "commands": [
         {"cli": "one module a command"},
         {"bench": "the benchmarks behind `swell bench`"},

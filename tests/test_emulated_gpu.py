@@ -87,6 +87,18 @@ print(before == 1 and (x.get() == 6).all())""",
 }
 
 
+# Prints why resident_cg is refused, if it is, and what swell chooses for a system that would suit it.
+CHOICE = """
+import numpy as np
+import swell
+A, b = swell.gallery.poisson2d(40), np.ones(1600)
+try:
+    print(swell.solve(A, b, device="cuda", method="resident_cg").converged)
+except swell.InputError as error:
+    print(error)
+print(swell.solve(A, b, device="cuda"))"""
+
+
 def emulated(arguments, variables):
     """What a process prints whose GPU is emulated."""
     if shutil.which("g++") is None:
@@ -121,6 +133,17 @@ def test_ranks(file):
     printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", RANKS[file]],
                        {"SWELL_EMULATED_GPUS": "2"})
     assert " passed" in printed.splitlines()[-1]
+
+
+@pytest.mark.parametrize("capability, refusal, method", [
+    ("8.6", "resident_cg needs a GPU of compute capability 9.0 or newer, which cuda:0, emulated GPU is not: use method='cg'",
+     "CG() on"),
+    ("12.0", "True", "ResidentCG() on")])
+def test_an_older_gpu_has_a_fallback(capability, refusal, method):
+    """It is refused by name, and swell chooses without it. Newer GPUs with small shared memory have it."""
+    first, verdict, chosen, *_ = emulated(["-c", CHOICE], {"SWELL_EMULATED_CAPABILITY": capability}).splitlines()
+    assert first == refusal
+    assert verdict.startswith("converged") and chosen.strip().startswith(method)
 
 
 def test_common_calls_launch_what_is_compiled_ahead():

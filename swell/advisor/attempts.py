@@ -5,8 +5,10 @@ import numpy as np
 
 from swell import inputs
 from swell.core.errors import InputError
+from swell.core.log import LOG
 from swell.core.monitor import SolutionMonitor
 from swell.core.stopping import Reason
+from swell.solving.considered import paired
 from swell.solving.result import Result
 
 FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # nothing is tried after
@@ -45,12 +47,14 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
                 inputs.check_finite("b", b)      # `Solver.solve` leaves that to what refuses b
                 raise
             route.failed(k, str(error))
+            LOG.info("left out %s: %s", paired(chain[k].name("method"), chain[k].part), error)
             memory |= isinstance(error, MemoryError)
             notes.append(f"{chain[k].name('method')} was to be tried next and was left out: {error}")
             continue
         result.x = inputs.returned(result.x, ready.space, original)
         result.choice = k
         attempts.append(result)
+        LOG.info("tried: %r", result)
         if result.reason in FINAL:
             break
         route.ended(k, result)
@@ -58,6 +62,8 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
     final.attempts = [r for r in attempts if r is not final]
     final.considered = route.finished(attempts)
     final.notes += notes
+    if final.reason not in FINAL:
+        LOG.warning("%r: %s", final, final.message)
     return final
 
 

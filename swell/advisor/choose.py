@@ -20,12 +20,14 @@ parts that are named, of matrices whose rows sum to zero, and across ranks, rule
 """
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from swell.advisor.contenders import contenders, in_parts, may_reside, setting
 from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
+from swell.core.log import LOG
 from swell.core.registry import load, resolve
 from swell.formats.blocks import detect
 from swell.formats.symmetry import asymmetry, hermitian, tolerance
@@ -33,6 +35,7 @@ from swell.preconditioners.amg.nodes import like_elasticity
 from swell.preconditioners.dense_factors import nearly_full
 from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
+from swell.solving.considered import paired
 
 OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # what contenders fill in, or leave out
 SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
@@ -78,6 +81,10 @@ def choose(A, named: Configuration, resident=True) -> tuple[list[Configuration],
     able = [choice for choice in every if choice.unusable is None] or every[:1]      # one alone says what is wrong
     notes = [f"method='{choice.name('method')}' was not tried, since it has no place for {choice.unusable}="
              f"'{choice.name(choice.unusable)}', which you named" for choice in every if choice not in able]
+    if LOG.isEnabledFor(logging.INFO):
+        told = (f"{paired(choice.name('method'), choice.part)}, since {'; '.join(choice.why)}" for choice in able)
+        LOG.info("choices for %d unknowns, %s, %s: %s", A.shape[0], A.dtype.name, A.space.device_name,
+                 ". Or ".join((*told, *notes)))
     return able, notes
 
 

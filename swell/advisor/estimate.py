@@ -67,7 +67,7 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
         + seconds(rest._replace(calls=rest.calls * costs.further_calls)))
     setup = seconds(costs.solve) + seconds(costs.setups[part])
     if name == "resident_cg":
-        parts = usual_counts(facts.n, A.space.multiprocessors)[0]
+        parts = usual_counts(facts.n, A.space)[0]
         near = parts == 1 or 2 * facts.bandwidth * parts <= FEW * facts.n            # the halo of consecutive rows
         setup += seconds(RESIDENT if near else BISECTED)
     return Estimate(setup, iteration, _iterations(facts, name, part, multigrid), part not in MULTIGRID,

@@ -19,7 +19,7 @@ from functools import partial
 
 from swell.advisor.watch import Watch
 from swell.core.stopping import Reason
-from swell.solving.result import Considered
+from swell.solving.considered import Considered
 
 FINER = 10              # times the seconds at stake at which an analysis gives up
 WORTH = 8               # times the seconds of looking that must be at stake

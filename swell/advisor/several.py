@@ -16,6 +16,7 @@ import numpy as np
 from swell import inputs
 from swell.advisor.attempts import FINAL
 from swell.core.errors import InputError, OutOfMemory
+from swell.core.log import LOG
 from swell.core.monitor import SolutionMonitor
 from swell.core.registry import load
 from swell.core.stopping import Reason
@@ -165,6 +166,7 @@ class Task:
             results = bound(ready, len(part), block).run(b, x, self.monitor, route.watch(choice))
             worst = max(results, key=lambda r: (not r.converged, r.iterations))
             worst.choice = choice
+            LOG.info("tried for %d right-hand sides together, of which the worst: %r", len(part), worst)
             attempts.append(worst)
             if worst.reason is not Reason.OVERTAKEN:
                 break
@@ -184,6 +186,8 @@ class Task:
             result.x = inputs.returned(result.x, space, self.original)
             alone.attempts = [result, *alone.attempts]
             return alone
+        if result.reason not in FINAL:
+            LOG.warning("right-hand side %d: %r: %s", j, result, result.message)
         result.choice, result.considered = attempts[-1].choice, considered
         result.attempts = [attempt for attempt in attempts[:-1] if attempt is not result]
         result.x = inputs.returned(result.x, space, self.original)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from swell.core.stopping import Reason
-from swell.solving.result import count
+from swell.solving.considered import count, paired
 
 WORST = 3               # systems that a printed result names
+SHOWN = 10              # systems in a notebook's table
 
 
 @dataclass
@@ -44,6 +45,11 @@ class SystemResult:
     def message(self) -> str:
         """The reason as a sentence, with advice on what to do next."""
         return self.reason.sentence
+
+    def __repr__(self):
+        state = "converged" if self.converged else f"NOT converged ({self.reason.name})"
+        return (f"SystemResult({self.index}: {state}, {count(self.iterations, 'iteration')}, residual "
+                f"{self.residual:.2e})")
 
     def __str__(self):
         state = "converged" if self.converged else f"NOT converged ({self.reason.name}: {self.message})"
@@ -126,19 +132,43 @@ class BatchResult:
                 "configuration": self.configuration, "timings": self.timings, "memory": self.memory,
                 "launches": self.launches, "notes": self.notes}
 
+    def __repr__(self):
+        return (f"BatchResult({self._systems().sum()} of {count(len(self), 'system')} converged, residual at most "
+                f"{np.max(self.residual, initial=0):.2e}, {self.timings.get('solve', 0):.3g} s, "
+                f"{paired(self.method, self.precond)} on {self.device})")
+
+    def _repr_html_(self):
+        from swell.display import page
+        summary, *rest = str(self).splitlines()
+        done = f"{self._systems().sum()} of {len(self)} converged"
+        worst = [(f"[{i}]", self[i].iterations, f"{self[i].residual:.2e}", f"{self[i].backward_error:.1e}",
+                  f"{self.reason(i).name}: {self.reason(i).sentence}") for i in self._worst()[:SHOWN]]
+        header = "system", "iterations", "‖b − Ax‖/‖b‖", "backward error", "reason"
+        return page.fragment([                   # a notebook shows this
+            f"<p>{page.badge(done, self.all_converged)} {page.escape(summary)}</p>",
+            *([page.table(worst, header)] if worst else []), page.bullets(self.notes),
+            page.details("Configuration and cost", page.preformatted(line.strip() for line in rest))])
+
+    def _systems(self) -> np.ndarray:
+        """Return a bool array, shape (batch,): True for systems all of whose columns converged."""
+        return self.converged.reshape(len(self), -1).all(axis=1)
+
+    def _worst(self) -> np.ndarray:
+        """Return the indices of the systems that did not converge, by falling residual."""
+        failed = np.flatnonzero(~self._systems())
+        sizes = np.nan_to_num(self.residual.reshape(len(self), -1), nan=np.inf, posinf=np.inf).max(axis=1)[failed]
+        return failed[np.argsort(-sizes, kind="stable")]
+
     def __str__(self):
-        rows = self.converged.reshape(len(self), -1).all(axis=1)
         counts, residuals = self.iterations, self.residual[self.converged]
-        lines = [f"{rows.sum()} of {count(len(self), 'system')} converged; iterations {counts.min()} to "
+        lines = [f"{self._systems().sum()} of {count(len(self), 'system')} converged; iterations {counts.min()} to "
                  f"{counts.max()}, median {np.median(counts):g}"
                  + (f"; ‖b − Ax‖/‖b‖ at most {residuals.max():.2e} where converged" if residuals.size else "")]
-        failed = np.flatnonzero(~rows)
-        if failed.size:
-            sizes = np.nan_to_num(self.residual.reshape(len(self), -1), nan=np.inf, posinf=np.inf).max(axis=1)[failed]
-            worst = failed[np.argsort(-sizes, kind="stable")][:WORST]
+        worst = self._worst()
+        if worst.size:
             lines.append("  worst: " + ", ".join(
-                f"[{i}] {self.reason(i).name} at {np.max(self.residual[i]):.1e}" for i in worst)
-                + (f", and {failed.size - WORST} more" if failed.size > WORST else ""))
+                f"[{i}] {self.reason(i).name} at {np.max(self.residual[i]):.1e}" for i in worst[:WORST])
+                + (f", and {worst.size - WORST} more" if worst.size > WORST else ""))
         compiled = self.timings.get("compile", 0)
         lines.append(f"  {'; '.join(self.configuration)}; {self.device}, {self.dtype}")
         lines.append(f"  cost: setup {self.timings.get('setup', 0):.3g} s, solve {self.timings.get('solve', 0):.3g} s"

@@ -7,6 +7,7 @@ stored from one solve to the next: to read stored factors would cost as much as 
 """
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from swell.core.arrays import checked_dtype
 from swell.core.compilation import Stopwatch, compiling_for
 from swell.core.errors import InputError
 from swell.core.guests import guest_of
+from swell.core.log import LOG
 from swell.core.registry import load
 from swell.core.stopping import Reason
 from swell.core.turn import Turn
@@ -170,13 +172,15 @@ class BatchSolver:
             out = inputs.returned(x.reshape(rhs.shape), space, original)
         residual, backward, steps, codes = (record[..., place].reshape(outer).copy() for place in Record)
         why = f"{choice.describe()}" + (f", since {choice.why}" if choice.why else "")
-        return BatchResult(
+        result = BatchResult(
             out, codes == Reason.CONVERGED.code, steps.astype(np.int32), residual, backward, codes.astype(np.int32),
             choice.name, choice.precond_name, space.device_name, self.dtype.name, [why],
             timings={"setup": self._timings["setup"], "solve": watch.seconds,
                      "compile": self._timings["compile"] + watch.compiled},
             memory={"matrix": values.nbytes, "vectors": b.nbytes + x.nbytes, "chip": placement.shared},
             launches=self._launches + launches_of(space) - before, notes=notes)
+        LOG.log(logging.INFO if result.all_converged else logging.WARNING, "%r", result)
+        return result
 
     def _launch(self, choice, placement: Placement, values, b, x, guess):
         """Launch the kernel of a choice for some systems, and wait; return their record, (batch, columns, places).

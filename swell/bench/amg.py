@@ -284,7 +284,7 @@ def _figure(records):
 
 def _curves(records):
     """Return a figure: residuals over iterations, in one panel a family."""
-    from swell.report.figure import GRID, INK, colour_of, new_figure
+    from swell.display.figure import GRID, INK, colour_of, new_figure
     names = list(dict.fromkeys(r["family"] for r in records))
     figure, _ = new_figure(9.0, 7.5)
     figure.clear()

@@ -179,7 +179,7 @@ def _fits(records):
 
 def _growth(records):
     """Return a figure: iterations over H/h, with the fitted lines; figure 3.23a of the thesis."""
-    from swell.report.figure import colour_of, finish, new_figure
+    from swell.display.figure import colour_of, finish, new_figure
     figure, axes = new_figure(7, 4)
     for k, ((subdomains, decomposer, levels), group) in enumerate(_series(records)):
         sizes, colour = [r["elements"] for r in group], colour_of(k)

@@ -348,7 +348,7 @@ def _whole(records, rtol):
 
 
 def _over_sweeps(records, rtol):
-    from swell.report.figure import colour_of, finish, new_figure
+    from swell.display.figure import colour_of, finish, new_figure
     figure, axes = new_figure(7.5, 4.2)
     times = _milliseconds(records, rtol)
     for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
@@ -365,7 +365,7 @@ def _over_sweeps(records, rtol):
 
 def _parts(records):
     """Return a figure: stacked bars of the parts of a GMRES step, in per cent."""
-    from swell.report.figure import GRID, INK, colour_of, new_figure
+    from swell.display.figure import GRID, INK, colour_of, new_figure
     rows = [r for r in records if r["step"] and r["rtol"] == TOLERANCES[0] and r["preconditioner"] != WHOLLY]
     figure, axes = new_figure(7.5, 1.0 + 0.28 * max(len(rows), 1))
     totals, left = np.array([sum(r["step"].values()) for r in rows]), np.zeros(len(rows))

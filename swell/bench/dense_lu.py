@@ -158,7 +158,7 @@ def _matrices(arguments, space):
 def _dense(path, space):
     """Read a matrix file; return a dense array. Raise OutOfMemory if it does not fit."""
     from swell.io import read_matrix
-    A = read_matrix(path)[0]
+    A = read_matrix(path)
     make_space("cpu").check_fits(4 * A.dtype.itemsize * A.shape[0] * A.shape[1],
                                  f"{path.name}, {A.shape[0]} rows made dense,", "leave it out")
     return A.toarray()
@@ -355,7 +355,7 @@ def _speedups(records):
 
 def _heat_map(metrics):
     """Return figure 3.2b of the thesis: iterations of every section, with the pivots below."""
-    from swell.report.figure import INK, new_figure
+    from swell.display.figure import INK, new_figure
     figure, axes = new_figure(4.6, 4)
     figure.colorbar(axes.imshow(metrics.iterations, cmap="viridis"), ax=axes, label="iterations")
     axes.set_xticks(range(len(metrics.pivots)), metrics.pivots)

@@ -243,7 +243,7 @@ def files(paths):
             yield name, pressure_laplacian(path)
         else:
             from swell.io import read_matrix
-            yield name, read_matrix(path)[0]
+            yield name, read_matrix(path)
 
 
 def pressure_laplacian(path):
@@ -353,21 +353,21 @@ def report(path, title, tables, space, *figures):
     InputError
         If the file cannot be written.
     """
-    from swell.report import page
-    from swell.report.figure import png
+    from swell.display import page
+    from swell.display.figure import png
+    from swell.report.files import write
     facts = circumstances(space)
     body = [f"<h1>{page.escape(title)}</h1>", page.paragraph(f"{facts['device']}, {facts['date']}", soft=True)]
     body += [page.image(png(figure), caption) for caption, figure in figures]
-    for caption, header, rows in tables:
-        body += [page.heading(caption), page.table(rows, header)]
+    body += [piece for caption, *of in tables for piece in (page.heading(caption), page.table(*reversed(of)))]
     body += [page.heading("How it was measured"), page.preformatted([facts["command"]]),
              page.paragraph(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))]
-    page.write(path, page.page(title, body))
+    write(path, page.page(title, body))
 
 
 def bars(groups, labels, values, ylabel, log=False):
     """Return a bar chart: groups of bars (one a matrix), in each one bar a label; values[label][group] may be None."""
-    from swell.report.figure import GRID, INK, colour_of, new_figure
+    from swell.display.figure import GRID, INK, colour_of, new_figure
     figure, axes = new_figure(7.5, 3.8)
     width = 0.8 / max(len(labels), 1)
     for k, label in enumerate(labels):

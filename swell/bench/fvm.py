@@ -194,7 +194,7 @@ def _iterations(records):
 
 def _figure(records):
     """Return figure 5.1: the residual of the original system over time."""
-    from swell.report.figure import GRID, colour_of, new_figure
+    from swell.display.figure import GRID, colour_of, new_figure
     mine = [r for r in records if r["benchmark"] == "fvm solve"]
     names = list(dict.fromkeys(r["matrix"] for r in mine))
     rows = -(-len(names) // 2)

@@ -288,8 +288,8 @@ def _times(records, precond, values, ylabel):
 
 def _histories(records, rtol):
     """Return a figure: residuals over products, in one panel a preconditioner; ``rtol``: the tolerance."""
-    from swell.report.convergence import thinned
-    from swell.report.figure import GRID, INK, colour_of, new_figure
+    from swell.display.convergence import thinned
+    from swell.display.figure import GRID, INK, colour_of, new_figure
     preconds, methods = (list(dict.fromkeys(r[field] for r in records)) for field in ("precond", "method"))
     figure, _ = new_figure(3.4 * max(len(preconds), 2), 3.8)
     figure.clear()

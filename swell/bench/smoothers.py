@@ -192,7 +192,7 @@ def figures(records) -> list:
 
 def _figure(records):
     """Return a figure: lines of log10 ‖r‖² over time, one for each record."""
-    from swell.report.figure import GRID, INK, colour_of, new_figure
+    from swell.display.figure import GRID, INK, colour_of, new_figure
     figure, axes = new_figure(7.5, 4.6)
     for k, r in enumerate(records):
         times, norms2 = np.array(r["times"]), np.array(r["squared_residuals"])

@@ -32,7 +32,7 @@ def run(arguments) -> int:
         from swell.core.devices import make_space
         make_space(arguments.device)
     import swell
-    from swell.cli.progress import Progress
+    from swell.solving.progress import Progress
     start = time.perf_counter()
     A, b, shape, description = swell.gallery.chip_heat(arguments.cells)
     print(f"The problem: {description}.")
@@ -70,8 +70,9 @@ def _write(folder, A, result, shape, description):
     import numpy as np
 
     from swell import report
+    from swell.display.figure import png
     from swell.io import write_vector
-    from swell.report.figure import png, save
+    from swell.report.files import save
     temperature = np.asarray(result.x).reshape(shape)
     hottest = np.unravel_index(int(temperature.argmax()), shape)
     at = [size * (index + 0.5) / cells for size, index, cells in zip(PACKAGE_MM, hottest, shape)]

@@ -79,7 +79,7 @@ def _run(arguments, ranks) -> int:
     if ranks is None:
         make_space(arguments.device)
 
-    from swell.cli.progress import Progress
+    from swell.solving.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.CASE}"
         began = time.perf_counter()

@@ -212,7 +212,7 @@ def _show_pattern(console, A):
 
 def _show_recommendation(console, chain):
     """Print the advisor's choices in order; ``chain``: the list of `_recommendation`."""
-    from swell.solving.result import count
+    from swell.solving.considered import count
     for k, choice in enumerate(chain):
         parts = [f"{kind} {choice[kind]}" for kind in ("precond", "scaling", "ordering", "format")
                  if choice[kind] != "none"]

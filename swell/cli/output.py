@@ -19,7 +19,7 @@ def check_paths(paths: dict, sources=(), endings=None):
     paths : dict of str to (str or None)
         From an option to the file that it names, or None.
     sources : sequence of (str or None)
-        Input files, which no output may replace.
+        Input files, as FILE or FILE:NAME, which no output may replace.
     endings : dict of str to tuple of str, optional
         From an option to the extensions that its file may have.
 
@@ -28,9 +28,10 @@ def check_paths(paths: dict, sources=(), endings=None):
     InputError
         For a wrong extension, a folder that is missing or not writable, an input file, or a file named twice.
     """
+    from swell.cli.source import file_and_name
     from swell.io.files import as_path, status
-    read = {os.path.realpath(as_path(source)) for source in sources if source}       # Path.resolve raises an error for
-    taken = {}                                                                       # a circle of links
+    read = {os.path.realpath(as_path(file_and_name(source)[0])) for source in sources if source}
+    taken = {}                                   # realpath, because Path.resolve raises an error for a circle of links
     for option, name in paths.items():
         if name is None:
             continue

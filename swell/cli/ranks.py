@@ -60,8 +60,8 @@ def matrix(ranks, arguments):
 def vectors(arguments, A, notes):
     """Return (this rank's rows of the right-hand side, this rank's rows of the starting vector or None). A: the
     DistributedMatrix. A remark is appended to the list ``notes`` if the right-hand side is not given."""
-    from swell.io import read_vector
-    whole = [None if path is None else read_vector(path) for path in (arguments.rhs, arguments.x0)]
+    from swell.cli import source
+    whole = [None if path is None else source.read_vector(path) for path in (arguments.rhs, arguments.x0)]
     for name, vector in zip(("--rhs", "--x0"), whole):
         if vector is not None and vector.shape[0] != A.shape[0]:
             raise InputError(f"{name} has {vector.shape[0]} rows: expected {A.shape[0]}, as A has")

@@ -22,7 +22,7 @@ def add_arguments(parser):
     """Add the arguments of ``swell solve``."""
     parser.add_argument("A", help=source.HELP)
     parser.add_argument("--rhs", metavar="FILE", help="right-hand side, or several as columns (.mtx, .npy, .txt, "
-                        "PETSc); all ones by default")
+                        ".mat, HDF5, PETSc; FILE:NAME as for A); all ones by default")
     parser.add_argument("--x0", metavar="FILE", help="starting vector; zero by default")
     add_solver(parser)
     parser.add_argument("--nullspace", metavar="NAME", help="null space of A: constants, or a file with a basis as "
@@ -56,7 +56,7 @@ def _run(arguments, ranks) -> int:
     """Check all arguments that need no A; then read, solve, write and print. Return the exit status. ``ranks`` is a
     Communicator or None."""
     chosen, stopping = _checked(arguments, ranks)
-    from swell.cli.progress import Progress
+    from swell.solving.progress import Progress
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.A}"
         if ranks is None:
@@ -100,12 +100,10 @@ def _vectors(arguments, n, notes):
     """Return (right-hand side, starting vector or None), read from the named files; n: rows of A. A remark is appended
     to the list ``notes`` if the right-hand side is not given."""
     import numpy as np
-
-    from swell.io import read_vector
     if arguments.rhs is None:
         notes.append("no right-hand side was given: it is all ones")
-    b = np.ones(n) if arguments.rhs is None else read_vector(arguments.rhs)
-    return b, None if arguments.x0 is None else read_vector(arguments.x0)
+    b = np.ones(n) if arguments.rhs is None else source.read_vector(arguments.rhs)
+    return b, None if arguments.x0 is None else source.read_vector(arguments.x0)
 
 
 def _nullspace(given):
@@ -113,11 +111,10 @@ def _nullspace(given):
     basis vectors read from the file ``given``."""
     if given is None or given.lower() in ("constants", "none"):
         return given
-    from swell.io import read_vector
-    if not Path(given).exists():
+    if not Path(source.file_and_name(given)[0]).exists():
         raise InputError(f"--nullspace {given}: expected constants, none, or a file with a basis, and there is no such "
                          f"file in {Path.cwd()}")
-    return read_vector(given)
+    return source.read_vector(given)
 
 
 def _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress):

@@ -1,13 +1,14 @@
-"""Sources of a command's matrix: a file; the gallery, by ``gallery:NAME`` or ``gallery:NAME:UNKNOWNS``; or an acoustic
-problem in a generated cavity, by ``paper:NAME`` (a name in the paper's table 1), ``cabin:SIZE`` or ``cylinder:SIZE``,
-optionally with ``:HZ``."""
+"""Sources of a command's matrix: a file, or ``FILE:NAME`` where it holds several; the gallery, by ``gallery:NAME`` or
+``gallery:NAME:UNKNOWNS``; or an acoustic problem in a generated cavity, by ``paper:NAME`` (a name in the paper's table
+1), ``cabin:SIZE`` or ``cylinder:SIZE``, optionally with ``:HZ``."""
 from __future__ import annotations
 
 import difflib
 
 from swell.core.errors import InputError
 
-HELP = ("matrix file (Matrix Market .mtx or .mtx.gz, SciPy .npz, NumPy .npy, PETSc binary), or gallery:NAME, or "
+HELP = ("matrix file (Matrix Market .mtx or .mtx.gz, Harwell-Boeing .rb or .rua, Matlab .mat, HDF5, .npz, .npy, PETSc "
+        "binary), FILE:NAME where a .mat, HDF5 or .npz file holds several matrices, or gallery:NAME, or "
         "gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000, or an acoustic one such as "
         "paper:Audi3D-2, cabin:0.1:divided or cylinder:0.05:300, where the last number is the frequency in Hz")
 PREFIX = "gallery:"
@@ -31,8 +32,8 @@ def read_system(source: str):
     if source.startswith(GENERATED[1:]):
         return _acoustic(source)
     if not source.startswith(PREFIX):
-        from swell.io import read_matrix
-        return read_matrix(source)
+        from swell.io import read_matrix_with_notes
+        return read_matrix_with_notes(*file_and_name(source))
     from swell import gallery
     name, _, unknowns = source[len(PREFIX):].partition(":")
     if unknowns and not unknowns.isdecimal():
@@ -49,7 +50,24 @@ def block_size(source: str):
     if source.startswith(GENERATED):
         return None
     from swell.io import block_size
-    return block_size(source)
+    return block_size(*file_and_name(source))
+
+
+def read_vector(source: str):
+    """Read the vector, or the columns, that ``FILE`` or ``FILE:NAME`` holds."""
+    from swell.io import read_vector
+    return read_vector(*file_and_name(source))
+
+
+def file_and_name(source: str):
+    """Split ``FILE:NAME`` into the file and the name of a matrix or vector in it; the name is None without a colon.
+
+    A text that names an existing file is not split, and neither is one whose first part names none."""
+    from swell.io.files import as_path, status
+    path, colon, name = source.rpartition(":")
+    if colon and path and status(as_path(source)) is None and status(as_path(path)) is not None:
+        return path, name
+    return source, None
 
 
 def _acoustic(source):

@@ -5,8 +5,11 @@ an error. CuPy keeps kernels in the user's home folder; it also raises an error 
 """
 from __future__ import annotations
 
+import logging
 import os
 import sys
+
+from swell.core.log import tell
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BESIDE = os.path.join(PACKAGE, "core", "kernels", "__pycache__")
@@ -65,19 +68,18 @@ def writable(folder: str) -> bool:
 
 
 def _name_temporary(variable):
-    """Set the environment variable ``variable`` to a temporary folder, and print a line on stderr.
+    """Set the environment variable ``variable`` to a temporary folder, and tell the user.
 
-    Child processes inherit it. If no folder can be written, only the line is printed."""
+    Child processes inherit it. If no folder can be written, the user is told, and that is all."""
     import tempfile
     try:
         folder = _own_folder(tempfile.gettempdir())
     except OSError as error:
-        print(f"swell: no folder for compiled kernels can be written ({error}); name one with {variable}",
-              file=sys.stderr)
+        tell(logging.WARNING, f"no folder for compiled kernels can be written ({error}); name one with {variable}")
         return
     os.environ[variable] = os.path.join(folder, variable.split("_")[0].lower())
-    print(f"swell: compiled kernels are kept in {os.environ[variable]}, since no usual folder can be written; name "
-          f"another with {variable}", file=sys.stderr)
+    tell(logging.WARNING, f"compiled kernels are kept in {os.environ[variable]}, since no usual folder can be written; "
+                          f"name another with {variable}")
 
 
 def _own_folder(parent) -> str:

@@ -1,16 +1,17 @@
 """Measure the compilation of kernels, which happens at their first use, apart from setup and solve. If it takes long,
-print a line on stderr."""
+tell the user."""
 from __future__ import annotations
 
 import functools
 import gc
+import logging
 import os
-import sys
 import threading
 import time
 from contextlib import contextmanager
 
 from swell.core import caches
+from swell.core.log import LOG, tell
 
 LONG = 1.0              # seconds of compiling for one purpose, after which the line is printed
 
@@ -77,7 +78,7 @@ class _Clock:
                 return
             self._announced.add(self._purpose)
             purpose = f" for {self._purpose}" if self._purpose else ""
-        print(f"swell: compiling kernels{purpose} (once; kept in {folder()})…", file=sys.stderr, flush=True)
+        tell(logging.INFO, f"compiling kernels{purpose} (once; kept in {folder()})…")
 
 
 _clock = _Clock()
@@ -94,9 +95,10 @@ def compilations() -> int:
 
 
 def quiet(quiet: bool = True) -> None:
-    """Suppress the line printed while kernels are compiled; ``quiet(False)`` prints it again.
+    """Suppress the line told while kernels are compiled; ``quiet(False)`` tells it again.
 
-    The environment variable ``SWELL_QUIET=1`` suppresses it from the start."""
+    The line goes to stderr; or, if the program listens to INFO of the logger "swell", there. The environment variable
+    ``SWELL_QUIET=1`` suppresses it from the start."""
     _clock.quiet = bool(quiet)
 
 
@@ -158,6 +160,7 @@ def count_numba():
 
     class Listener(event.Listener):
         def on_start(self, event):
+            LOG.debug("compiling %s", event.data["dispatcher"].py_func.__qualname__)
             _clock.begin(caches.of_numba)
 
         def on_end(self, event):

@@ -93,6 +93,8 @@ class CudaSpace(Space):
         Kernels may begin while the one before them drains (``launch.py``).
     bulk_copies : bool
         An engine copies to shared memory by itself, as a kernel that never ends needs it (``krylov/resident_cg.py``).
+    cluster_blocks : int
+        Most blocks of a cluster: 16 with compute capability 9.0 and 10.x, 8 with later ones, 1 (no clusters) before.
     """
 
     name = "cuda"
@@ -114,7 +116,9 @@ class CudaSpace(Space):
             self.multiprocessors = properties["multiProcessorCount"]
             self.shared_memory = properties["sharedMemPerBlockOptin"]
             self.cache = properties["l2CacheSize"]
-            self.dependent_launch = self.bulk_copies = properties["major"] >= 9
+            major = properties["major"]
+            self.dependent_launch = self.bulk_copies = major >= 9
+            self.cluster_blocks = 1 if major < 9 else 16 if major <= 10 else 8
             self._name = properties["name"].decode()
             self._kernels = {}
             with self.stream:

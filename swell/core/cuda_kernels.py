@@ -62,6 +62,7 @@ from swell.core.compilation import counted
 from swell.core.each_column import EACH, for_each_column
 from swell.core.errors import InputError
 from swell.core.launch import COOPERATIVE, DEPENDENT, Launch, packing
+from swell.core.log import LOG
 from swell.core.sharing import Shareable
 from swell.core.slots import declarations
 
@@ -227,6 +228,7 @@ class Form:
             with counted(of_cupy):
                 types = {"T": self.value, **self._types(values)}
                 expression = name_expression(self.signature, types, form)
+                LOG.debug("loading %s of %s", expression, self.path.name)
                 self._functions[key, form] = loaded(self.path, self.device, expression)
         return self._functions[key, form]
 

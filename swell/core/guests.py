@@ -1,8 +1,9 @@
 """Guests: one class for each other library whose matrices and vectors swell accepts.
 
 `guest_of` finds the guest by the module of an object's class, or a package around it. Rows of the table name guests as
-text, as in `swell.core.registry`: a guest is imported when its first object appears. Objects without a row go to NumPy
-and SciPy.
+text, as in `swell.core.registry`: a guest is imported when its first object appears. Among objects without a row,
+arrays with the CUDA array interface or DLPack go to the guest for protocols, and three arrays in a tuple are a matrix
+in CSR. All others go to NumPy and SciPy.
 """
 from __future__ import annotations
 
@@ -22,9 +23,12 @@ TABLE = {
     "jax": "swell.guests.jax:JAX",
     "jaxlib": "swell.guests.jax:JAX",
     "petsc4py": "swell.guests.petsc.views:PETSc",
+    "sparse": "swell.guests.pydata_sparse:PydataSparse",
     "pyamg": "swell.guests.pyamg.reader:PyAMG",
     "swell.solver": "swell.guests.solver:Prepared",
 }
+PROTOCOLS = "swell.guests.array_api:ArrayAPI"
+TUPLE = "swell.guests.csr_arrays:CSRArrays"
 HOME = "swell.guests.scipy:SciPy"
 
 
@@ -118,7 +122,7 @@ class ArrayLibrary(Guest):
 def guest_of(given) -> Guest:
     """Return the `Guest` that reads objects of the library of ``given``; the one for NumPy and SciPy by default."""
     rows = (_row(cls.__module__) for cls in type(given).__mro__)               # users derive from PETSc's classes
-    return _loaded(next((row for row in rows if row is not None), HOME))
+    return _loaded(next((row for row in rows if row is not None), None) or _row_without_module(given))
 
 
 @functools.cache
@@ -127,6 +131,24 @@ def _row(module) -> str | None:
     parts = module.split(".")
     names = (".".join(parts[:k]) for k in range(len(parts), 0, -1))
     return next((TABLE[name] for name in names if name in TABLE), None)
+
+
+def _row_without_module(given) -> str:
+    """Return the guest's row for an object whose library is not in the table."""
+    if isinstance(given, tuple):
+        return TUPLE if len(given) == 3 and all(map(_is_vector, given)) else HOME
+    return PROTOCOLS if _has_protocol(given) else HOME
+
+
+def _is_vector(given) -> bool:
+    """True for an array of one dimension, and for an array that does not say its shape."""
+    return len(getattr(given, "shape", ())) == 1 or not hasattr(given, "shape") and _has_protocol(given)
+
+
+def _has_protocol(given) -> bool:
+    """True for an array that is not NumPy's and has the CUDA array interface or DLPack."""
+    return not isinstance(given, np.ndarray) and (hasattr(type(given), "__dlpack__") or getattr(
+        given, "__cuda_array_interface__", None) is not None)
 
 
 @functools.cache

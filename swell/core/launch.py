@@ -6,7 +6,8 @@ kernel wrote, so results are as if kernels ran in stream order. Needs compute ca
 
 Cooperative launch: all blocks run at the same time, or the launch fails. Blocks may therefore wait for one another.
 Cluster launch: the blocks of a cluster always run at the same time, on neighbouring multiprocessors, and access each
-other's shared memory. Every device with clusters allows 8 blocks in a cluster. Up to 16 need a function attribute.
+other's shared memory. Every device with clusters allows 8 blocks in a cluster. Up to 16, which only some devices allow
+(``CudaSpace.cluster_blocks``), need a function attribute.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from swell.core.errors import InputError
 
 COOPERATIVE, CLUSTER, DEPENDENT = 2, 4, 6    # CUlaunchAttributeID; the last: PROGRAMMATIC_STREAM_SERIALIZATION
 PORTABLE, LARGER = 8, 14                     # portable cluster size; CUfunction_attribute that allows a larger one
-TOO_LARGE = 720                              # CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+TOO_LARGE = 720, 912                         # CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_INVALID_CLUSTER_SIZE
 
 
 class _Attribute(ctypes.Structure):
@@ -66,7 +67,7 @@ class Launch:
         Raises
         ------
         InputError
-            If the blocks of a cooperative launch cannot all run at the same time.
+            If the blocks of a cooperative launch, or of a cluster, cannot all run at the same time.
         RuntimeError
             If the driver reports any other error; the message has its number.
         """
@@ -76,7 +77,7 @@ class Launch:
             _driver().cuFuncSetAttribute(ctypes.c_void_p(function), LARGER, 1)
         config.grid, config.grid_y, config.block, config.shared, config.stream = grid, columns, block, shared, stream
         status = _driver().cuLaunchKernelEx(self._reference, ctypes.c_void_p(function), self._addresses, None)
-        if status == TOO_LARGE:
+        if status in TOO_LARGE:
             raise InputError(f"{grid} blocks of {block} threads and {shared} bytes of shared memory must run at the "
                              "same time, and cannot on this GPU: this process may use a part of the GPU only. Lift "
                              "that limit, or use method='cg'")

@@ -42,6 +42,10 @@ class Transform(ABC):
     def backward_x(self, x, out):
         """``out = R x``."""
 
+    def adjoint(self) -> "Transform":
+        """The transform of Aᴴ, with Rᴴ and Lᴴ in place of L and R: this one, where R = Lᴴ."""
+        return self
+
     def facts(self, A):
         """Lines for the printed configuration about the effect on the matrix; ``A`` is the transformed matrix A'."""
         return []

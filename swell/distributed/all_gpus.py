@@ -13,6 +13,7 @@ from swell.distributed.communicator import Broken
 from swell.distributed.distribute import scatter
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.threads import Group
+from swell.solving.progress import check_progress, live_line
 from swell.solving.results import Results
 
 DEVICE = "cuda:all"
@@ -93,18 +94,25 @@ class SolverOnAllGPUs:
         """Rank 0's preconditioner, or None."""
         return self._solvers[0].M
 
-    def solve(self, b, x0=None, monitor=None, together=None):
+    def solve(self, b, x0=None, monitor=None, together=None, adjoint=False, progress=False):
         """Solve for the right-hand sides b, as ``Solver.solve`` does; return its Result or Results. x is a NumPy array
         with all rows. Rank 0 calls the monitor."""
         with self._exclusive():
             inputs.check_monitor(monitor, together, shows_x=False)
+            check_progress(progress)
             n = self.A.shape[0]
             rhs = _host(inputs.read_vector(b, n, "b"))
             guess = None if x0 is None else _host(inputs.read_vector(x0, n, "x0"))
-            result = self._on_ranks(_solve, rhs, guess, monitor, together)
+            with live_line(progress, monitor, self._solvers[0].stopping) as monitor:
+                result = self._on_ranks(_solve, rhs, guess, monitor, together, adjoint)
             for one in _columns(result):
                 one.notes = [*self.notes, *one.notes]
             return result
+
+    def require_adjoint(self):
+        """Raise InputError unless ``solve(b, adjoint=True)`` can be done, as ``Solver.require_adjoint`` does."""
+        with self._exclusive():
+            self._on_ranks(lambda ranks, solver: solver.require_adjoint())
 
     def update(self, A, *, keep_preconditioner=False):
         """Set a new matrix of equal shape on all ranks, as ``Solver.update`` does; return self.
@@ -132,6 +140,13 @@ class SolverOnAllGPUs:
         """Return a text that describes the solver, as ``Solver.describe`` does."""
         with self._exclusive():
             return self._on_ranks(lambda ranks, solver: solver.describe())
+
+    def __repr__(self):
+        return f"SolverOnAllGPUs({len(self._solvers)} ranks, of which the first: {self._solvers[0]!r})"
+
+    def _repr_html_(self):
+        with self._exclusive():
+            return self._solvers[0]._repr_html_()
 
     def copy(self):
         """Raise InputError: all ranks solve together."""
@@ -189,12 +204,12 @@ def _prepared(communicator, whole, block, device, solver):
     return solver(inputs.Input(M, M.space))
 
 
-def _solve(communicator, solver, b, x0, monitor, together):
+def _solve(communicator, solver, b, x0, monitor, together, adjoint):
     """Solve on a rank; return its Result or Results, with every x gathered to all rows. ``b``, ``x0``: all rows;
     ``solver``: this rank's."""
     A = solver.A
     result = solver.solve(b[A.rows], None if x0 is None else x0[A.rows],
-                          None if communicator.rank else monitor, together)
+                          None if communicator.rank else monitor, together, adjoint)
     for column in _columns(result):
         for one in (column, *column.attempts):
             one.x = A.gather(one.x)

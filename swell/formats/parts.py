@@ -34,8 +34,8 @@ from swell.formats.matrix import Matrix
 
 WARPS = 15              # warps of a part that compute, as in kernels/resident_cg.cu, which has one more warp
 ONE_PART = 1200         # rows up to which one part is fastest: multiprocessors exchange nothing
-ONE_CLUSTER = 60_000    # rows up to which one cluster has all parts
-CLUSTER = 16            # most blocks of a cluster
+ONE_CLUSTER = 60_000    # rows up to which one cluster of CLUSTER blocks has all parts
+CLUSTER = 16            # most blocks of a cluster on any device
 FEW = 0.5               # largest ratio of halo to rows of a part for parts of consecutive rows
 REGISTERS = 160         # bytes of each of x and r that a thread holds
 SHAPES = (8, 2), (4, 3), (4, 2)     # (columns of a chunk, chunks of a ring); the first pair that fits is taken
@@ -123,16 +123,16 @@ class ResidentPartsMatrix(Matrix):
         """Cut the rows into the fewest parts for which the vectors fit on a multiprocessor; set all arrays of self.
 
         This takes one or two host reads and one transfer; an ordering adds its own."""
-        n, every = self.shape[0], self.space.multiprocessors
+        n = self.shape[0]
         self.apart = bool(self._constant)                        # is the diagonal stored apart?
-        counts = usual_counts(n, every)
+        counts = usual_counts(n, self.space)
         for count in [self.settings.count] if self.settings.count else counts:
             try:
                 cut = self._cut(count)
                 self._fit(cut)
                 break
             except DoesNotFit:
-                if count in (self.settings.count, every):
+                if count in (self.settings.count, counts[-1]):
                     raise
         self.halo = cut.halo
         self._place(cut)
@@ -142,8 +142,8 @@ class ResidentPartsMatrix(Matrix):
 
         Parts are consecutive rows, unless their halos are too large; then ``settings.ordering`` chooses them."""
         n, ordering, fewest = self.shape[0], self.settings.ordering, max(1, -(-self.shape[0] // (32 * WARPS)))
-        self.count = min(most, 1 << fewest.bit_length() - 1 if most == CLUSTER else fewest)
-        self.one_cluster = self.count in (1, 2, 4, 8, CLUSTER)
+        self.count = min(most, 1 << fewest.bit_length() - 1 if most == self.space.cluster_blocks else fewest)
+        self.one_cluster = self.count in (1, 2, 4, 8, CLUSTER) and self.count <= self.space.cluster_blocks
         if -(-n // self.count) > 32 * WARPS * self._most_slots:
             raise self._too_large(-(-n // self.count), 0)
         self.ordered, unordered = "consecutive rows", self.csr.indices[:0]
@@ -316,9 +316,11 @@ class _Cut:
         self.columns, self.boundary = facts[:, 3:3 + WARPS], facts[:, 3 + WARPS:]
 
 
-def usual_counts(n, every) -> list[int]:
-    """Return numbers of parts that suit n rows, the fastest first. ``every``: the number of multiprocessors."""
-    return [count for count, most in ((1, ONE_PART), (CLUSTER, ONE_CLUSTER), (every, n)) if n <= most]
+def usual_counts(n, space) -> list[int]:
+    """Return numbers of parts that suit n rows, the fastest first. ``space``: of the GPU."""
+    cluster = space.cluster_blocks
+    return [count for count, most in ((1, ONE_PART), (cluster, ONE_CLUSTER * cluster // CLUSTER),
+                                      (space.multiprocessors, n)) if n <= most]
 
 
 def _before(counts):

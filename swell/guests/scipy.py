@@ -14,6 +14,11 @@ class SciPy(ArrayLibrary):
     def dtype_of(self, given, name):
         return given.dtype if hasattr(given, "dtype") else host_array(given, name).dtype
 
+    def read_matrix(self, A):
+        """Return A as it is, or as a SciPy matrix if its class is another one with a method ``tocsr``."""
+        import scipy.sparse as sp
+        return A.tocsr() if hasattr(A, "tocsr") and not sp.issparse(A) else A
+
     def read_vector(self, v, name):
         return host_array(v.toarray() if hasattr(v, "toarray") else v, name)
 

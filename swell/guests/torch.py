@@ -40,10 +40,11 @@ class Torch(Guest):
         Raises
         ------
         InputError
-            For types and layouts that cannot be converted.
+            For types and layouts that cannot be converted, and for a tensor that requires grad.
         """
         import torch
         self.dtype_of(A, "A")
+        _check_no_graph(A, "A")
         if A.layout == torch.strided:
             return _shared(A)
         blocks = A.layout in (torch.sparse_bsr, torch.sparse_bsc)
@@ -62,15 +63,30 @@ class Torch(Guest):
                              shape=tuple(A.shape))
 
     def read_vector(self, v, name):
-        """Return a tensor as an array over its memory; a sparse one becomes dense. ``name``: the tensor in messages."""
+        """Return a tensor as an array over its memory; a sparse one becomes dense. ``name``: the tensor in messages.
+
+        Raises
+        ------
+        InputError
+            For types that cannot be converted, and for a tensor that requires grad.
+        """
         import torch
         self.dtype_of(v, name)
+        _check_no_graph(v, name)
         return _shared(v if v.layout == torch.strided else v.to_dense())
 
     def give_back(self, x, like):
         """Return x, an array of NumPy or CuPy, as a tensor over its own memory."""
         import torch
         return torch.from_dlpack(x)
+
+
+def _check_no_graph(tensor, name):
+    """Raise InputError for a tensor that requires grad where torch records a graph: what swell returns has none."""
+    import torch
+    if tensor.requires_grad and torch.is_grad_enabled():
+        raise InputError(f"{name} requires grad, and this call returns no graph: use swell.torch.solve(A, b), which is "
+                         f"differentiable, or give {name}.detach()")
 
 
 def _shared(tensor):

@@ -3,69 +3,130 @@
 The content of a file decides its format; an extension that contradicts it is an error. Every reader is imported at its
 first use, so that `import swell.io` costs nothing.
 
-==============  =====================================  =========================================
-format          extensions                             module
-==============  =====================================  =========================================
-Matrix Market   ``.mtx``, ``.mm`` (+ ``.gz .bz2``)     `swell.io.matrix_market`
-SciPy, NumPy    ``.npz``, ``.npy``                     `swell.io.npz`
-PETSc binary    ``.petsc`` or any unknown one          `swell.io.petsc`
-numbers         ``.txt`` or any unknown one            `swell.io.text` (vectors only)
-==============  =====================================  =========================================
+==================  =========================================  =========================================
+format              extensions                                 module
+==================  =========================================  =========================================
+Matrix Market       ``.mtx``, ``.mm`` (+ ``.gz .bz2``)         `swell.io.matrix_market`
+Harwell-Boeing      ``.rb .hb .rua .rsa .cua`` (+ ``.gz``) …   `swell.io.harwell_boeing`
+Matlab, Octave      ``.mat``                                   `swell.io.matlab`, 7.3: `swell.io.hdf5`
+HDF5                ``.h5`` or any unknown one                 `swell.io.hdf5`
+SciPy, NumPy        ``.npz``, ``.npy``                         `swell.io.npz`, `swell.io.npy`
+PETSc binary        ``.petsc`` or any unknown one              `swell.io.petsc`
+numbers             ``.txt`` or any unknown one                `swell.io.text` (vectors only)
+==================  =========================================  =========================================
 """
+import importlib
+import logging
+
 from swell.core.errors import InputError
 
-__all__ = ["block_size", "read_matrix", "read_vector", "write_vector"]
+__all__ = ["block_size", "read_matrix", "read_matrix_with_notes", "read_vector", "write_vector"]
+
+_NAMED = ("npz", "matlab", "hdf5")        # their files hold several matrices and vectors, each with a name
 
 
-def read_matrix(path):
+def read_matrix(path, name=None):
     """Read a sparse matrix.
+
+    Changes of the stored entries, such as duplicates that were summed, go to the logger ``swell.io``;
+    `read_matrix_with_notes` returns them.
 
     Parameters
     ----------
     path : str or path-like
-        Matrix Market, SciPy ``.npz``, NumPy ``.npy`` (2-D) or PETSc binary file.
+        Matrix Market, Harwell-Boeing, Matlab ``.mat``, HDF5, ``.npz``, ``.npy`` (2-D) or PETSc binary file.
+    name : str, optional
+        The matrix to read from a ``.mat``, HDF5 or ``.npz`` file that holds several.
 
     Returns
     -------
     A : scipy.sparse.csr_matrix, shape (m, n)
         float64 or complex128; int32 indices if they fit; indices sorted, duplicates summed. NaN and Inf are kept.
-    notes : list of str
-        Sentences for the user about changes of the stored entries, such as "12 duplicate entries were summed".
 
     Raises
     ------
     InputError
-        If there is no such file, its format is unknown or contradicts its extension, or it is damaged.
+        If there is no such file, its format is unknown or contradicts its extension, it is damaged, or it holds
+        several matrices and `name` chooses none of them.
+    MissingDependency
+        For an HDF5 file without h5py.
     OutOfMemory
         If the file is valid, but its matrix is larger than the free memory.
+    """
+    A, notes = read_matrix_with_notes(path, name)
+    for note in notes:
+        logging.getLogger("swell.io").info("%s: %s", path, note)
+    return A
+
+
+def read_matrix_with_notes(path, name=None):
+    """Read a sparse matrix; return it with sentences on changes of its stored entries.
+
+    Parameters
+    ----------
+    path, name
+        As in `read_matrix`, which also lists the errors.
+
+    Returns
+    -------
+    A : scipy.sparse.csr_matrix
+    notes : list of str
+        Sentences for the user, such as "12 duplicate entries were summed".
     """
     from swell.io import files
     path = files.regular_file(path)
     kind = files.identify(path)
-    if kind is files.Kind.MATRIX_MARKET:
-        from swell.io import matrix_market
-        return matrix_market.read_matrix(path)
-    if kind is files.Kind.NPZ:
-        from swell.io import npz
-        return npz.read_npz_matrix(path)
-    if kind is files.Kind.NPY:
-        from swell.io import npz
-        return npz.read_npy_matrix(path)
-    if kind is files.Kind.PETSC:
-        from swell.io import petsc
-        return petsc.read_matrix(path)
-    raise InputError(f"{path} is {kind.value}, which cannot hold a sparse matrix for swell. "
-                     f"Expected {files.MATRIX_FORMATS}; write the matrix with scipy.io.mmwrite.")
+    if kind is files.Kind.TEXT:
+        raise InputError(f"{path} is {kind.value}, which cannot hold a sparse matrix for swell. "
+                         f"Expected {files.MATRIX_FORMATS}; write the matrix with scipy.io.mmwrite.")
+    return _read(path, kind, name, "read_matrix")
 
 
-def block_size(path):
+def read_vector(path, name=None):
+    """Read a vector, or several vectors as the columns of an array.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Matrix Market (array or coordinate), ``.npy``, ``.npz``, ``.mat``, HDF5, PETSc Vec, text with one row a line, or
+        the right-hand side in a Harwell-Boeing file.
+    name : str, optional
+        The array to read from a ``.mat``, HDF5 or ``.npz`` file that holds several.
+
+    Returns
+    -------
+    x : numpy.ndarray, shape (n,) or (n, k)
+        float64 or complex128. A single column is returned with shape (n,), and so is a row of ``.mat`` or HDF5.
+
+    Raises
+    ------
+    InputError, MissingDependency, OutOfMemory
+        As in `read_matrix`.
+    """
+    from swell.io import files
+    path = files.regular_file(path)
+    return files.as_vector(path, _read(path, files.identify(path), name, "read_vector"))
+
+
+def _read(path, kind, name, function):
+    """Call ``read_matrix`` or ``read_vector``, as `function` says, of the module for this kind of file."""
+    module = kind.name.lower()
+    read = getattr(importlib.import_module(f"swell.io.{module}"), function)
+    if module in _NAMED:
+        return read(path, name)
+    if name is not None:
+        raise InputError(f"{path} is {kind.value}, in which nothing has a name, and name={name!r} came: leave it out.")
+    return read(path)
+
+
+def block_size(path, name=None):
     """Return the block size recorded with a matrix file, an int; None if there is none.
 
     For a PETSc binary file the ``.info`` file beside it has the size; for BSR in ``.npz``, it is the blocks' shape.
 
     Parameters
     ----------
-    path : str or path-like
+    path, name
         As in `read_matrix`.
     """
     from swell.io import files
@@ -74,47 +135,10 @@ def block_size(path):
     if kind is files.Kind.PETSC:
         from swell.io import petsc
         return petsc.block_size(path)
-    if kind is files.Kind.NPZ:
+    if kind is files.Kind.NPZ and name is None:
         from swell.io import npz
         return npz.block_size(path)
     return None
-
-
-def read_vector(path):
-    """Read a vector, or several vectors as the columns of an array.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Matrix Market (array or coordinate), ``.npy``, ``.npz`` with one array, PETSc Vec, or text with one row a line.
-
-    Returns
-    -------
-    x : numpy.ndarray, shape (n,) or (n, k)
-        float64 or complex128. A single column is returned with shape (n,).
-
-    Raises
-    ------
-    InputError
-        As in `read_matrix`.
-    """
-    from swell.io import files
-    path = files.regular_file(path)
-    kind = files.identify(path)
-    if kind is files.Kind.MATRIX_MARKET:
-        from swell.io import matrix_market
-        return files.as_vector(path, matrix_market.read_dense(path))
-    if kind is files.Kind.NPZ:
-        from swell.io import npz
-        return files.as_vector(path, npz.read_npz_array(path))
-    if kind is files.Kind.NPY:
-        from swell.io import npz
-        return files.as_vector(path, npz.read_npy_array(path))
-    if kind is files.Kind.PETSC:
-        from swell.io import petsc
-        return petsc.read_vector(path)
-    from swell.io import text
-    return files.as_vector(path, text.read_numbers(path))
 
 
 def write_vector(path, x):
@@ -138,8 +162,8 @@ def write_vector(path, x):
     x = files.as_vector(path, x)
     extension = path.suffix.lower()
     if extension == ".npy":
-        from swell.io import npz
-        writer = npz.write_npy
+        from swell.io import npy
+        writer = npy.write
     elif extension == ".mtx":
         from swell.io import matrix_market
         writer = matrix_market.write_dense

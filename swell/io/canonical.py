@@ -3,13 +3,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from swell.core.arrays import native
+from swell.core.errors import InputError
 from swell.io import files
 
 _INT32_MAX = np.iinfo(np.int32).max
 
 
 def canonical_csr(path, A):
-    """Convert a sparse matrix to the form that `read_matrix` promises.
+    """Convert a sparse matrix to the form that `swell.io.read_matrix` promises.
 
     Parameters
     ----------
@@ -49,3 +50,32 @@ def dense_to_csr(path, values):
     files.check_shape(path, values.shape, values.size)
     A, notes = canonical_csr(path, sp.csr_matrix(native(values)))
     return A, notes + [f"dense storage: {A.nnz} of {values.size} entries are not zero and were kept"]
+
+
+def expand(symmetry, stored):
+    """Return the full COO matrix: `stored`, a COO triangle, with its mirror image.
+
+    `symmetry`: "symmetric", "skew-symmetric" or "hermitian"; a "general" matrix is returned as it is."""
+    if symmetry == "general":
+        return stored
+    row, col, value = stored.row, stored.col, stored.data
+    mirror = {"symmetric": value, "skew-symmetric": -value, "hermitian": value.conj()}[symmetry]
+    off = row != col
+    return sp.coo_matrix((np.concatenate([value, mirror[off]]),
+                          (np.concatenate([row, col[off]]), np.concatenate([col, row[off]]))), shape=stored.shape)
+
+
+def check_indices(A):
+    """Raise `ValueError` if an index of A, a SciPy matrix, lies outside: compiled code would read past the end."""
+    if A.format in ("csr", "csc", "bsr"):
+        A.check_format(full_check=True)
+    elif A.format == "coo":
+        for index, size in zip((A.row, A.col), A.shape):
+            if index.min(initial=0) < 0 or index.max(initial=-1) >= size:
+                raise ValueError(f"an index lies outside the shape {A.shape}")
+
+
+def check_numeric(path, dtype):
+    """Raise `InputError` unless values of this type are numbers; `path` is for the message."""
+    if dtype.kind not in "biufc":
+        raise InputError(f"{path} holds values of dtype {dtype}, expected numbers. Write them as float.")

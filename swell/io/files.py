@@ -2,6 +2,7 @@
 import bz2
 import gzip
 import os
+import re
 import secrets
 import signal
 import stat
@@ -17,22 +18,28 @@ from swell.core import memory
 from swell.core.errors import InputError, OutOfMemory
 from swell.core.settings import shown
 
-MATRIX_FORMATS = "Matrix Market (.mtx, .mtx.gz, .mtx.bz2), SciPy .npz, NumPy .npy or PETSc binary"
+MATRIX_FORMATS = ("Matrix Market (.mtx, .mtx.gz, .mtx.bz2), Harwell-Boeing (.rb, .hb, .rua, …), Matlab .mat, HDF5 "
+                  "(.h5), SciPy .npz, NumPy .npy or PETSc binary")
 
 
 class Kind(Enum):
     """The format of a file, by its content; the value completes the sentence "this is ..."."""
 
     MATRIX_MARKET = "a Matrix Market file"
+    HARWELL_BOEING = "a Harwell-Boeing file"
+    MATLAB = "a Matlab .mat file"
+    HDF5 = "an HDF5 file"
     NPZ = "a NumPy .npz archive"
     NPY = "a NumPy .npy array"
     PETSC = "a PETSc binary file"
     TEXT = "plain text without a Matrix Market header"
 
 
-# The format that an extension promises. With any other extension the content alone decides.
-_PROMISES = {".mtx": Kind.MATRIX_MARKET, ".mm": Kind.MATRIX_MARKET, ".npz": Kind.NPZ, ".npy": Kind.NPY,
-             ".petsc": Kind.PETSC, ".txt": Kind.TEXT}
+# The formats that an extension promises. With any other extension the content alone decides.
+_PROMISES = {".mtx": (Kind.MATRIX_MARKET,), ".mm": (Kind.MATRIX_MARKET,), ".npz": (Kind.NPZ,), ".npy": (Kind.NPY,),
+             ".petsc": (Kind.PETSC,), ".txt": (Kind.TEXT,), ".mat": (Kind.MATLAB, Kind.HDF5), ".h5": (Kind.HDF5,),
+             ".hdf5": (Kind.HDF5,), ".hb": (Kind.HARWELL_BOEING,), ".rb": (Kind.HARWELL_BOEING,),
+             **{f".{scalars}{symmetry}a": (Kind.HARWELL_BOEING,) for scalars in "rcip" for symmetry in "suhzr"}}
 
 MAX_DEFLATE = 1032          # most bytes to which one byte of a gzip or zip file can expand
 LONGEST_LINE = 1 << 24      # most bytes of a line of text: 600 000 numbers
@@ -41,6 +48,10 @@ SMALL = 1_000_000           # rows and columns that are always allowed
 
 PETSC_CLASSES = range(1211211, 1211250)
 
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+# The third line starts with the type, such as RUA, and has the numbers of rows, columns and entries.
+_HARWELL_BOEING = re.compile(rb"[^\n]*\n[^\n]*\n[RCIPQ][SUHZR][AE]\s+\d+\s+\d+\s+\d+", re.IGNORECASE)
+
 _OPENERS = {"": open, ".gz": gzip.open, ".bz2": bz2.open}
 
 # Frequent mistakes, by the file's first bytes: the actual format, and the remedy.
@@ -48,8 +59,6 @@ _STRANGERS = {
     b"\xef\xbb\xbf": ("text with a byte-order mark", "Save it as plain ASCII text."),
     b"\xff\xfe": ("text in UTF-16", "Save it as plain ASCII text."),
     b"version https://git-lfs": ("a Git LFS pointer, not the file itself", "Run 'git lfs pull' to get the file."),
-    b"MATLAB 5.0": ("a MATLAB .mat file", "Load it with scipy.io.loadmat and write the matrix with scipy.io.mmwrite."),
-    b"\x89HDF": ("an HDF5 file, as MATLAB 7.3 writes", "Write the matrix with MATLAB's or SciPy's mmwrite."),
     b"<!DOCTYPE": ("a web page", "The download went wrong: fetch the file itself."),
     b"<html": ("a web page", "The download went wrong: fetch the file itself."),
 }
@@ -159,14 +168,14 @@ def identify(path):
 
     kind = _kind(path, head)
     if packed:
-        if kind not in (Kind.MATRIX_MARKET, Kind.TEXT):
+        if kind not in (Kind.MATRIX_MARKET, Kind.HARWELL_BOEING, Kind.TEXT):
             raise InputError(f"{path} is a compressed file that holds {kind.value}. "
-                             "Only Matrix Market and text are read compressed: decompress it first.")
+                             "Only Matrix Market, Harwell-Boeing and text are read compressed: decompress it first.")
         suffix = Path(path.stem).suffix.lower()
-    promised = _PROMISES.get(suffix, kind)
-    if promised is not kind:
+    promised = _PROMISES.get(suffix, (kind,))
+    if kind not in promised:
         remedy = ("Its first line must be a header such as '%%MatrixMarket matrix coordinate real general'."
-                  if promised is Kind.MATRIX_MARKET and kind is Kind.TEXT else
+                  if Kind.MATRIX_MARKET in promised and kind is Kind.TEXT else
                   "Give it the extension of its content, or write it again in the intended format.")
         raise InputError(f"{path} ends in {suffix} but its content looks like {kind.value}. {remedy}")
     return kind
@@ -183,11 +192,18 @@ def _kind(path, head):
     # PETSc writes its class id, a little above 1211210, as a big-endian integer of 32 or 64 bits.
     if int.from_bytes(head[:4]) in PETSC_CLASSES or int.from_bytes(head[:8]) in PETSC_CLASSES:
         return Kind.PETSC
+    if head.startswith(b"MATLAB 5.0"):
+        return Kind.MATLAB
+    if any(head.startswith(_HDF5, offset) for offset in (0, 512, 1024, 2048)):        # behind a user block, as Matlab's
+        return Kind.HDF5
+    if _HARWELL_BOEING.match(head):
+        return Kind.HARWELL_BOEING
     for start, (what, remedy) in _STRANGERS.items():
         if head.startswith(start):
             raise InputError(f"{path} is {what}. {remedy}")
     if any(byte < 32 and byte not in b"\t\n\r\f" for byte in head):
-        raise InputError(f"{path} is binary data of no format that swell knows. Expected {MATRIX_FORMATS}.")
+        version = " From Matlab version 4, save it again with -v7." if path.suffix.lower() == ".mat" else ""
+        raise InputError(f"{path} is binary data of no format that swell knows. Expected {MATRIX_FORMATS}.{version}")
     return Kind.TEXT
 
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.io
-import scipy.sparse as sp
 
 from swell.core.errors import InputError
 from swell.io import files
-from swell.io.canonical import canonical_csr, dense_to_csr
+from swell.io.canonical import canonical_csr, dense_to_csr, expand
 
 _VALUES = {"real": 1, "double": 1, "integer": 1, "unsigned-integer": 1, "complex": 2, "pattern": 0}
 _FIELDS = {0: "pattern", 1: "real", 2: "complex"}       # SciPy's field names, by the count of numbers of an entry
@@ -81,7 +80,7 @@ class _Header:
 
 
 def read_matrix(path):
-    """Read a Matrix Market file as CSR; see `swell.io.read_matrix`."""
+    """Read a Matrix Market file as CSR; see `swell.io.read_matrix_with_notes`."""
     header, numbers = _read(path)
     if header.layout == "array":
         return dense_to_csr(path, _unpack(header, numbers))
@@ -90,12 +89,12 @@ def read_matrix(path):
     if header.field == "pattern":
         notes.append("pattern matrix: every entry is 1")
     if header.symmetry != "general":
-        A, _ = canonical_csr(path, expand(header, A.tocoo()))
+        A, _ = canonical_csr(path, expand(header.symmetry, A.tocoo()))
         notes.append(f"{header.symmetry} storage expanded to {A.nnz} entries")
     return A, notes
 
 
-def read_dense(path):
+def read_vector(path):
     """Read a Matrix Market file of either layout as a dense array, shape (m, n)."""
     header, numbers = _read(path)
     if header.layout == "array":
@@ -103,7 +102,7 @@ def read_dense(path):
     files.check_memory(path, (16 if header.field == "complex" else 8) * header.rows * header.cols,
                        f"a dense {header.rows} x {header.cols} array")
     check_triangle(path, header, numbers)
-    return expand(header, numbers).toarray()
+    return expand(header.symmetry, numbers).toarray()
 
 
 def write_dense(stream, x):
@@ -243,19 +242,6 @@ def check_sizes(path, header):
     if held is not None and 2 * header.columns * header.entries > held + 1:
         raise InputError(f"{path}, line {header.line}: {header.entries} entries are announced, but a file of {size} "
                          "bytes cannot hold them. It is truncated, or this line is wrong: fetch it again or mend it.")
-
-
-def expand(header, stored):
-    """Return the full COO matrix: `stored`, a COO triangle, with the mirror image that the header's symmetry asks.
-
-    A general matrix is returned as it is."""
-    if header.symmetry == "general":
-        return stored
-    row, col, value = stored.row, stored.col, stored.data
-    mirror = {"symmetric": value, "skew-symmetric": -value, "hermitian": value.conj()}[header.symmetry]
-    off = row != col
-    return sp.coo_matrix((np.concatenate([value, mirror[off]]),
-                          (np.concatenate([row, col[off]]), np.concatenate([col, row[off]]))), shape=stored.shape)
 
 
 def check_triangle(path, header, stored):

@@ -1,43 +1,62 @@
-"""SciPy sparse matrices in ``.npz`` archives, and NumPy arrays in ``.npz`` and ``.npy``."""
+"""``.npz`` archives: SciPy's sparse matrices, the raw arrays of sparse matrices, and dense arrays.
+
+SciPy's archives state their format. In others, ``data``, ``indices`` and ``indptr`` are a matrix in CSR, and ``data``,
+``row`` and ``col`` one in coordinates; ``shape`` may be there. The arrays of several matrices have a prefix each, as in
+``K_data``, ``K_indices``, ``K_indptr``.
+"""
 import math
+import re
 import zipfile
-from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse as sp
 
-from swell.core.errors import InputError, OutOfMemory
-from swell.io import files
-from swell.io.canonical import canonical_csr, dense_to_csr
-
+from swell.core.errors import InputError
+from swell.core.settings import shown
+from swell.io import contents, files
+from swell.io.canonical import canonical_csr, check_indices, check_numeric
+from swell.io.damage import damage_explained
+from swell.io.npy import AGAIN
 
 INDICES = {"indices", "indptr", "row", "col", "coords", "offsets"}
 MATRIX = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords", "offsets", "_is_array")
 COPIES = 3              # copies of a matrix in memory while it is read: as stored, as CSR, in double precision
 
+_PART = re.compile(r"(?:(.+)[_./])?(data|indices|indptr|row|col|shape)")
 
-def read_npz_matrix(path):
-    """Read a matrix that `scipy.sparse.save_npz` wrote; see `swell.io.read_matrix`."""
-    with damage_explained(path):
-        with np.load(path, allow_pickle=False) as archive:
-            names = archive.files
-        if "format" in names:
-            check_headers(path, check_members(path, [name for name in MATRIX if name in names], COPIES))
-            A = sp.load_npz(path)
-            if A.ndim != 2:
-                raise InputError(f"{path} holds a sparse array of shape {A.shape}, expected a matrix. Reshape it.")
-            files.check_shape(path, A.shape, A.data.size)
-            _check_indices(A)
-    if "format" not in names:
-        raise InputError(f"{path} holds the arrays {', '.join(names) or '(none)'} and no SciPy sparse matrix. "
-                         "Write the matrix with scipy.sparse.save_npz.")
-    _check_numeric(path, A.dtype)
+
+def read_matrix(path, name):
+    """Read a matrix; see `swell.io.read_matrix_with_notes`."""
+    with damage_explained(path, AGAIN):
+        names = _names(path)
+        if "format" not in names:
+            return contents.read_matrix(path, _contents(path, names), name)
+        if name is not None:
+            raise InputError(f"{path} holds one matrix, as SciPy stores it, which has no name, and name={shown(name)} "
+                             "came: leave it out.")
+        check_headers(path, check_members(path, [part for part in MATRIX if part in names], COPIES))
+        A = sp.load_npz(path)
+        if A.ndim != 2:
+            raise InputError(f"{path} holds a sparse array of shape {A.shape}, expected a matrix. Reshape it.")
+        files.check_shape(path, A.shape, A.data.size)
+        check_indices(A)
+    check_numeric(path, A.dtype)
     return canonical_csr(path, A.tocoo() if A.format == "dia" else A)     # the nnz of dia counts padding
+
+
+def read_vector(path, name):
+    """Read an array; see `swell.io.read_vector`."""
+    with damage_explained(path, AGAIN):
+        names = _names(path)
+        if "format" in names:
+            raise InputError(f"{path} holds a sparse matrix, as SciPy stores it, expected a vector. Write the vector "
+                             "with numpy.save.")
+        return contents.read_vector(path, _contents(path, names), name)
 
 
 def block_size(path):
     """Return the size of the square blocks of a SciPy BSR matrix in the archive; None for others, and for size 1."""
-    with damage_explained(path):
+    with damage_explained(path, AGAIN):
         with np.load(path, allow_pickle=False) as archive:
             if "format" not in archive.files or archive["format"].item() not in (b"bsr", "bsr"):
                 return None
@@ -46,14 +65,71 @@ def block_size(path):
         return rows if rows == columns and rows > 1 else None
 
 
-def read_npz_array(path):
-    """Read and return the only array of an ``.npz`` archive; InputError for more arrays."""
-    with damage_explained(path), np.load(path, allow_pickle=False) as archive:
-        if len(archive.files) != 1:
-            raise InputError(f"{path} holds {len(archive.files)} arrays ({', '.join(archive.files)}), expected one. "
-                             "Write the vector alone with numpy.save.")
-        check_members(path, archive.files, 1)
-        return archive[archive.files[0]]
+def _names(path):
+    """Return the names of the archive's arrays."""
+    with np.load(path, allow_pickle=False) as archive:
+        return archive.files
+
+
+def _contents(path, names):
+    """Return the matrices and arrays of an archive that is not SciPy's: a dict from name to `Stored`."""
+    headers = _headers(path, names)
+    groups = {}
+    for key in headers:
+        if part := _PART.fullmatch(key):
+            groups.setdefault(part[1], {})[part[2]] = key
+    found, taken = {}, set()
+    for prefix, keys in groups.items():
+        if {"data", "indices", "indptr"} <= keys.keys() or {"data", "row", "col"} <= keys.keys():
+            found["data" if prefix is None else prefix] = _sparse(path, keys, headers)
+            taken.update(keys.values())
+    for key in headers.keys() - taken:
+        found[key] = contents.Stored(headers[key][0], False, lambda key=key: _arrays(path, [key], 1)[0])
+    return dict(sorted(found.items()))
+
+
+def _headers(path, names):
+    """Return a dict from the name of each array to (shape, dtype); nothing is decompressed but the headers."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: f"{name}.npy" for name in names if f"{name}.npy" in archive.NameToInfo}
+        headers = {}
+        for name, member in members.items():
+            with archive.open(member) as stream:
+                headers[name] = array_header(stream)
+        return headers
+
+
+def _arrays(path, names, copies):
+    """Read and return the arrays with these names; see `check_members`."""
+    check_members(path, names, copies)
+    with np.load(path, allow_pickle=False) as archive:
+        return [archive[name] for name in names]
+
+
+def _sparse(path, keys, headers):
+    """Return a `Stored` for the raw arrays of a matrix in CSR or in coordinates.
+
+    `keys`: from "data", "indptr", … to the array's name. `headers`: of all arrays, as `_headers` returns them."""
+    parts = ("indices", "indptr") if "indptr" in keys else ("row", "col")
+    check_headers(path, {part: headers[key] for part, key in keys.items()})
+    names, notes = [keys[part] for part in ("data", *parts)], []
+    if "shape" in keys:
+        shape = tuple(int(size) for size in _arrays(path, [keys["shape"]], 1)[0])
+    elif "indptr" in keys:
+        shape = (headers[keys["indptr"]][0][0] - 1,) * 2
+    else:
+        shape = (max(int(index.max(initial=-1)) for index in _arrays(path, names[1:], COPIES)) + 1,) * 2
+    if "shape" not in keys:
+        notes.append(f"no shape is stored: {shape[0]} x {shape[1]} was taken")
+
+    def read():
+        files.check_shape(path, shape, math.prod(headers[keys["data"]][0]))
+        data, *index = _arrays(path, names, COPIES)
+        kind, given = (sp.csr_matrix, (data, *index)) if "indptr" in keys else (sp.coo_matrix, (data, index))
+        A = kind(given, shape=shape)
+        check_indices(A)
+        return A
+    return contents.Stored(shape, True, read, tuple(notes))
 
 
 def check_members(path, names, copies):
@@ -102,7 +178,7 @@ def check_headers(path, headers):
     """Raise InputError, before arrays are decompressed, unless index arrays hold integers, one for each entry.
 
     `headers`: from name to (shape, dtype), as `check_members` returns it."""
-    for name in INDICES & headers.keys():
+    for name in sorted(INDICES & headers.keys()):
         shape, dtype = headers[name]
         if dtype.kind not in "iu":
             raise InputError(f"{path}: the array {name!r} has dtype {dtype}, expected integers. Write the matrix again "
@@ -119,56 +195,3 @@ def array_header(stream):
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, _, dtype = read(stream)
     return shape, dtype
-
-
-def read_npy_matrix(path):
-    """Read a 2-D ``.npy`` array as a sparse matrix; see `swell.io.read_matrix`."""
-    values = read_npy_array(path)
-    if values.ndim != 2:
-        raise InputError(f"{path} holds an array of shape {values.shape}, expected a matrix (m, n). Reshape it.")
-    _check_numeric(path, values.dtype)
-    return dense_to_csr(path, values)
-
-
-def read_npy_array(path):
-    """Read the array of an ``.npy`` file."""
-    with damage_explained(path):
-        # With mmap_mode a file shorter than its header says is an error; without it np.load would first allocate.
-        stored = np.load(path, mmap_mode="r", allow_pickle=False)
-        files.check_memory(path, stored.nbytes, f"an array of {stored.nbytes} bytes")
-        return np.array(stored)
-
-
-def write_npy(stream, x):
-    """Write the array x to the open binary `stream` in ``.npy`` format."""
-    np.save(stream, x, allow_pickle=False)
-
-
-@contextmanager
-def damage_explained(path):
-    """Return a context that turns errors of NumPy and SciPy on the damaged file `path` into an `InputError`."""
-    try:
-        yield
-    except (InputError, OutOfMemory):
-        raise
-    except Exception as error:      # the parsers raise a dozen kinds of errors, tokenize.TokenError among them
-        if "allow_pickle" in str(error):
-            raise InputError(f"{path} holds Python objects, expected numbers: loading objects could run code. "
-                             "Write the array again with dtype=float.") from error
-        raise InputError(f"{path} is damaged, truncated or inconsistent ({error}). "
-                         "Fetch it again, or write it again with scipy.sparse.save_npz or numpy.save.") from error
-
-
-def _check_indices(A):
-    """Raise `ValueError` if an index of A, a SciPy matrix, lies outside: compiled code would read past the end."""
-    if A.format in ("csr", "csc", "bsr"):
-        A.check_format(full_check=True)
-    elif A.format == "coo":
-        for index, size in zip((A.row, A.col), A.shape):
-            if index.min(initial=0) < 0 or index.max(initial=-1) >= size:
-                raise ValueError(f"an index lies outside the shape {A.shape}")
-
-
-def _check_numeric(path, dtype):
-    if dtype.kind not in "biufc":
-        raise InputError(f"{path} holds values of dtype {dtype}, expected numbers. Write them as float.")

@@ -35,7 +35,7 @@ class _Object:
 
 
 def read_matrix(path):
-    """Read the first Mat of the file; see `swell.io.read_matrix`."""
+    """Read the first Mat of the file; see `swell.io.read_matrix_with_notes`."""
     objects = _objects(path)
     mat = _first(path, objects, _MAT)
     rows, cols, nonzeros = mat.sizes

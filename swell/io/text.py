@@ -8,7 +8,7 @@ from swell.io import files
 TEXT_COPIES = 8         # bytes of memory for each byte of text: the lines as Python objects, and the numbers
 
 
-def read_numbers(path):
+def read_vector(path):
     """Read an array of shape (n, k) from text; complex numbers are written like ``1.5-2j``."""
     with files.opened(path) as stream:
         lines = [line.decode("latin-1") for line in files.lines(path, stream, memory.free() // TEXT_COPIES)

@@ -68,6 +68,8 @@ class Method(ABC):
         True if A must equal Aᵀ.
     adjoint : bool
         True if the method multiplies by Aᴴ and Mᴴ.
+    has_adjoint : bool
+        True if the method solves Aᴴ x = b as well, from adjoint products.
     smooths : bool
         True if the method can use a smoother besides the preconditioner.
     instead_of_smoother : str
@@ -105,6 +107,7 @@ class Method(ABC):
     self_adjoint_only = False
     symmetric_only = False
     adjoint = False
+    has_adjoint = True
     smooths = False
     instead_of_smoother = "leave smoother out, use it as precond=..., or use method='cg'"
     preconditionable = True

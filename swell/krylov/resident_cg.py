@@ -58,6 +58,7 @@ class ResidentCG(LanczosMethod):
     cost = "1 product, 1 reduction"
     vectors = "2, and the boundary"
     preconditionable = False
+    has_adjoint = False                          # its kernel holds A, which equals Aᴴ
     gpu_only = True
     format = ResidentParts(ordering=Bisection())
 

@@ -42,6 +42,7 @@ class Stationary(Method):
     flexible = True
     instead_of_smoother = "name it within: stationary(smoother=...)"
     preconditionable = False
+    has_adjoint = False                          # its sweeps read the rows of A
     distributed = True
 
     def __post_init__(self):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.stopping import Reason
+from swell.solving.considered import count
 
 SENTENCES = {
     Reason.MAXITER: "the iteration limit was reached first: raise maxiter, or try scaling='columns' or a larger damp",
@@ -96,12 +97,27 @@ class LeastSquaresResult:
             "atol": self.atol, "products": self.products, "timings": self.timings, "notes": self.notes,
         }
 
+    def __repr__(self):
+        state = f"converged ({self.solved})" if self.converged else f"NOT converged ({self.reason.name})"
+        return (f"LeastSquaresResult({state}, {count(self.iterations, 'iteration')}, residual {self.residual:.2e}, "
+                f"{self.timings.get('solve', 0):.3g} s, {self.method} on {self.device})")
+
+    def _repr_html_(self):
+        from swell.display import page
+        from swell.display.convergence import Line
+        from swell.solving.cards import convergence, state
+        summary, _, *rest = str(self).splitlines()
+        measure = min(self.residual, self.normal_residual)
+        line = Line(self.method, self.history, self.iterations, measure, self.converged, self.rtol)
+        return page.fragment([*state(self, summary), convergence([line], "the measure that ends the iteration"),
+                              page.bullets(self.notes),          # a notebook shows this
+                              page.details("What ran", page.preformatted(text.strip() for text in rest))])
+
     def __str__(self):
         state = f"converged ({self.solved})" if self.converged else f"NOT converged ({self.reason.name})"
-        count = f"{self.iterations} iteration" + ("" if self.iterations == 1 else "s")
         compiled = self.timings.get("compile", 0)
         damped = f", damp {self.damp:g}" if self.damp else ""
-        lines = [f"{state} in {count}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, "
+        lines = [f"{state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, "
                  f"‖Aᴴr‖/(‖A‖‖r‖) = {self.normal_residual:.1e}, ‖x‖ = {self.norm_x:.3g}", f"  {self.message}",
                  f"  {self.method} on {self.shape[0]} × {self.shape[1]}, {self.nnz} entries, {self.dtype}, "
                  f"{self.device}{damped}; rtol {self.rtol:g}",

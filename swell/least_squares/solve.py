@@ -5,12 +5,16 @@ validate -> [A D; damp D] and its adjoint (``Stacked``) -> iterate -> compute r 
 """
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from swell import inputs
+from swell.advisor.attempts import FINAL
 from swell.core.compilation import Stopwatch
 from swell.core.devices import make_space
 from swell.core.errors import InputError
+from swell.core.log import LOG
 from swell.core.operator import LinearOperator
 from swell.core.registry import name_of, resolve
 from swell.core.settings import real, shown
@@ -95,6 +99,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
         solve = Solve(csr, rhs, settings, float(damp), stopping, scaling, monitor)
         result = solve.run(guess)
         result.x = inputs.returned(result.x, space, b)
+        LOG.log(logging.INFO if result.reason in FINAL else logging.WARNING, "%r: %s", result, result.message)
         return result
 
 

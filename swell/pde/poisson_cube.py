@@ -299,6 +299,15 @@ class CubeSolution:
         spectrum = self.result.spectrum
         return (float("nan"),) * 2 if spectrum is None else spectrum.extremes
 
+    def __repr__(self):
+        return f"CubeSolution({self.system.cube.n} unknowns, {self.result!r})"
+
+    def _repr_html_(self):
+        from swell.display import page
+        from swell.solving.cards import of_result
+        return page.fragment([*of_result(self.result),           # a notebook shows this
+                              page.details("The cube and BDDC", page.preformatted(str(self).splitlines()))])
+
     def __str__(self):
         cube, (least, largest), t = self.system.cube, self.extremes, self.timings
         spectrum = "" if np.isnan(least) else (f"; eigenvalues of the preconditioned operator {least:.4f} to "

@@ -15,8 +15,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError
-from swell.core.operator import LinearOperator
-
+from swell.preconditioners.factors import Factors
 
 SMALL, NEARLY_FULL = 100, 0.1    # least rows and share of stored entries of a matrix that is factored as a full one
 ON_GPU = 4000                    # most rows of any matrix that a GPU factors as a full one
@@ -36,7 +35,7 @@ def factored_full(A) -> bool:
     return A.shape[0] <= (PIVOTS if A.facts(search=False).zero_diagonal else ON_GPU)
 
 
-class DenseFactorsOperator(LinearOperator):
+class DenseFactorsOperator(Factors):
     """A⁻¹ by LAPACK or cuSOLVER, factored and applied in double precision.
 
     Raises
@@ -46,9 +45,6 @@ class DenseFactorsOperator(LinearOperator):
     OutOfMemory
         If the full matrix does not fit in memory.
     """
-
-    capturable = False
-    loose, repairs = False, ()                   # partial pivoting: there is nothing to repair
 
     def __init__(self, A):
         super().__init__(A.shape, A.dtype, A.space)

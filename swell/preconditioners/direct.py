@@ -24,13 +24,13 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError, MissingDependency
-from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, shown
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import WEAK, eliminate, weak_pivots
 from swell.preconditioners.dense_factors import DenseFactorsOperator, factored_full
+from swell.preconditioners.factors import Factors
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
 ZERO_SHARE = 0.5        # of zeros on the diagonal, from which it is no place for pivots
@@ -82,21 +82,14 @@ class Direct(Preconditioner):
         return M
 
 
-class SuperLUOperator(LinearOperator):
+class SuperLUOperator(Factors):
     """A⁻¹ by SuperLU, factored and applied in double precision.
-
-    Attributes
-    ----------
-    repairs : tuple of str
-        What `repair` did.
 
     Raises
     ------
     FactorisationError
         If a pivot is exactly zero, or the factors do not fit in memory or exceed ``largest``.
     """
-
-    capturable = False
 
     def __init__(self, A, largest=0, ordering="auto"):
         super().__init__(A.shape, A.dtype, A.space)
@@ -157,16 +150,14 @@ class SuperLUOperator(LinearOperator):
         return _splu(self._A.to_scipy().tocsc().astype(self.wide, copy=False), {"relax": 1})
 
     def repair(self, why):
-        """Factor anew, by COLAMD with full pivoting, and replace the factors. ``why`` begins the sentence in
-        ``repairs``."""
+        """Factor anew, by COLAMD with full pivoting."""
         self._made = None, self._by_columns()
         self._weak = None                        # the next matrix is analysed anew
         self.repairs = (f"{why}: the factorisation was repeated by COLAMD with full pivoting",)
 
-    def rounding(self, x):
-        """Return eps ‖|A| |x|‖₂: about the change of A x if the entries of x are rounded; an array for `Columns`."""
-        terms = self.space.buffer(x.size, np.finfo(x.dtype).dtype)
-        self._A.absolute().apply(abs(x), terms)
+    def rounding(self, x, adjoint=False):
+        terms, moduli = self.space.buffer(x.size, np.finfo(x.dtype).dtype), self._A.absolute()
+        (moduli.apply_adjoint if adjoint else moduli.apply)(abs(x), terms)
         return np.finfo(x.dtype).eps * self.space.norms(terms)[0]
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -230,7 +221,7 @@ def _splu(matrix, settings):
         raise FactorisationError(f"SuperLU ran out of memory on {matrix.shape[0]} unknowns") from None
 
 
-class CuDSSOperator(LinearOperator, Shareable):
+class CuDSSOperator(Factors, Shareable):
     """A⁻¹ by cuDSS on a GPU. Copies factor anew, since one thread alone may use a cuDSS object.
 
     cuDSS seeks pivots near the diagonal only. Where A has zeros there, a matching first permutes columns so that the
@@ -245,9 +236,6 @@ class CuDSSOperator(LinearOperator, Shareable):
     InputError
         For a matrix with 64-bit indices.
     """
-
-    capturable = False
-    loose, repairs = False, ()                   # as those of SuperLU
 
     def __init__(self, A):
         super().__init__(A.shape, A.dtype, A.space)
@@ -267,6 +255,7 @@ class CuDSSOperator(LinearOperator, Shareable):
         self._rhs.fill(1)
         # Its own values, so that update can write new ones where the analysis expects them.
         self._matrix = csr_matrix((A.data.copy(), A.indices, A.indptr), shape=A.shape)
+        self._adjoint = None
         options = DirectSolverOptions(multithreading_lib=threading_library(), logger=logging.getLogger("swell.cudss"))
         with self._failure("analyse"):
             self.solver = DirectSolver(self._matrix, self._rhs, options=options)
@@ -277,12 +266,17 @@ class CuDSSOperator(LinearOperator, Shareable):
         self.update(A)
 
     def shared(self, sharing):
+        return CuDSSOperator(self._factored(sharing.space.local))
+
+    def _factored(self, space):
+        """The factored matrix as a CSRMatrix of ``space``; it shares the arrays."""
         A = self._matrix
-        return CuDSSOperator(CSRMatrix(sharing.space.local, A.indptr, A.indices, A.data, A.shape))
+        return CSRMatrix(space, A.indptr, A.indices, A.data, A.shape)
 
     def update(self, A):
         """Factor new values of A with the same pattern, and replace the factors; the analysis is kept."""
         self._matrix.data[...] = A.data
+        self._adjoint = None
         with self._failure("factor"):
             self.solver.factorize()
 
@@ -298,6 +292,12 @@ class CuDSSOperator(LinearOperator, Shareable):
     def apply(self, x, out, alpha=1, beta=0):
         self._rhs.T[...] = plain(x)
         self.space.combine(alpha, self.solver.solve().T, beta, out)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        """``out = alpha A⁻ᴴ x + beta out``. The first use after an update factors Aᴴ: cuDSS 0.8 solves with A alone."""
+        if self._adjoint is None:
+            self._adjoint = CuDSSOperator(self._factored(self.space).transpose(conjugate=True))
+        self._adjoint.apply(x, out, alpha, beta)
 
     def describe(self):
         return "Direct() by cuDSS"

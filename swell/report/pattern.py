@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.report.figure import GRID, INK, new_figure, save
+from swell.display.figure import GRID, INK, new_figure
+from swell.report.files import save
 
 CHUNK = 4_000_000           # entries handled at once, so that a picture of a huge matrix needs little memory
 _SHADES = ("#7fb2d6", "#0b4f7d", "#10131f")            # a lone entry must still be seen on white

@@ -7,7 +7,8 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.report.figure import GRID, INK, colour_of, new_figure, save
+from swell.display.figure import GRID, INK, colour_of, new_figure
+from swell.report.files import save
 
 SPAN = 10.0             # least range of the picture in dB
 MANY = 60               # points of a line from which markers are left out: they would hide it

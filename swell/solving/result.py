@@ -1,76 +1,16 @@
 """Result: the outcome of a solve, with the facts needed to trust it or to decide what to do next."""
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from swell.core.stopping import Reason
+from swell.solving.considered import Considered, count, paired, table
 
 if TYPE_CHECKING:
     from swell.krylov.spectrum import Spectrum
-
-
-@dataclass
-class Considered:
-    """A choice that the advisor considered: its predicted cost and, if it was tried, its actual cost.
-
-    Attributes
-    ----------
-    choice : str
-        Method and preconditioner, by the names of the registry.
-    setup, solve : float
-        Predicted seconds of the setup and of a solve; NaN without a prediction; an infinite setup does not fit.
-    iterations : float
-        Predicted number of iterations.
-    at_least : bool
-        True if the prediction is a lower bound: its analysis stopped at a limit.
-    probed : float
-        Setup and solve again, in seconds, predicted from the residuals of the first `watch.PROBE` iterations; inf if
-        they did not fall, NaN if fewer were run.
-    spent_setup, spent_solve : float
-        Actual seconds of its setup and of its solve; NaN if it was not tried.
-    outcome : str
-        "not tried", or the name of the reason for which it ended.
-    """
-
-    choice: str
-    setup: float
-    solve: float
-    iterations: float
-    at_least: bool = False
-    probed: float = math.nan
-    spent_setup: float = math.nan
-    spent_solve: float = math.nan
-    outcome: str = "not tried"
-
-    def cells(self) -> tuple[str, ...]:
-        """The texts of this choice in a printed result, in the columns of `CONSIDERED`."""
-        if math.isinf(self.setup):
-            return self.choice, "does not fit", "", "", self.outcome
-        predicted = f"{self.setup:.2g} + {self.solve:.2g} ({count(self.iterations, 'iteration')})"
-        probed = "" if math.isnan(self.probed) else "no end" if math.isinf(self.probed) else f"{self.probed:.2g}"
-        return (self.choice, f"{'at least ' if self.at_least else ''}{predicted}", probed,
-                "" if math.isnan(self.spent_solve) else f"{self.spent_setup:.2g} + {self.spent_solve:.2g}",
-                self.outcome)
-
-
-CONSIDERED = "considered", "predicted s: setup + solve", "predicted again", "spent s: setup + solve", "outcome"
-
-
-def count(number, noun) -> str:
-    """Format a whole number, which may be inf, and its noun, in the plural unless the number is 1."""
-    digits = f"{number:.0f}"
-    return f"{digits} {noun}{'s' * (digits != '1')}"
-
-
-def table(considered) -> list[str]:
-    """Format the considered choices as a table: a line of headings, and a line for each choice; empty without any."""
-    rows = [CONSIDERED, *(choice.cells() for choice in considered)] if considered else []
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
 @dataclass
@@ -172,9 +112,22 @@ class Result:
             "considered": [asdict(c) for c in self.considered],
         }
 
+    def __repr__(self):
+        return (f"Result({self._state}, {count(self.iterations, 'iteration')}, residual {self.residual:.2e}, "
+                f"{self.timings.get('solve', 0):.3g} s, {paired(self.method, self.precond, self.scaling)} on "
+                f"{self.device})")
+
+    def _repr_html_(self):
+        from swell.display.page import fragment
+        from swell.solving.cards import of_result
+        return fragment(of_result(self))         # a notebook shows this
+
+    @property
+    def _state(self):
+        return "converged" if self.converged else f"NOT converged ({self.reason.name})"
+
     def __str__(self):
-        state = "converged" if self.converged else f"NOT converged ({self.reason.name})"
-        lines = [f"{state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, "
+        lines = [f"{self._state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, "
                  f"backward error {self.backward_error:.1e}"]
         if not self.converged:
             lines.append(f"  {self.message}")

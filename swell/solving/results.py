@@ -1,7 +1,6 @@
 """Results: the outcomes for several right-hand sides of one matrix."""
 from __future__ import annotations
 
-import html
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from swell.core.stopping import Reason
-from swell.solving.result import Result, count, table
+from swell.solving.considered import count, paired, table
+from swell.solving.result import Result
 
 SHOWN = 16              # columns in a printed table
+DRAWN = 8               # lines in a notebook's plot
 HEADER = "column", "iterations", "‖b − Ax‖/‖b‖", "backward error", "reason"
 
 
@@ -113,6 +114,13 @@ class Results:
     def _rest(self) -> str:
         return f"and {len(self) - SHOWN} more, no worse" if len(self) > SHOWN else ""
 
+    def _failed(self) -> dict:
+        """Return the message of each reason for which a column did not converge."""
+        return {r.reason: r.message for r in self if not r.converged}
+
+    def _all_notes(self) -> list[str]:
+        return [*dict.fromkeys((*self.notes, *(note for r in self for note in r.notes)))]
+
     def __str__(self):
         lines = [self._summary()]
         if self.columns:
@@ -125,16 +133,26 @@ class Results:
             widths = [max(map(len, cells)) for cells in zip(*rows)]
             lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in rows]
             lines += [f"  {self._rest()}"] if self._rest() else []
-            failed = {r.reason: r.message for r in self if not r.converged}
-            lines += [f"  {reason.name}: {message}" for reason, message in failed.items()]
-            notes = dict.fromkeys((*self.notes, *(note for r in self for note in r.notes)))
-            lines += [f"  note: {note}" for note in notes]
+            lines += [f"  {reason.name}: {message}" for reason, message in self._failed().items()]
+            lines += [f"  note: {note}" for note in self._all_notes()]
         return "\n".join(lines)
 
+    def __repr__(self):
+        by = dict.fromkeys(paired(r.method, r.precond, r.scaling) for r in self)
+        return (f"Results({sum(r.converged for r in self)} of {len(self)} converged, "
+                f"{count(self.iterations, 'iteration')}, residual {self.residual:.2e}, "
+                f"{self.timings.get('solve', 0):.3g} s{''.join(f', {name}' for name in by)})")
+
     def _repr_html_(self):
-        """The summary and the table, for a notebook."""
-        rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in self._rows())
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in HEADER)
-        return (f"<p>{html.escape(self._summary())}</p>"
-                f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-                f"<p>{html.escape('; '.join(filter(None, (self._rest(), *self.notes))))}</p>")
+        from swell.display import page
+        from swell.solving import cards
+        done = f"{sum(r.converged for r in self)} of {len(self)} converged"
+        body = [f"<p>{page.badge(done, self.converged)} {page.escape(self._summary())}</p>"]
+        if self.columns:
+            worst, shared = self.worst()[:DRAWN], dict(cards.sections(self[0]))
+            body += [page.paragraph(f"{reason.name}: {message}.") for reason, message in self._failed().items()]
+            body.append(cards.convergence([cards.line(f"[{j}] {cards.label(self[j])}", self[j]) for j in worst]))
+            body += [page.table(self._rows(), HEADER), page.paragraph(self._rest(), soft=True)]
+            body.append(page.bullets(self._all_notes()))
+            body += [page.details(title, shared[title]) for title in (cards.RAN, cards.CHOICES) if title in shared]
+        return page.fragment(body)               # a notebook shows this

@@ -1,28 +1,24 @@
 """Setup: one configuration applied to one matrix. All work that does not depend on b is done here, once."""
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from swell.core.compilation import Stopwatch, compiling_for, timed
 from swell.core.errors import FactorisationError, InputError
+from swell.core.log import LOG
 from swell.core.settings import describe, without_effect
 from swell.solving import summary
+from swell.solving.considered import paired
 
 
-class Setup:
+class SetUp(ABC):
     """A matrix with its transforms, its preconditioner and its format.
-
-    Parameters
-    ----------
-    A : SystemMatrix or matrix-free LinearOperator
-        The original matrix.
-    configuration : Configuration
-    stopping : Stopping
-    kept : LinearOperator or None
-        The user's matrix in one of swell's formats, used unconverted.
 
     Attributes
     ----------
+    A : LinearOperator
+        The original matrix.
     chosen : Configuration
         The configuration as given.
     configuration : Configuration
@@ -45,16 +41,46 @@ class Setup:
     timings : dict
         Seconds of each part and of all together ("setup"), without compiling, and seconds of compiling ("compile").
     findings : tuple of str
-        Names of the attributes that `update` finds anew, beside the values in arrays.
+        Names of the attributes that an update finds anew, beside the values in arrays.
     """
 
     findings = "facts", "words", "part_notes", "norm_A", "timings"
 
+    @property
+    def weights(self):
+        """Weights w with which stopping computes the original residual norm from the transformed one; None: all 1."""
+        weights = (transform.residual_weights() for transform in self.transforms)
+        return next((w for w in weights if w is not None), None)
+
+    @property
+    def launched(self):
+        """(preconditioner, its revision, the matrix's revision); if it changes, captured CUDA graphs are invalid."""
+        return self.M, 0 if self.M is None else self.M.revision, self.matrix.revision
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> dict:
+        """Bytes of the "matrix", original and formatted, and of the "preconditioner"."""
+
+
+class Setup(SetUp):
+    """The setup of A x = b by one configuration.
+
+    Parameters
+    ----------
+    A : SystemMatrix or matrix-free LinearOperator
+    configuration : Configuration
+    stopping : Stopping
+    kept : LinearOperator or None
+        The user's matrix in one of swell's formats, used unconverted.
+    """
+
     def __init__(self, A, configuration, stopping, kept=None):
         self.A, self.configuration, self.chosen = A, configuration, configuration
         self.space, self.notes, self.timings = A.space, [], {}
-        beside = "" if configuration.precond is None else f" with {configuration.name('precond')}"
-        compiling_for(configuration.name("method") + beside)
+        purpose = paired(configuration.name("method"), configuration.name("precond"))
+        compiling_for(purpose)
+        LOG.info("setting up %s for %d unknowns, %s, %s", purpose, A.shape[0], A.dtype.name, self.space.device_name)
         watch = Stopwatch()
         self.space.compile_ahead(configuration.parts, A.dtype)
         A.check(configuration, stopping)
@@ -68,23 +94,15 @@ class Setup:
             self.norm_A = A.norm_inf()
         self.words, self.part_notes = summary.words(self)
         self.timings |= {"setup": sum(self.timings.values()), "compile": watch.compiled}
+        LOG.info("set up in %.3g s, and %.2g s for compiling kernels", self.timings["setup"], watch.compiled)
+        if self.failure is not None:
+            LOG.info("%s failed: %s", configuration.name("precond"), self.failure)
 
     @property
     def inner(self):
         """The settings from which ``M`` is built: the method's own inner operator, else the preconditioner."""
         c = self.configuration
         return c.precond if c.method.inner is None else c.method.inner
-
-    @property
-    def weights(self):
-        """Weights w with which stopping computes the original residual norm from the transformed one; None: all 1."""
-        weights = (transform.residual_weights() for transform in self.transforms)
-        return next((w for w in weights if w is not None), None)
-
-    @property
-    def launched(self):
-        """(preconditioner, its revision, the matrix's revision); if it changes, captured CUDA graphs are invalid."""
-        return self.M, 0 if self.M is None else self.M.revision, self.matrix.revision
 
     def _transform(self, A):
         """Apply null space, ordering and scaling to A in this order; record them and return the transformed matrix."""
@@ -244,8 +262,7 @@ class Setup:
         return self.M
 
     @property
-    def nbytes(self) -> dict:
-        """Bytes of the matrix, original and formatted, and of the preconditioner."""
+    def nbytes(self):
         shared = self.matrix is self.A or (self.matrix.name == "csr" and not self.transforms)
         return {"matrix": self.matrix.nbytes + (0 if shared else self.A.nbytes),
                 "preconditioner": 0 if self.M is None else self.M.nbytes}

@@ -12,11 +12,12 @@ import numpy as np
 from swell.core.ahead import MATRIX
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
+from swell.core.operator import OperatorAround
 from swell.core.sharing import Widening
 from swell.core.stopping import Reason
 from swell.krylov.method import Counts
 from swell.solving.result import Result
-from swell.solving.run import SAFE, Earlier
+from swell.solving.solve import SAFE, Earlier
 from swell.solving.verdict import last_word
 
 MOST = 32               # columns that are solved together; more are solved in groups
@@ -29,7 +30,8 @@ def obstacle(prepared) -> str | None:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:
         return "with a null space they are solved one by one"
-    own = [part for part in (s.matrix, s.M, s.S) if part is not None and not type(part).__module__.startswith("swell.")]
+    parts = [part.inner if isinstance(part, OperatorAround) else part for part in (s.matrix, s.M, s.S)]
+    own = [part for part in parts if part is not None and not type(part).__module__.startswith("swell.")]
     return f"{type(own[0]).__name__}, an operator of your own, takes one vector at a time" if own else None
 
 

@@ -10,6 +10,7 @@ cost nothing extra. The transform projects only at the start, at the end, and wh
 """
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,6 +194,13 @@ class NullSpaceTransform(Transform):
         """The null space in a few words, for a printed result."""
         count = self.basis.shape[1]
         return "constants" if isinstance(self.settings.basis, str) else f"{count} vector" + ("s" if count > 1 else "")
+
+    def adjoint(self):
+        if self.left is self.basis:
+            return self
+        made = copy.copy(self)
+        made.basis, made.left = self.left, self.basis
+        return made
 
     def matrix(self, A):
         return A

@@ -26,7 +26,6 @@ from swell.formats.symmetry import modulus_symmetric
 from swell.transforms.scaling import Scaling
 
 CHECK = 5                   # the deviation is read every CHECK steps
-RANGE = 2.0**60             # weights beyond RANGE or 1/RANGE are scaled near 1 by a power of 4, to fit in float32
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class RuizTransform(Scaling):
         sides = [moduli] if self.symmetric else [moduli, moduli.transpose()]
         scales = self._iterate(moduli, self._first(sides))
         left, right = scales[0], scales[-1]
-        shift = self._shift(left)
+        shift = self._near_one(left)
         self.left[...] = left * shift
         if not self.symmetric:
             self.right[...] = right
@@ -149,13 +148,6 @@ class RuizTransform(Scaling):
             if step < self.settings.maxiter:
                 factors = [factor / xp.sqrt(norm) for factor, norm in zip(factors, norms)]
         return [first * factor**root for first, factor in zip(start, factors)]
-
-    def _shift(self, left):
-        """Return a power of 2 to multiply ``left`` by, to keep residual weights in range; 1 in ordinary cases."""
-        if not left.size:
-            return 1.0
-        largest = (-self.space.max_on_host(-left)) ** -2.0
-        return 1.0 if 1 / RANGE < largest < RANGE else 2.0 ** (math.frexp(largest)[1] // 2)
 
     def facts(self, A):
         lines = [f"{self.steps} steps, norms within {self.deviation:.1e} of 1"

@@ -6,10 +6,15 @@ uses the original matrix.
 """
 from __future__ import annotations
 
+import copy
+import math
+
 import numpy as np
 
 from swell.core.columns import plain
 from swell.core.transform import Transform
+
+RANGE = 2.0**60         # weights beyond RANGE or 1/RANGE are scaled near 1 by a power of 4, to fit in float32
 
 
 class Scaling(Transform):
@@ -39,6 +44,21 @@ class Scaling(Transform):
 
     def backward_x(self, x, out):
         self.space.xp.multiply(plain(x), self.right, out=plain(out))
+
+    def adjoint(self):
+        if self.right is self.left:
+            return self
+        made = copy.copy(self)
+        made.left, made.right = self.right * self.right.dtype.type(self._near_one(self.right)), self.left
+        made._weights = (made.left.astype(np.float64) ** -2).astype(np.float32)
+        return made
+
+    def _near_one(self, left):
+        """Return a power of 2 to multiply L by, to keep residual weights in range; 1 in ordinary cases."""
+        if not left.size:
+            return 1.0
+        largest = (-self.space.max_on_host(-left)) ** -2.0
+        return 1.0 if 1 / RANGE < largest < RANGE else 2.0 ** (math.frexp(largest)[1] // 2)
 
     def residual_weights(self):
         return self._weights

@@ -91,7 +91,7 @@ def test_a_table_of_iterations_blanks_noise():
 
 def test_a_figure_has_a_colour_for_every_series():
     from matplotlib.colors import to_rgb
-    from swell.report.figure import COLOURS, colour_of
+    from swell.display.figure import COLOURS, colour_of
     found = [to_rgb(colour_of(k)) for k in range(40)]
     apart = min(np.linalg.norm(np.subtract(a, b)) for k, a in enumerate(found) for b in found[:k])
     assert apart > 0.05 and [colour_of(k) for k in range(len(COLOURS))] == list(COLOURS)

@@ -131,12 +131,12 @@ OUTPUTS = [
 @pytest.mark.parametrize("arguments, words", OUTPUTS, ids=lambda value: " ".join(value)[:50])
 def test_outputs_are_checked_before_the_solve(cli, bad, monkeypatch, arguments, words):
     (bad / "taken.npy").mkdir()
-    monkeypatch.setattr("swell.io.read_matrix", lambda path: pytest.fail("the matrix was read first"))
+    monkeypatch.setattr("swell.io.read_matrix_with_notes", lambda path, name: pytest.fail("the matrix was read first"))
     check(bad, cli("solve", "A.mtx", *arguments), words)
 
 
 def test_names_are_checked_before_the_matrix_is_read(cli, bad, monkeypatch):
-    monkeypatch.setattr("swell.io.read_matrix", lambda path: pytest.fail("the matrix was read first"))
+    monkeypatch.setattr("swell.io.read_matrix_with_notes", lambda path, name: pytest.fail("the matrix was read first"))
     for arguments in (["--method", "gmrez"], ["--rtol", "0"], ["--device", "tpu"]):
         assert cli("solve", "A.mtx", *arguments)[0] == 2
 

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from swell.cli.progress import Progress
+from swell.solving.progress import Progress
 
 
 def test_during_the_iteration(cli, folder, monkeypatch):
@@ -25,9 +25,9 @@ def test_during_the_iteration(cli, folder, monkeypatch):
 
 
 def test_before_the_iteration(cli, folder, monkeypatch):
-    def interrupted(path):
+    def interrupted(path, name):
         raise KeyboardInterrupt
-    monkeypatch.setattr("swell.io.read_matrix", interrupted)
+    monkeypatch.setattr("swell.io.read_matrix_with_notes", interrupted)
     status, out, err = cli("solve", folder / "A.mtx", "--out", folder / "x.npy")
     assert status == 130 and not out and err.startswith("swell: interrupted") and err.count("\n") == 1
     assert not (folder / "x.npy").exists()

@@ -95,9 +95,9 @@ def test_an_output_that_is_closed():
 
 
 def test_unexpected_errors_are_one_line_without_debug(cli, folder, monkeypatch):
-    def broken(path):
+    def broken(path, name):
         raise RuntimeError("not\nexpected")
-    monkeypatch.setattr("swell.io.read_matrix", broken)
+    monkeypatch.setattr("swell.io.read_matrix_with_notes", broken)
     status, out, err = cli("solve", folder / "A.mtx")
     assert status == 2 and not out and err.count("\n") == 1
     assert "RuntimeError: not expected" in err and "--debug" in err

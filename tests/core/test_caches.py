@@ -90,12 +90,14 @@ def test_where_nothing_at_all_can_be_written(monkeypatch, capsys):
         raise FileNotFoundError("No usable temporary directory found")
     monkeypatch.setattr("tempfile.gettempdir", nowhere)
     monkeypatch.setattr(caches, "writable", lambda folder: False)
+    monkeypatch.setattr("logging.root.handlers", [])             # pytest's own would take the line
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/x")
     caches.for_numba()
     assert "no folder for compiled kernels can be written (No usable" in capsys.readouterr().err
 
 
 def test_cupy_is_given_a_folder_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("logging.root.handlers", [])             # pytest's own would take the line
     monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "own" / "deep"))
     caches.for_cupy()
     assert not capsys.readouterr().err and not (tmp_path / "own").exists()       # made by CuPy, when it compiles

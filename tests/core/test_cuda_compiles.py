@@ -1,9 +1,12 @@
-"""Every .cu file compiles, for every type, and becomes code for sm_80 and sm_90, without a GPU: NVRTC needs none."""
+"""Every .cu file compiles, for every type, and becomes code for every architecture, without a GPU: NVRTC needs none.
+
+The usual run generates code for the oldest and the newest architecture. `pytest -m slow tests/core/test_cuda_compiles.py`
+generates it for all of them.
+"""
 from __future__ import annotations
 
 import itertools
 import pathlib
-import re
 
 import pytest
 
@@ -22,8 +25,7 @@ TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("l
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
           "complex<double>": ("complex<double>", "complex<float>")}          # V or B, what a factor or a basis may be stored as
 SHAPES = ({"W": "unsigned char", "HEIGHT": "32"}, {"W": "unsigned short", "HEIGHT": "8"})
-
-
+ARCHITECTURES = 80, 86, 89, 90, 100, 120                          # docs/INSTALL.md names them
 READ_ONLY = "--gpu-architecture=compute_80", "-dlto"               # types are checked, and no code is generated
 
 
@@ -54,23 +56,29 @@ def instantiations(path):
         yield found
 
 
-def asks_for_the_device(path):
-    """Whether a source, or a header that it includes, has other code for newer devices."""
-    text = path.read_text()
-    return "__CUDA_ARCH__" in text or any(asks_for_the_device(cuda_kernels.CORE / header)
-                                          for header in re.findall(r'#include "(.*?)"', text))
+def generates(path, expressions, architecture):
+    """The compiler's complaints about code for an architecture."""
+    return compile_log(cuda_kernels.source(path), path.name, expressions, f"--gpu-architecture=sm_{architecture}")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_compiles(path):
-    """All combinations are read. Code is generated for the last of each kernel, whose types are the largest, on the
-    oldest device, and for the first on a newer one where that has other code: it takes hundreds of times as long."""
-    kernels, source = list(instantiations(path)), cuda_kernels.source(path)
+    """All combinations are read. Generating code takes hundreds of times as long: the oldest architecture has it for the
+    last combination of each kernel, whose types are the largest, and the newest for the first."""
+    kernels = list(instantiations(path))
     assert kernels and all(kernels), f"{path.name} has no kernel that the loader can read"
-    assert compile_log(source, path.name, sum(kernels, []), *READ_ONLY) == ""
-    assert compile_log(source, path.name, [found[-1] for found in kernels], "--gpu-architecture=sm_80") == ""
-    if asks_for_the_device(path):
-        assert compile_log(source, path.name, [found[0] for found in kernels], "--gpu-architecture=sm_90") == ""
+    assert compile_log(cuda_kernels.source(path), path.name, sum(kernels, []), *READ_ONLY) == ""
+    assert generates(path, [found[-1] for found in kernels], ARCHITECTURES[0]) == ""
+    assert generates(path, [found[0] for found in kernels], ARCHITECTURES[-1]) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_architecture(path, architecture):
+    """The first and the last combination of each kernel."""
+    ends = [{found[0], found[-1]} for found in instantiations(path)]
+    assert generates(path, sorted(set().union(*ends)), architecture) == ""
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

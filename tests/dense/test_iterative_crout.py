@@ -261,7 +261,7 @@ SMALL = ["dwg961b", "fasp_spe01_bsr3", "fs_183_6", "gr_30_30", "jpwh_991", "nos5
 
 def real_matrix(data, name):
     from swell.io import read_matrix
-    return read_matrix(data / "matrices" / f"{name}.mtx.gz")[0].toarray()
+    return read_matrix(data / "matrices" / f"{name}.mtx.gz").toarray()
 
 
 @pytest.mark.data

@@ -1,6 +1,8 @@
 """Parts: the storage of the resident CG, made on a GPU and read here as its kernel reads it; and the bisection."""
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,7 +13,7 @@ import swell
 from swell import gallery
 from swell.core.errors import DoesNotFit
 from swell.formats.csr import CSRMatrix
-from swell.formats.parts import WARPS, ResidentParts
+from swell.formats.parts import WARPS, ResidentParts, usual_counts
 from swell.orderings.bisection import Bisection, boundaries
 
 ROOM = 232448           # bytes of shared memory of a Hopper multiprocessor
@@ -29,6 +31,12 @@ MATRICES = {
     "1 x 1": lambda: sp.csr_array([[2.0]]),
     "0 x 0": lambda: sp.csr_array((0, 0)),
 }
+
+
+@pytest.mark.parametrize("rows, blocks, counts", [(1000, 16, [1, 16, 132]), (50_000, 16, [16, 132]), (50_000, 8, [132]),
+                                                  (30_000, 8, [8, 132]), (70_000, 16, [132])])
+def test_a_cluster_has_as_many_blocks_as_the_device_allows(rows, blocks, counts):
+    assert usual_counts(rows, SimpleNamespace(cluster_blocks=blocks, multiprocessors=132)) == counts
 
 
 @pytest.fixture(params=[pytest.param("cuda", marks=pytest.mark.gpu)])

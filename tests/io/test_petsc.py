@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swell.core.errors import InputError, OutOfMemory
-from swell.io import read_matrix, read_vector
+from swell.io import read_matrix, read_matrix_with_notes, read_vector
 
 MAT, VEC = 1211216, 1211214
 
@@ -43,7 +43,7 @@ def test_matrix_round_trip(tmp_path_factory, m, n, is_complex, integer, followed
     b = np.arange(1.0, m + 1)
     content = mat_bytes(A, integer, scalar) + (vec_bytes(b, integer, scalar) if followed else b"")
     path = put(tmp_path_factory.mktemp("petsc"), content)
-    B, notes = read_matrix(path)
+    B, notes = read_matrix_with_notes(path)
     np.testing.assert_array_equal(B.toarray(), A.toarray())
     assert B.indices.dtype == np.int32 and len(notes) == followed
     assert B.dtype == (np.complex128 if is_complex and A.nnz else np.float64)
@@ -62,14 +62,15 @@ def test_vector_round_trip(tmp_path_factory, n, scalar, integer):
 
 def test_dense_matrix(tmp_path):
     A = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, -3.0]])
-    B, notes = read_matrix(put(tmp_path, np.array([MAT, 2, 3, -1], ">i4").tobytes() + A.astype(">f8").tobytes()))
+    path = put(tmp_path, np.array([MAT, 2, 3, -1], ">i4").tobytes() + A.astype(">f8").tobytes())
+    B, notes = read_matrix_with_notes(path)
     assert B.toarray().tolist() == A.tolist() and B.nnz == 3
     assert "dense storage" in notes[0]
 
 
 def test_unsorted_duplicates_are_summed(tmp_path):
     content = (np.array([MAT, 2, 3, 3, 3, 0, 2, 0, 2], ">i4").tobytes() + np.array([1.0, 2.0, 4.0], ">f8").tobytes())
-    A, notes = read_matrix(put(tmp_path, content))
+    A, notes = read_matrix_with_notes(put(tmp_path, content))
     assert A.toarray().tolist() == [[2, 0, 5], [0, 0, 0]] and notes == ["1 duplicate entry was summed"]
 
 

@@ -278,7 +278,7 @@ def test_a_breakdown_is_taken_up_with_another_shadow(method, monkeypatch):
     for _ in range(2):
         b -= shadow * (shadow @ b) / (shadow @ shadow)
     assert swell.solve(A, b, method=method).converged
-    monkeypatch.setattr("swell.solving.run.RETRIES", 1)
+    monkeypatch.setattr("swell.solving.solve.RETRIES", 1)
     alone = swell.solve(A, b, method=method)
     assert alone.reason is Reason.BREAKDOWN and alone.iterations <= 1 and np.isfinite(alone.x).all()
 

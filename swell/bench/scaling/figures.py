@@ -39,7 +39,7 @@ def _axes(rows, columns, width=7.5, height=3.6):
     ``height``: inches, of the figure and of a row."""
     from matplotlib.figure import Figure
 
-    from swell.report.figure import GRID, INK
+    from swell.display.figure import GRID, INK
     figure = Figure(figsize=(width, height * rows), layout="constrained", facecolor="white")
     grid = figure.subplots(rows, columns, squeeze=False)
     for axes in grid.flat:
@@ -72,7 +72,7 @@ def _overlap(records):
 
 
 def _stages(records):
-    from swell.report.figure import INK, colour_of
+    from swell.display.figure import INK, colour_of
     mine = _groups(records, "product")
     figure, ((axes,),) = _axes(1, 1, height=1.0 + 0.32 * len(mine))
     left = [0.0] * len(mine)
@@ -99,7 +99,7 @@ def _ranks_axis(axes, ranks):
 
 def _iterations(measured, predicted):
     """Return a figure: time over ranks by method, in one panel a matrix; ``measured``, ``predicted``: records."""
-    from swell.report.figure import INK, colour_of
+    from swell.display.figure import INK, colour_of
     names = list(dict.fromkeys(r["matrix"] for r in measured))
     methods = list(dict.fromkeys(r["method"] for r in measured))
     columns = min(2, len(names))
@@ -133,7 +133,7 @@ def _legend(figure, entries):
 
 def _parts(predicted):
     """Return a figure: stacked shares of the predicted time over ranks, in one panel for each matrix and method."""
-    from swell.report.figure import INK, colour_of
+    from swell.display.figure import INK, colour_of
     cases = list(dict.fromkeys((r["matrix"], r["method"]) for r in predicted))
     parts = ("local", "overhead", "exchange", "reductions")
     columns = min(3, len(cases))
@@ -178,7 +178,7 @@ def _balance(records):
 
 
 def _messages(records, prediction):
-    from swell.report.figure import INK, colour_of
+    from swell.display.figure import INK, colour_of
     figure, ((axes,),) = _axes(1, 1)
     for k, r in enumerate(r for r in records if r["benchmark"] == "scaling links" and r["messages"]):
         sizes, times = zip(*r["messages"])

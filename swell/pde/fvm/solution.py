@@ -8,6 +8,7 @@ import numpy as np
 
 from swell.core.stopping import Reason
 from swell.pde.fvm.boundary import UNCONDITIONED
+from swell.solving.considered import count
 
 if TYPE_CHECKING:
     from swell.pde.fvm.mesh import Mesh
@@ -155,6 +156,19 @@ class Solution:
         from swell.pde.fvm.vtu import write_vtu
         write_vtu(path, self.mesh, {name: self.p})
 
+    def __repr__(self):
+        return (f"{type(self).__name__}({'converged' if self.converged else 'NOT converged'}, {self.cells} cells, "
+                f"residual {self.residual:.2e}, imbalance {self.imbalance:.1e}, {count(len(self.results), 'solve')})")
+
+    def _repr_html_(self):
+        from swell.display import page
+        from swell.solving import cards
+        patches = self.conservation()["patches"].items()
+        return page.fragment([                   # a notebook shows this
+            *cards.state(self, f"{self.cells} cells"), page.table(self.facts()), page.bullets(self.notes),
+            page.details("Flow out of each patch", page.table([(name, f"{flow:+.6g}") for name, flow in patches])),
+            page.details("The longest linear solve", *cards.of_result(self.longest))])
+
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
         lines = [f"{state}: {self.cells} cells, residual of the equation {self.residual:.2e}, the cells' imbalances "
@@ -247,6 +261,10 @@ class FlowSolution:
         """Write velocity and pressure as a VTU file for ParaView."""
         from swell.pde.fvm.vtu import write_vtu
         write_vtu(path, self.mesh, {"U": self.velocity, "p": self.p})
+
+    def __repr__(self):
+        return (f"FlowSolution({'converged' if self.converged else 'NOT converged'}, "
+                f"{count(self.iterations, 'iteration')}, {self.mesh.n_cells} cells)")
 
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"

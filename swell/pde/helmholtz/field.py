@@ -78,7 +78,17 @@ class Field:
             meshio.write(plain, given)
             write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
 
-    def __str__(self):
+    def __repr__(self):
+        return f"Field({self._summary()})"
+
+    def _repr_html_(self):
+        from swell.display import page
+        from swell.solving.cards import of_result
+        return page.fragment([page.paragraph(self._summary()), *of_result(self.result)])         # a notebook shows this
+
+    def _summary(self):
         state = "converged" if self.converged else f"NOT converged ({self.result.reason.name})"
-        head = f"{self.frequency:g} Hz, {state}: |p| up to {abs(self.p).max():.4g} Pa ({decibels(self.p).max():.1f} dB)"
-        return "\n".join([head, *("  " + line for line in str(self.result).splitlines())])
+        return f"{self.frequency:g} Hz, {state}: |p| up to {abs(self.p).max():.4g} Pa ({decibels(self.p).max():.1f} dB)"
+
+    def __str__(self):
+        return "\n".join([self._summary(), *("  " + line for line in str(self.result).splitlines())])

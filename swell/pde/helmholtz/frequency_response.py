@@ -47,6 +47,10 @@ class Point:
     advice: str = ""
     compiling: float = 0.0
 
+    def __repr__(self):
+        state = "converged" if self.converged else f"NOT converged ({self.reason.name})"
+        return f"Point({self.frequency:g} Hz, {state}, {self.result.iterations} iterations, {self.seconds:.3g} s)"
+
     @property
     def converged(self) -> bool:
         """True if the true residual met the tolerance, of all sources."""
@@ -185,6 +189,22 @@ class Response:
             facts["columns"] = [{"converged": r.converged, "reason": r.reason.name, "iterations": r.iterations,
                                  "products": r.products, "residual": r.residual} for r in point.results]
         return facts
+
+    def __repr__(self):
+        return (f"Response({len(self.points) - len(self.failed)} of {self.asked} frequencies converged, "
+                f"{self.problem.space.n} unknowns, {sum(point.seconds for point in self.points):.3g} s, {self.device})")
+
+    def _repr_html_(self):
+        from swell.display import page
+        from swell.display.figure import svg
+        from swell.report.response import figure
+        done = f"{len(self.points) - len(self.failed)} of {self.asked} converged"
+        summary, *rest = str(self).splitlines()
+        picture = [page.drawing(svg(figure(self)), "sound pressure level at the ears over the frequency")
+                   ] if self.points and len(self.ears) else []
+        return page.fragment([f"<p>{page.badge(done, self.converged)} {page.escape(summary)}</p>", *picture,
+                              page.bullets(self.notes),          # a notebook shows this
+                              page.details("Time, levels and the last solve", page.preformatted(rest))])
 
     def __str__(self):
         done = len(self.points) - len(self.failed)

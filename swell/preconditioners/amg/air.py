@@ -171,6 +171,12 @@ class AIROperator(LinearOperator):
     def __str__(self):
         return report.text(self)                 # print(solver.M)
 
+    def __repr__(self):
+        return report.short(self)
+
+    def _repr_html_(self):
+        return report.html(self)                 # a notebook shows this
+
     def describe(self):
         h, s = self.hierarchy, self.settings
         rows = " ".join(str(M.shape[0]) for M in h.matrices)

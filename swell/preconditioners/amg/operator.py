@@ -91,6 +91,12 @@ class AMGOperator(InPrecision):
     def __str__(self):
         return report.text(self)                 # print(solver.M)
 
+    def __repr__(self):
+        return report.short(self)
+
+    def _repr_html_(self):
+        return report.html(self)                 # a notebook shows this
+
     def describe(self):
         h = self.hierarchy
         rows = " ".join(str(M.shape[0]) for M in h.matrices)

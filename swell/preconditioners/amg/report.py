@@ -46,12 +46,40 @@ def sentences(found: dict) -> list[str]:
             f"{found['bytes'] / MIB:.1f} MiB, of which {found['setup_bytes'] / MIB:.1f} are kept for new values of A"]
 
 
+def title(operator, found) -> str:
+    """Return the number of levels and the settings in a line; ``found``: the operator's `facts`."""
+    count = len(found["levels"])
+    return f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {operator.summary}"
+
+
+def short(operator) -> str:
+    """Return the ``repr`` of an AMGOperator or AIROperator, a line."""
+    found = facts(operator)
+    sizes = " ".join(str(level["rows"]) for level in found["levels"])
+    return (f"{type(operator).__name__}({len(found['levels'])} levels of {sizes} rows, operator complexity "
+            f"{found['operator_complexity']:.2f})")
+
+
+def pieces(operator) -> list[str]:
+    """Return the table and the picture of the levels of an AMGOperator or AIROperator, as pieces of HTML."""
+    from swell.display import page
+    from swell.display.figure import svg
+    from swell.display.levels import figure
+    found = facts(operator)
+    return [page.table(rows(found), HEADER), page.paragraph("; ".join(sentences(found)) + ".", soft=True),
+            page.drawing(svg(figure(found)), "rows and entries of each level, on a logarithmic scale")]
+
+
+def html(operator) -> str:
+    """Return the HTML that a notebook shows for an AMGOperator or AIROperator."""
+    from swell.display import page
+    return page.fragment([page.paragraph(title(operator, facts(operator))), *pieces(operator)])
+
+
 def text(operator) -> str:
     """Return the text that ``print`` shows for an AMGOperator or AIROperator."""
     found = facts(operator)
     cells = [HEADER, *(tuple(map(str, row)) for row in rows(found))]
     widths = [max(map(len, column)) for column in zip(*cells)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]
-    count = len(found["levels"])
-    title = f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {operator.summary}"
-    return "\n".join([title, *("  " + line for line in [*lines, *sentences(found)])])
+    return "\n".join([title(operator, found), *("  " + line for line in [*lines, *sentences(found)])])

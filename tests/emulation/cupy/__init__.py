@@ -6,7 +6,7 @@
 The Python code of swell and its .cu files run as they are. g++ compiles each instantiation of a kernel that is asked
 for (`compiler.py`, `device/cuda_on_cpu.h`). A runtime that answers to the name libcuda.so.1 runs it on one CPU thread,
 with a fiber for each CUDA thread (`device/runtime.cpp`). Arrays are NumPy's, on memory that the host must ask for
-(`array.py`); streams and graphs are in `cuda.py`. The device has compute capability 9.0 and three multiprocessors.
+(`array.py`); streams and graphs are in `cuda.py`. The device has three multiprocessors.
 
 It finds: wrong results and bits; accesses behind an array (a page that nobody may touch) and writes before it; reads of
 what nobody wrote (all bits are set); deadlocks; warp operations whose lanes do not all come; missing barriers; arrays
@@ -22,7 +22,8 @@ Streams never overlap, but kernels of several threads, a device each, take turns
 message. float32 denormals stay, where a GPU's vanish.
 
 SWELL_EMULATED_CACHE names the folder for compiled kernels, SWELL_EMULATED_LIMIT the seconds that a launch may take,
-SWELL_EMULATED_GPUS the number of devices. Needs x86-64 with FMA, and g++ 12 or later.
+SWELL_EMULATED_GPUS the number of devices, SWELL_EMULATED_CAPABILITY their compute capability (8.0 to 12.0; 9.0 if not
+set): it decides which paths swell takes and how much shared memory a block has. Needs x86-64 with FMA, and g++ 12 or later.
 """
 from __future__ import annotations
 
@@ -83,12 +84,32 @@ def array(given, dtype=None, copy=True, order="K"):
         if copy or (dtype is not None and given.dtype != dtype):
             return given.astype(given.dtype if dtype is None else dtype)
         return given
+    if hasattr(given, "__cuda_array_interface__"):
+        return array(_over(given), dtype, copy, order)
     if isinstance(given, (list, tuple)) and any(isinstance(g, ndarray) for g in given):
         return _call(_numpy.stack, given).astype(dtype or given[0].dtype, copy=False)
     host = _numpy.array(given, dtype, order=order)
     out = ndarray(host.shape, host.dtype, order="F" if host.ndim > 1 and host.flags.fnc else "C")
     out.set(host)
     return out
+
+
+def _over(given):
+    """An array over the memory of an object with the CUDA array interface."""
+    told = given.__cuda_array_interface__
+    kind = _numpy.dtype(told["typestr"])
+    strides = told.get("strides")
+    size = int(_numpy.prod(told["shape"])) * kind.itemsize if strides is None else sum(
+        (n - 1) * step for n, step in zip(told["shape"], strides)) + kind.itemsize
+    if told.get("stream") is not None:
+        cuda.ExternalStream(told["stream"]).synchronize()
+    memory = cuda.UnownedMemory(told["data"][0], size, given, cuda.Device().id)
+    return ndarray(told["shape"], kind, cuda.MemoryPointer(memory), strides)
+
+
+def from_dlpack(given):
+    """An array over the memory of an object with DLPack; the emulation's capsule is an array."""
+    return given.__dlpack__(stream=cuda.get_current_stream().ptr or 1)._shared()
 
 
 def asarray(given, dtype=None, order="K"):

@@ -113,6 +113,15 @@ class ndarray:
     def __cuda_array_interface__(self):
         return {**self._held.__array_interface__, "version": 3}
 
+    def __dlpack__(self, stream=None, **named):
+        return self
+
+    def __dlpack_device__(self):
+        return 2, self.data.device_id
+
+    def _shared(self):
+        return self._view(self._held)
+
     # -- between host and device -------------------------------------------------------------------------------------
 
     def get(self, stream=None, order="C", out=None, blocking=True):

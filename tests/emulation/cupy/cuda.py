@@ -17,10 +17,15 @@ from cupy.compiler import Function, NotEmulated, runtime as library
 
 COUNT = int(os.environ.get("SWELL_EMULATED_GPUS", 1))
 MEMORY = 8 << 30        # bytes that the device says it has
-PROPERTIES = {"name": b"emulated GPU", "major": 9, "minor": 0, "multiProcessorCount": 3,
-              "sharedMemPerBlockOptin": 232448, "sharedMemPerBlock": 49152, "l2CacheSize": 50 << 20,
+# Bytes of shared memory that a block may have, by compute capability.
+SHARED = {"8.0": 163 << 10, "8.6": 99 << 10, "8.9": 99 << 10, "9.0": 227 << 10, "10.0": 227 << 10, "12.0": 99 << 10}
+CAPABILITY = os.environ.get("SWELL_EMULATED_CAPABILITY", "9.0")
+MAJOR, MINOR = map(int, CAPABILITY.split("."))
+PROPERTIES = {"name": b"emulated GPU", "major": MAJOR, "minor": MINOR, "multiProcessorCount": 3,
+              "sharedMemPerBlockOptin": SHARED[CAPABILITY], "sharedMemPerBlock": 49152, "l2CacheSize": 50 << 20,
               "totalGlobalMem": MEMORY, "warpSize": 32,
-              "maxThreadsPerBlock": 1024, "sharedMemPerMultiprocessor": 233472, "clockRate": 1_000_000}
+              "maxThreadsPerBlock": 1024, "sharedMemPerMultiprocessor": SHARED[CAPABILITY] + 1024,
+              "clockRate": 1_000_000}
 _local = threading.local()
 overruns = []           # what was written outside of an array that has been freed since
 
@@ -44,7 +49,7 @@ class Device:
 
     def __init__(self, device=None):
         self.id = getattr(_local, "device", 0) if device is None else int(device)
-        self.compute_capability = "90"
+        self.compute_capability = f"{MAJOR}{MINOR}"
 
     def __enter__(self):
         held = vars(_local).setdefault("devices", [])

@@ -1,8 +1,9 @@
-"""The common look of all pictures in reports, and their output as PNG files or bytes."""
+"""The common look of all pictures, and their output as PNG or SVG."""
 from __future__ import annotations
 
 import io
-from pathlib import Path
+import re
+import secrets
 
 from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.figure import Figure
@@ -47,14 +48,20 @@ def png(figure) -> bytes:
     return stream.getvalue()
 
 
-def save(figure, path):
-    """Write the figure to a PNG file, which appears complete or not at all.
+def svg(figure) -> str:
+    """Return the figure as an SVG element for a page: transparent, in the colour of the text around it.
 
-    Raises
-    ------
-    InputError
-        If the folder does not exist or cannot be written.
-    """
-    from swell.io.files import write_atomically
-    picture = png(figure)
-    write_atomically(Path(path), lambda stream: stream.write(picture))
+    Its ink becomes ``currentColor``, its grid a grey that shows on light and dark backgrounds. All elements of a page
+    share one space of names and styles. So there is no style sheet, and each drawing has names of its own: a browser
+    ignores clips and glyphs that it finds in a picture that is folded away."""
+    stream = io.StringIO()
+    figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    found = stream.getvalue()
+    found = found[found.index("<svg "):]
+    for old, new in ((r"\s*<(metadata|style).*?</\1>|\s*<!--.*?-->", ""), (r' id="[a-z.]+_[0-9.]+"', ""),
+                     (INK, "currentColor"), (GRID, "#80808066"), ("#ffffff", "none"), ("#000000", "currentColor"),
+                     ("<svg ", '<svg fill="currentColor" stroke-linejoin="round" ')):
+        found = re.sub(old, new, found, flags=re.DOTALL)
+    own, names = f"swell-{secrets.token_hex(4)}", dict.fromkeys(re.findall(r' id="([^"]+)"', found))
+    number = {name: k for k, name in enumerate(names)}
+    return re.sub(r'( id="|"#|\(#)([^")]+)', lambda match: f"{match[1]}{own}-{number[match[2]]}", found)

@@ -1,0 +1,21 @@
+"""The logger "swell": what is chosen, compiled and tried (INFO), each kernel (DEBUG), and what failed (WARNING).
+
+A library prints nothing by itself, so the logger has no output until the program configures one. Two facts concern
+every user, and are lines on stderr until then: kernels compile for long, or have no folder (`tell`).
+"""
+from __future__ import annotations
+
+import logging
+import sys
+
+LOG = logging.getLogger("swell")
+LOG.addHandler(logging.NullHandler())
+
+
+def tell(level, text):
+    """Log ``text``; if no handler of the program takes records of this level, print it on stderr."""
+    heard = any(not isinstance(handler, logging.NullHandler) for handler in (*LOG.handlers, *LOG.root.handlers))
+    if heard and LOG.isEnabledFor(level):
+        LOG.log(level, text)
+    else:
+        print(f"swell: {text}", file=sys.stderr, flush=True)

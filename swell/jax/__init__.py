@@ -1,0 +1,81 @@
+"""Solves inside JAX programs: differentiable in A's values and in b, under ``jit``, ``vmap`` and ``grad``.
+
+`solve` takes a matrix; `prepare` reads its pattern once and returns a function of (values, b). `swell.jax.lineax` has a
+solver and a sparse operator for lineax. JAX is imported by the first call.
+"""
+from __future__ import annotations
+
+from swell.core.errors import MissingDependency
+from swell.jax.options import Options
+
+
+def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+          smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
+          has_aux=False):
+    """Solve A x = b inside a JAX program.
+
+    Forward and reverse derivatives of any order, in A's values and in b, are solves with A and Aᵀ. A setup is kept for
+    each pattern with its options, for the patterns used last; new values update it.
+
+    Parameters
+    ----------
+    A : BCOO, BCSR, or dense array, n × n
+        The indices must be concrete, not traced: close over them, and pass the values. Duplicates are summed, and
+        padding is ignored. A dense A has n² values, and all of it may be traced. SciPy's CSR, CSC, COO and BSR are
+        taken, too.
+    b : array, shape (n,) or (n, k)
+    method, precond, M, scaling, ordering, format, nullspace, smoother, device, block, maxiter
+        See `swell.solve`.
+    dtype : {"float32", "float64", "complex64", "complex128"}, optional
+        Convert A's values and b to this type first; it is the type of x, too.
+    rtol, atol, stopping
+        See `swell.solve`. Solves with Aᵀ use the relative tolerance alone.
+    has_aux : bool
+        Return (x, info). ``info.iterations`` and ``info.residual`` are arrays, with an entry for each column.
+
+    Returns
+    -------
+    x : array of b's shape, or (x, info)
+
+    Raises
+    ------
+    InputError
+        For a traced or unsupported pattern, wrong shapes, and a tolerance that the type cannot reach.
+    MissingDependency
+        If JAX is missing.
+    jax.errors.JaxRuntimeError
+        If a solve does not converge; JAX raises it when the result is used. The message has the reason.
+    """
+    return _implementation().solve(A, b, Options(
+        method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter,
+        stopping), has_aux)
+
+
+def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+            smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None):
+    """Read the pattern of A once, and return a function ``f(values, b, has_aux=False)``; `solve` documents the rest.
+
+    Parameters
+    ----------
+    A : BCOO, BCSR, dense array, or SciPy matrix
+        Its values are not used.
+
+    Returns
+    -------
+    Prepared
+        ``f(values, b)`` solves with ``values`` in the order of ``A.data``; for a dense A they have the shape (n, n).
+        The setup lasts as long as f, or as a program compiled with it.
+    """
+    return _implementation().prepare(A, Options(
+        method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter,
+        stopping))
+
+
+def _implementation():
+    """The module that implements both; MissingDependency without JAX."""
+    try:
+        import jax  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(f"swell.jax needs JAX ({error}): pip install 'swell[jax]'") from None
+    from swell.jax import linear_solve
+    return linear_solve

@@ -1,0 +1,173 @@
+"""The adjoint system Aᴴ x = b of a prepared system A x = b, with the same matrices, transforms and factors.
+
+With A' = L A R (`core/transform.py`), the adjoint is A'ᴴ x' = Rᴴ b, x = Lᴴ x', and Mᴴ preconditions it. Products with
+A'ᴴ take the adjoint that a stored matrix keeps; every preconditioner applies its own adjoint: transposed triangular
+factors, P and R of a multigrid hierarchy exchanged. Nothing is factored again.
+
+A Hermitian A needs none of this. For a complex symmetric A, A = Aᵀ, the solver takes x = conj(A⁻¹ conj(b)).
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.compilation import Stopwatch
+from swell.core.errors import InputError
+from swell.core.operator import OperatorAround
+from swell.formats.csr import CSRMatrix
+from swell.formats.matrix import Matrix
+from swell.preconditioners.factors import Factors
+from swell.solving.setup import SetUp
+
+EXACT = 4               # aᵢⱼ and conj(aⱼᵢ) are equal if they differ by at most EXACT eps minᵢ |aᵢᵢ|
+
+
+class Adjoint(OperatorAround):
+    """Aᴴ for an operator A, ``inner``: products and adjoint products change places."""
+
+    def __init__(self, inner):
+        super().__init__(inner.shape[::-1], inner.dtype, inner.space)
+        self.inner = inner
+        self.name, self.nnz, self.has_entries = inner.name, inner.nnz, inner.has_entries
+
+    @property
+    def spd(self):
+        return self.inner.spd
+
+    @property
+    def self_adjoint(self):
+        return self.inner.self_adjoint
+
+    @property
+    def arithmetic(self):
+        return self.inner.arithmetic
+
+    @property
+    def nbytes(self):
+        return self.inner.nbytes
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self.inner.apply_adjoint(x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.inner.apply(x, out, alpha, beta)
+
+    def apply_dots(self, x, out, w, dots):
+        if isinstance(self.inner, Matrix):
+            self.inner.adjoint().apply_dots(x, out, w, dots)
+        else:
+            super().apply_dots(x, out, w, dots)
+
+    def apply_dot(self, x, out, w, dots):
+        if isinstance(self.inner, Matrix):
+            self.inner.adjoint().apply_dot(x, out, w, dots)
+        else:
+            super().apply_dot(x, out, w, dots)
+
+    def absolute(self):
+        """|A|ᵀ for a matrix A."""
+        return Adjoint(self.inner.absolute())
+
+    def norm_inf(self):
+        """‖Aᴴ‖∞, the largest sum of moduli of a column of A; NaN for an A without entries."""
+        if not self.has_entries:
+            return float("nan")
+        moduli = self.absolute()
+        rows = self.space.local_rows(self.shape[0])
+        ones, sums = (self.space.empty(rows, moduli.dtype) for _ in range(2))
+        ones.fill(1)
+        moduli.apply(ones, sums)
+        return self.space.norms(sums)[1]
+
+    def describe(self):
+        return f"adjoint of {self.inner.describe()}"
+
+
+class AdjointFactors(Adjoint):
+    """A⁻ᴴ by the `Factors` of A."""
+
+    @property
+    def loose(self):
+        return self.inner.loose
+
+    @property
+    def repairs(self):
+        return self.inner.repairs
+
+    def repair(self, why):
+        self.inner.repair(why)
+
+    def rounding(self, x):
+        return self.inner.rounding(x, adjoint=True)
+
+
+class AdjointSetup(SetUp):
+    """The setup of Aᴴ x = b, made from a `Setup` of A x = b, whose parts it shares.
+
+    Raises
+    ------
+    InputError
+        If a part has no adjoint; the message names it.
+    """
+
+    def __init__(self, setup):
+        watch = Stopwatch()
+        c = self.configuration = self.chosen = setup.configuration
+        if not c.method.has_adjoint:
+            raise InputError(f"adjoint=True: {c.name('method')} has no form for Aᴴ where A is not Hermitian: choose "
+                             "method='gmres', or prepare(A.conj().T)")
+        if setup.S is not None:
+            raise InputError(f"adjoint=True: {c.name('method')} with a smoother needs a Hermitian A, and A is not: "
+                             "leave smoother out, or prepare(A.conj().T)")
+        self.space, self.notes, self.failure = setup.space, setup.notes, setup.failure
+        self.A, self.matrix = Adjoint(setup.A), Adjoint(setup.matrix)
+        self.M, self.S = None if setup.M is None else _adjoint_of(setup.M), None
+        self.transforms = [transform.adjoint() for transform in setup.transforms]
+        self.nullspace = None if setup.nullspace is None else self.transforms[0]
+        self.permutation, self.facts, self.scaled = setup.permutation, [], setup.scaled
+        self._setup = setup
+        with self.space.agreed():
+            self._build_adjoints()
+        self.norm_A = self.A.norm_inf()
+        self.words, self.part_notes = dict(setup.words), setup.part_notes
+        self.words["matrix"] = f"adjoint of {self.words['matrix']}"
+        self.timings = {"setup": watch.seconds, "compile": watch.compiled}
+
+    def _build_adjoints(self):
+        """Apply each operator once: the first use of an adjoint builds it, which a captured graph must not do."""
+        rows = self.space.local_rows(self.A.shape[0])
+        x, out = (self.space.empty(rows, self.A.dtype) for _ in range(2))
+        x.fill(0)
+        for operator, what in ((self.A, "A"), (self.matrix, "A"), (self.M, "the preconditioner")):
+            if operator is None:
+                continue
+            if operator.variable:
+                raise InputError(f"adjoint=True: {what}, {operator.inner.describe()}, is not a fixed linear map and "
+                                 "has no adjoint: choose another precond, or prepare(A.conj().T)")
+            try:
+                operator.apply(x, out)
+            except InputError as error:
+                raise InputError(f"adjoint=True: {what}, {operator.inner.describe()}, has no adjoint: give a "
+                                 "LinearOperator with rmatvec, name another precond, or prepare(A.conj().T)") from error
+
+    @property
+    def nbytes(self):
+        own = {id(A): A.nbytes for A in (operator.inner.adjoint() for operator in (self.A, self.matrix)
+                                         if isinstance(operator.inner, Matrix))}
+        return self._setup.nbytes | {"matrix": self._setup.nbytes["matrix"] + sum(own.values())}
+
+
+def _adjoint_of(M):
+    return AdjointFactors(M) if isinstance(M, Factors) else Adjoint(M)
+
+
+def own_adjoint(A) -> str | None:
+    """Return "hermitian" if A = Aᴴ, "symmetric" if A is complex and A = Aᵀ, both to rounding; None otherwise.
+
+    None also for a matrix without entries, or across ranks: a comparison would need more than this rank's entries."""
+    if not isinstance(A, CSRMatrix):
+        return None
+    facts = A.facts(search=True)
+    rounding = EXACT * np.finfo(A.dtype).eps * A.diagonal_range()[0]
+    if facts.pattern_symmetric and facts.hermitian_difference <= rounding:
+        return "hermitian"
+    return "symmetric" if facts.pattern_symmetric and facts.difference <= rounding else None

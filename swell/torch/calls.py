@@ -1,0 +1,135 @@
+"""The public calls of `swell.torch`. torch is imported by the first of them."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from swell.core.errors import InputError, MissingDependency
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from swell.torch.prepared import Prepared
+
+
+def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+          smoother=None, block=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None, together=None,
+          on_failure="raise") -> Tensor:
+    """Solve A x = b, differentiably in b and in A's values. A backward pass is one adjoint solve with the same setup.
+
+    Parameters
+    ----------
+    A : tensor, shape (n, n) or (m, n, n)
+        COO, CSR, CSC, BSR, BSC or dense. The gradient has A's layout and pattern. Three dimensions are a batch; see
+        `solve_batch`.
+    b : tensor, shape (n,) or (n, k), or with a leading batch axis
+        On A's device, which is the device of the solve.
+    method, precond, M, scaling, ordering, format, nullspace, smoother, block, maxiter, stopping, together
+        As in `swell.solve`.
+    dtype : {"float32", "float64", "complex64", "complex128"}, optional
+        The type to solve in, and x's. Default: A's type, made complex if b is complex. Half precision is converted only
+        if a type is named here.
+    rtol, atol
+        As in `swell.solve`. An adjoint solve has the same rtol, and atol = 0.
+    on_failure : {"raise", "warn"}
+        What happens if a solve, forward or backward, does not converge.
+
+    Returns
+    -------
+    tensor, shape of b
+
+    Raises
+    ------
+    NotConverged
+        If the solve does not converge; ``error.result`` is the `Result`.
+    InputError
+        For input that cannot be solved as given, and if a gradient is asked for and the method has no adjoint.
+    MissingDependency
+        If torch, or CuPy for a tensor on a GPU, is missing.
+    """
+    return prepare(A, method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format,
+                   nullspace=nullspace, smoother=smoother, block=block, dtype=dtype, rtol=rtol, atol=atol,
+                   maxiter=maxiter, stopping=stopping, together=together, on_failure=on_failure).solve(b)
+
+
+def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
+            smoother=None, block=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None, together=None,
+            keep_preconditioner=False, on_failure="raise") -> Prepared:
+    """Prepare a matrix, or a batch, for many solves and training steps. `solve` documents the other parameters.
+
+    Parameters
+    ----------
+    keep_preconditioner : bool
+        Keep the preconditioner of the first values when values change. Solves may then need more iterations.
+
+    Returns
+    -------
+    Prepared
+        Call ``.solve(b)`` as often as needed, and ``.update(A2)`` for new values. The setup is made at the first solve.
+    """
+    require_torch()
+    from swell.torch.options import Options
+    from swell.torch.pattern import read_matrix
+    from swell.torch.prepared import Prepared
+    options = Options(method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol,
+                      maxiter, stopping, together, keep_preconditioner, on_failure)
+    return Prepared(*read_matrix(A), options)
+
+
+def solve_batch(A, b, *, method=None, precond=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None,
+                on_failure="raise") -> Tensor:
+    """Solve many small systems of one pattern, by `swell.solve_batch`, differentiably in b and in A's values.
+
+    Parameters
+    ----------
+    A : tensor, shape (m, n, n)
+        CSR, CSC, BSR or BSC with one pattern for all, or dense.
+    b : tensor, shape (m, n) or (m, n, k)
+    method, precond, maxiter
+        As in `swell.solve_batch`.
+    dtype, rtol, atol, on_failure
+        As in `solve`.
+
+    Returns
+    -------
+    tensor, shape of b
+    """
+    if getattr(A, "ndim", 3) != 3:
+        raise InputError(f"A has shape {tuple(A.shape)}: expected a batch (m, n, n); swell.torch.solve takes one "
+                         "matrix")
+    return prepare(A, method=method, precond=precond, dtype=dtype, rtol=rtol, atol=atol, maxiter=maxiter,
+                   on_failure=on_failure).solve(b)
+
+
+def solve_values(values, crow, col, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None,
+                 nullspace=None, smoother=None, block=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None,
+                 stopping=None, together=None, on_failure="raise") -> Tensor:
+    """Solve A x = b for a matrix given by its CSR arrays. torch.compile and torch.func take this form.
+
+    Parameters
+    ----------
+    values : tensor, shape (nnz,) or (m, nnz)
+        Two dimensions are a batch of matrices with one pattern.
+    crow, col : tensors of int32 or int64, shapes (n + 1,) and (nnz,)
+        Row pointers and columns.
+    b : tensor, shape (n,) or (n, k), or with a leading batch axis
+    method, …
+        As in `solve`.
+
+    Inside torch.compile a backward pass repeats the setup. `prepare` outside of the compiled function avoids that.
+
+    Returns
+    -------
+    tensor, shape of b
+    """
+    require_torch()
+    from swell.torch.prepared import from_csr
+    return from_csr(values, crow, col, b, method, precond, M, scaling, ordering, format, nullspace, smoother, block,
+                    dtype, rtol, atol, maxiter, stopping, together, False, on_failure)
+
+
+def require_torch():
+    """Raise MissingDependency, with the line that installs torch, if it is missing."""
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(f"swell.torch needs torch ({error}): pip install 'swell[torch]'") from None

@@ -1,0 +1,147 @@
+"""The differentiable solve, as functions of torch's autograd.
+
+x = A⁻¹ b has the derivative dx = A⁻¹ (db − dA x). A backward pass with the cotangent g is one adjoint solve, Aᴴ λ = g.
+Then b̄ = λ, and āᵢⱼ = −λᵢ conj(xⱼ) on A's pattern. The adjoint solve is the same function with ``adjoint`` reversed, so
+derivatives of every order are right.
+
+`Solve` works inside torch.compile; torch refuses a forward-mode rule there. `SolveEagerly` adds that rule. Both call
+one custom operation, which a compiled graph treats as a black box.
+"""
+from __future__ import annotations
+
+import torch
+
+from swell.torch.options import Options
+from swell.torch.pattern import read_pattern
+from swell.torch.system import System, found
+
+
+@torch.library.custom_op("swell::solve", mutates_args=())
+def solve_op(values: torch.Tensor, b: torch.Tensor, crow: torch.Tensor | None, col: torch.Tensor | None, key: int,
+             adjoint: bool, batched: bool, differentiable: bool) -> torch.Tensor:
+    """Solve by the System of a key, or by a new one with the Options of a key."""
+    system = found(key)
+    if isinstance(system, Options):
+        pattern = read_pattern(crow, col, values.shape[-1])
+        system, values = System(pattern, system), pattern.arrange(values, batched)
+    return system.solve(values, b, adjoint, batched, differentiable)
+
+
+@solve_op.register_fake
+def _(values, b, crow, col, key, adjoint, batched, differentiable):
+    return torch.empty(b.shape, dtype=b.dtype, device=b.device)
+
+
+def solved(values, b, crow, col, token, key, adjoint=False, batched=False) -> torch.Tensor:
+    """Return A⁻¹ b, or A⁻ᴴ b, with its derivatives.
+
+    Parameters
+    ----------
+    values, b : tensors of one type on one device
+        Values in the order of the pattern; ``b`` has shape (n,) or (n, k). With ``batched``, both have a batch axis.
+    crow, col : integer tensors
+        Row pointers and columns of the pattern; None for a dense matrix.
+    token : tensor or None
+        Its attribute ``system`` keeps the System alive for as long as a graph keeps the tensor.
+    key : int
+        Of the System.
+    adjoint, batched : bool
+    """
+    differentiable = torch.is_grad_enabled() and (values.requires_grad or b.requires_grad)
+    function = Solve if torch.compiler.is_compiling() else SolveEagerly
+    return function.apply(values, b, crow, col, token, key, adjoint, batched, differentiable)
+
+
+class Solve(torch.autograd.Function):
+    """A solve with its reverse rule and its rule for vmap."""
+
+    @staticmethod
+    def forward(values, b, crow, col, token, key, adjoint, batched, differentiable):
+        """Solve."""
+        return solve_op(values, b, crow, col, key, adjoint, batched, differentiable)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Save what the derivatives need; x only if the values have one."""
+        values, _, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, _ = inputs
+        ctx.save_for_backward(values, output if ctx.needs_input_grad[0] else None, crow, col, token)
+
+    @staticmethod
+    def backward(ctx, g):
+        """One adjoint solve gives the gradients for b and for the values."""
+        values, x, crow, col, token = ctx.saved_tensors
+        y = solved(values, g, crow, col, token, ctx.key, not ctx.adjoint, ctx.batched)
+        of_values = None
+        if ctx.needs_input_grad[0]:
+            left, right = (x, y) if ctx.adjoint else (y, x)
+            of_values = -outer(left, right, crow, col, ctx.batched)
+        return of_values, y if ctx.needs_input_grad[1] else None, *[None] * 7
+
+    @staticmethod
+    def vmap(info, in_dims, values, b, crow, col, token, key, adjoint, batched, differentiable):
+        """Many b of one matrix become columns of one solve. Many matrices become a batch."""
+        of_values, of_b = in_dims[:2]
+        if of_values is None:
+            b = b.movedim(of_b, -1)
+            x = solved(values, b.flatten(1 + batched), crow, col, token, key, adjoint, batched)
+            return x.reshape(b.shape), b.ndim - 1
+        values = values.movedim(of_values, 0)
+        b = b.expand(info.batch_size, *b.shape) if of_b is None else b.movedim(of_b, 0)
+        if batched:
+            x = solved(values.flatten(0, 1), b.flatten(0, 1), crow, col, token, key, adjoint, True)
+            return x.unflatten(0, b.shape[:2]), 0
+        return solved(values, b, crow, col, token, key, adjoint, True), 0
+
+
+class SolveEagerly(Solve):
+    """`Solve` with a forward-mode rule."""
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Save what both modes need."""
+        values, _, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, _ = inputs
+        ctx.save_for_backward(values, output if ctx.needs_input_grad[0] else None, crow, col, token)
+        ctx.save_for_forward(values, output, crow, col, token)
+
+    @staticmethod
+    def jvp(ctx, dvalues, db, *_):
+        """dx = A⁻¹ (db − dA x), or the same for Aᴴ."""
+        values, x, crow, col, token = ctx.saved_tensors
+        if dvalues is not None:
+            change = product(dvalues, x, crow, col, ctx.adjoint, ctx.batched)
+            db = -change if db is None else db - change
+        return solved(values, db, crow, col, token, ctx.key, ctx.adjoint, ctx.batched)
+
+
+def outer(left, right, crow, col, batched) -> torch.Tensor:
+    """The entries of left · rightᴴ on a pattern, with a sum over columns."""
+    columns = left.ndim - batched == 2
+    if crow is None:
+        left, right = (part if columns else part[..., None] for part in (left, right))
+        return left @ right.mH
+    axis, rows = int(batched), row_of_each(crow, col)
+    if not columns:
+        return left.index_select(axis, rows) * right.index_select(axis, col).conj()
+    total = 0
+    for one, other in zip(left.unbind(-1), right.unbind(-1)):      # column by column: nnz · k numbers take memory
+        total = total + one.index_select(axis, rows) * other.index_select(axis, col).conj()
+    return total
+
+
+def product(values, x, crow, col, adjoint, batched) -> torch.Tensor:
+    """The product of a matrix, or of its adjoint, with x."""
+    columns = x.ndim - batched == 2
+    if crow is None:
+        values = values.mH if adjoint else values
+        return values @ x if columns else (values @ x[..., None])[..., 0]
+    axis, rows = int(batched), row_of_each(crow, col)
+    source, target = (rows, col) if adjoint else (col, rows)
+    values = values.conj() if adjoint else values
+    terms = (values[..., None] if columns else values) * x.index_select(axis, source)
+    return torch.zeros_like(x).index_add(axis, target, terms)
+
+
+def row_of_each(crow, col) -> torch.Tensor:
+    """The row of each entry of a pattern; computed anew, since it takes as much memory as ``col``."""
+    rows = torch.arange(crow.numel() - 1, dtype=col.dtype, device=col.device)
+    return rows.repeat_interleave((crow[1:] - crow[:-1]).long(), output_size=col.numel())

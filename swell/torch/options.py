@@ -1,0 +1,81 @@
+"""Options: how the solves of one prepared system run, forward and backward."""
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from swell.core.errors import InputError
+from swell.core.settings import DTYPES, shown
+from swell.core.stopping import Stopping
+
+ON_FAILURE = ("raise", "warn")
+BATCH = ("method", "precond", "rtol", "atol", "maxiter", "dtype", "on_failure")
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """The options of `swell.torch.solve`, which documents them."""
+
+    method: Any = None
+    precond: Any = None
+    M: Any = None
+    scaling: Any = None
+    ordering: Any = None
+    format: Any = None
+    nullspace: Any = None
+    smoother: Any = None
+    block: Any = None
+    dtype: Any = None
+    rtol: float = 1e-8
+    atol: float = 0.0
+    maxiter: int | None = None
+    stopping: Stopping | None = None
+    together: bool | None = None
+    keep_preconditioner: bool = False
+    on_failure: str = "raise"
+
+    def __post_init__(self):
+        dtype = None if self.dtype is None else str(self.dtype).removeprefix("torch.")
+        if dtype is not None and dtype not in DTYPES:
+            raise InputError(f"dtype={shown(self.dtype)}: expected one of {', '.join(DTYPES)}")
+        object.__setattr__(self, "dtype", dtype)
+        if self.on_failure not in ON_FAILURE:
+            raise InputError(f"on_failure={shown(self.on_failure)}: expected 'raise' or 'warn'")
+        if not isinstance(self.keep_preconditioner, bool):
+            raise InputError(f"keep_preconditioner={shown(self.keep_preconditioner)}: expected True or False")
+
+    @property
+    def forward(self) -> dict:
+        """Arguments of `swell.prepare`."""
+        return {name: getattr(self, name) for name in (
+            "method", "precond", "M", "scaling", "ordering", "format", "nullspace", "smoother", "block", "rtol",
+            "atol", "maxiter", "stopping")}
+
+    def adjoint_stopping(self, forward: Stopping) -> Stopping:
+        """The stopping of adjoint solves: relative only, since an absolute tolerance would turn small gradients into
+        zeros.
+
+        Raises
+        ------
+        InputError
+            If the user gave an absolute tolerance only.
+        """
+        if not forward.rtol:
+            raise InputError(f"rtol=0 with atol={shown(forward.atol)}: a gradient needs a relative tolerance, since "
+                             "its size is unknown; give rtol too")
+        return replace(forward, atol=0.0)
+
+    @property
+    def batch(self) -> dict:
+        """Arguments of `swell.prepare_batch`.
+
+        Raises
+        ------
+        InputError
+            For options that have no effect in a batch.
+        """
+        idle = [f.name for f in fields(self) if f.name not in BATCH and getattr(self, f.name) is not f.default]
+        if idle:
+            raise InputError(f"{idle[0]}={shown(getattr(self, idle[0]))} has no effect in a batch: leave it out, or "
+                             "solve the systems one by one")
+        return {name: getattr(self, name) for name in ("method", "precond", "rtol", "atol", "maxiter")}

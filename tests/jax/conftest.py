@@ -1,0 +1,14 @@
+"""JAX with double precision, for all tests of this folder; they are skipped where JAX is missing."""
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def jax():
+    """JAX, in double precision while a test runs."""
+    jax = pytest.importorskip("jax", reason="needs JAX: pip install 'swell[jax]'")
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield jax
+    jax.config.update("jax_enable_x64", before)
