@@ -1,6 +1,7 @@
 """SolutionMonitor: x of the user's system, each time a method has formed it."""
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import swell
 from swell.core.errors import InputError
@@ -76,3 +77,15 @@ def test_where_x_is_not_formed():
         swell.solve(SYMMETRIC, np.ones((144, 2)), method="cg", monitor=monitor)
     with pytest.raises(InputError, match="SolutionMonitor.*at its end only"):
         swell.lstsq(SYMMETRIC, B, monitor=monitor)
+
+
+@pytest.mark.parametrize("kind", ["real", "symmetric", "general"])
+def test_x_of_an_adjoint_solve(kind):
+    """The adjoint of a complex symmetric system is solved by conjugated vectors."""
+    A = {"real": GENERAL, "symmetric": SYMMETRIC + 1j * sp.eye_array(144), "general": GENERAL + 1j * SYMMETRIC}[kind]
+    b, seen = B + (0 if kind == "real" else 1j * B[::-1]), []
+    s = swell.prepare(A.tocsr(), method="gmres", precond="ilu0", scaling="jacobi", b_like=b)
+    r = s.solve(b, adjoint=True, monitor=swell.SolutionMonitor(lambda k, norm, x: seen.append((norm, x))))
+    assert r.converged and (seen[-1][1] == r.x).all()
+    for norm, x in seen:
+        assert norm == pytest.approx(np.linalg.norm(b - A.conj().T @ x) / np.linalg.norm(b), rel=1e-3, abs=1e-10)
