@@ -75,7 +75,7 @@ def test_where_x_is_not_formed():
     monitor = swell.SolutionMonitor(print)
     with pytest.raises(InputError, match="one right-hand side.*2 columns"):
         swell.solve(SYMMETRIC, np.ones((144, 2)), method="cg", monitor=monitor)
-    with pytest.raises(InputError, match="SolutionMonitor.*at its end only"):
+    with pytest.raises(InputError, match="monitor=SolutionMonitor.*expected a function of"):
         swell.lstsq(SYMMETRIC, B, monitor=monitor)
 
 
