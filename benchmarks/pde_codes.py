@@ -2,9 +2,9 @@
 
     python benchmarks/pde_codes.py
 
-Each row is a process of its own: imports, mesh, assembly, setup, compiling, solve. "First" has an empty cache of compiled
-kernels, "later" a filled one. The own solver runs in the same process afterwards, and the largest difference of both x
-is relative to the largest x. A code that is not installed is left out.
+Each row is a process of its own: imports, mesh, assembly, setup, compiling, solve. "First" has an empty cache of
+compiled kernels, "later" a filled one. The own solver runs in the same process afterwards, and the largest difference
+of both x is relative to the largest x. A code that is not installed is left out.
 """
 from __future__ import annotations
 

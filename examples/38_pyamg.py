@@ -17,7 +17,7 @@ print(f"swell's CG: {r.iterations} iterations with PyAMG's V-cycle, {w.iteration
       f"{own.iterations} with swell's own AMG")
 assert r.converged and w.iterations <= r.iterations
 
-history = []
+history: list[float] = []
 x = ml.solve(b, tol=1e-8, accel=cg, residuals=history)
 print(f"PyAMG with swell's CG: residual norms {history[0]:.1e} to {history[-1]:.1e} in {len(history) - 1} iterations")
 assert np.allclose(x, r.x, rtol=1e-5) and history[-1] <= 1e-8 * np.linalg.norm(b)

@@ -10,7 +10,7 @@ S = swell.gallery.poisson2d(40)
 b = np.ones(A.shape[0])
 
 # 1. SciPy's calls, with callbacks that get x.
-errors = []
+errors: list[np.floating] = []
 exact = spla.spsolve(S.tocsc(), b)
 x, info = cg(S, b, rtol=1e-10, callback=lambda xk: errors.append(np.linalg.norm(xk - exact)))
 print(f"cg: info {info}, {len(errors)} callbacks, error {errors[0]:.1e} to {errors[-1]:.1e}")
@@ -32,7 +32,7 @@ print(f"fgmres: {r.iterations} outer iterations, residual {r.residual:.1e}")
 assert r.converged and r.iterations < 10
 
 # 4. x while swell.solve iterates.
-seen = []
+seen: list[float] = []
 r = swell.solve(S, b, method="cg", monitor=swell.SolutionMonitor(lambda k, residual, x: seen.append(x.max())))
 print(f"largest value: {seen[0]:.1f}, ... {seen[-1]:.1f}, in {r.iterations} iterations")
 assert len(seen) == r.iterations + 1

@@ -361,10 +361,7 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
 def check_monitor(monitor, together=None, shows_x=True):
     """Raise InputError unless the monitor is None or callable, and ``together`` None, True or False; called before the
     setup, which may take long. ``shows_x``: the solve can take a `SolutionMonitor`."""
-    if not shows_x and isinstance(monitor, SolutionMonitor):
-        raise InputError("monitor is a SolutionMonitor, and this solve forms x at its end only: use a function of "
-                         "(iteration, relative_residual)")
-    if not (monitor is None or callable(monitor)):
+    if not (monitor is None or callable(monitor) and (shows_x or not isinstance(monitor, SolutionMonitor))):
         raise InputError(f"monitor={shown(monitor)}: expected a function of (iteration, relative_residual), which may "
                          "return True to stop the solve")
     if not (together is None or isinstance(together, bool)):

@@ -24,7 +24,7 @@ class SolutionMonitor:
     >>> A, seen = swell.gallery.poisson2d(10), []
     >>> monitor = swell.SolutionMonitor(lambda iteration, residual, x: seen.append(x))
     >>> r = swell.solve(A, np.ones(100), method="cg", monitor=monitor)
-    >>> len(seen) == r.iterations + 1 and (seen[-1] == r.x).all()
+    >>> len(seen) == r.iterations + 1 and bool((seen[-1] == r.x).all())
     True
     """
 

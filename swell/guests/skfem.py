@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.guests.recurring import NotConverged, Recurring
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
-from swell.solving.result import Result
 from swell.transforms.nullspace import rigid_body_modes
 
 logger = logging.getLogger("swell.skfem")
@@ -32,7 +32,7 @@ def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, sc
     failure : {"raise", "warn"}
         What follows if a solve does not converge: `NotConverged`, or a warning in the log ``swell.skfem`` and the best
         x.
-    method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter, stopping
+    method, precond, M, ..., stopping
         As `swell.prepare` takes them.
 
     Examples
@@ -85,7 +85,7 @@ class SkfemSolver:
     """
 
     def __init__(self, failure, named):
-        self.result: Result | None = None
+        self.result: Any = None
         self._failure, self._recurring = failure, Recurring(named)
 
     def __call__(self, A, b):

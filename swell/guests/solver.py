@@ -23,3 +23,7 @@ class PreparedSolver:
     def matvec(self, r):
         """Return A⁻¹ r, to the Solver's tolerance."""
         return by_parts(lambda part: self.solver.solve(part).x, r, self.dtype)
+
+    def rmatvec(self, r):
+        """Return A⁻ᴴ r, to the Solver's tolerance."""
+        return by_parts(lambda part: self.solver.solve(part, adjoint=True).x, r, self.dtype)

@@ -65,6 +65,12 @@ def test_a_direct_solver_is_a_fixed_preconditioner():
     assert r.converged and r.iterations <= 3 and "PreparedSolver" in str(r)
 
 
+def test_a_solver_has_an_adjoint():
+    H = (A + 1j * swell.gallery.poisson2d(20)).tocsr()
+    for matrix, b in ((A, B), (H, B + 1j * B[::-1])):
+        assert swell.solve(matrix, b, method="qmr", M=swell.prepare(matrix, method="direct")).iterations <= 2
+
+
 def test_an_iterating_solver_needs_a_flexible_method():
     inner = swell.prepare(S, method="cg", rtol=1e-2, dtype="float32")
     r = swell.solve(S, B, method="fgmres", M=inner)

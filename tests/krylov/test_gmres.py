@@ -291,3 +291,11 @@ def test_a_singular_preconditioner_leaves_the_least_residual(method):
     r = swell.solve(A, b, x0=np.array([1.0, 0.0, 0.0]), M=M, method=method, rtol=1e-15)
     assert r.reason is swell.Reason.BREAKDOWN
     assert np.allclose(M @ A @ r.x, M @ b) and r.residual == pytest.approx(1 / np.sqrt(2))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_singular_matrix_leaves_the_least_residual(method, device):
+    A, b = sp.diags_array([2.0, 3.0, 0.0], format="csr"), np.array([0.0, 1.0, 1.0])
+    r = swell.solve(A, b, x0=np.array([1.0, 0.0, 0.0]), method=method, rtol=1e-15, device=device)
+    assert not r.converged and np.allclose(r.x[:2], [0, 1 / 3]) and r.residual == pytest.approx(1 / np.sqrt(2))

@@ -1,6 +1,7 @@
 """SolutionMonitor: x of the user's system, each time a method has formed it."""
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import swell
 from swell.core.errors import InputError
@@ -55,9 +56,9 @@ def test_on_a_gpu(method):
 
 
 def test_the_start_and_an_answer_that_stops():
-    seen = []
-    x0 = np.ones(144)
-    r = swell.solve(SYMMETRIC, B, method="cg", x0=x0, monitor=swell.SolutionMonitor(lambda k, r, x: seen.append(x) or k == 3))
+    seen, x0 = [], np.ones(144)
+    monitor = swell.SolutionMonitor(lambda k, norm, x: seen.append(x) or k == 3)
+    r = swell.solve(SYMMETRIC, B, method="cg", x0=x0, monitor=monitor)
     assert r.reason is swell.Reason.STOPPED and r.iterations == 3 and len(seen) == 4
     assert np.allclose(seen[0], x0) and (seen[-1] == r.x).all()
     seen[-1][:] = 0                              # a copy: the caller may write to it
@@ -74,5 +75,17 @@ def test_where_x_is_not_formed():
     monitor = swell.SolutionMonitor(print)
     with pytest.raises(InputError, match="one right-hand side.*2 columns"):
         swell.solve(SYMMETRIC, np.ones((144, 2)), method="cg", monitor=monitor)
-    with pytest.raises(InputError, match="SolutionMonitor.*at its end only"):
+    with pytest.raises(InputError, match="monitor=SolutionMonitor.*expected a function of"):
         swell.lstsq(SYMMETRIC, B, monitor=monitor)
+
+
+@pytest.mark.parametrize("kind", ["real", "symmetric", "general"])
+def test_x_of_an_adjoint_solve(kind):
+    """The adjoint of a complex symmetric system is solved by conjugated vectors."""
+    A = {"real": GENERAL, "symmetric": SYMMETRIC + 1j * sp.eye_array(144), "general": GENERAL + 1j * SYMMETRIC}[kind]
+    b, seen = B + (0 if kind == "real" else 1j * B[::-1]), []
+    s = swell.prepare(A.tocsr(), method="gmres", precond="ilu0", scaling="jacobi", b_like=b)
+    r = s.solve(b, adjoint=True, monitor=swell.SolutionMonitor(lambda k, norm, x: seen.append((norm, x))))
+    assert r.converged and (seen[-1][1] == r.x).all()
+    for norm, x in seen:
+        assert norm == pytest.approx(np.linalg.norm(b - A.conj().T @ x) / np.linalg.norm(b), rel=1e-3, abs=1e-10)
