@@ -98,7 +98,8 @@ class Memory:
         if self._device == "cuda":
             free, total = torch.cuda.mem_get_info()
             return total - free
-        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with open("/proc/self/statm") as file:                   # Linux
+            return resource.getpagesize() * int(file.read().split()[1])
 
     def _watch(self):
         while not self._stop.wait(0.005):

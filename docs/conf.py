@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import pathlib
 import sys
+from importlib.util import find_spec
 
 ROOT = pathlib.Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
@@ -26,6 +27,8 @@ root_doc = "docs/index"
 include_patterns = ["docs/**", "benchmarks/notes/*.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 exclude_patterns = ["docs/ALGORITHMS.md", "docs/gallery/**", "docs/_*/**", "docs/generated/gallery/*.ipynb",
                     "docs/generated/gallery/*.py", "docs/sg_execution_times.rst"]
+# Tutorials that need a large library are pages where it is installed.
+exclude_patterns += [f"docs/tutorials/gradients_{name}.md" for name in ("torch", "jax") if not find_spec(name)]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_design",
               "sphinx_copybutton", "sphinx_gallery.gen_gallery"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
@@ -47,6 +50,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,       # that page loads scripts from elsewhere
     "remove_config_comments": True, "abort_on_example_error": True, "plot_gallery": "True",
     "image_srcset": ["2x"], "download_all_examples": False, "copyfile_regex": r"$^", "show_signature": False,
+    "capture_repr": (),
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -19,6 +19,7 @@ from swell.core.registry import TABLE, load
 ROOT = pathlib.Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "generated"
 FOLDERS = ("docs", "docs/tutorials", "docs/coming_from", "benchmarks/notes")        # of pages written by hand
+NAMED = re.compile(r"\[`?(?:[\w/]*/)?(\w+\.md)`?\]\(([^)\s]*\1)\)")           # a link whose text is the file's name
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".cu": "cuda", ".sh": "bash", ".toml": "toml", ".jsonl": "json", ".txt": "text"}
 # Modules that are public, and the names of those without __all__.
@@ -208,10 +209,13 @@ def sources() -> dict[str, str]:
 # Text
 
 def link_to_pages(app, docname, source):
-    """In a Markdown page, make links to source files and folders lead to their pages of the site."""
+    """In a Markdown page, make links to source files and folders lead to their pages of the site.
+
+    A link whose text is the name of a page gets the title of that page."""
     here = pathlib.Path(app.env.doc2path(docname))
     if here.suffix == ".md":
-        source[0] = LINK.sub(lambda match: f"]({there(here, match[1])}{match[2] or ''})", source[0])
+        text = NAMED.sub(r"[](\2)", source[0])
+        source[0] = LINK.sub(lambda match: f"]({there(here, match[1])}{match[2] or ''})", text)
 
 
 def there(here: pathlib.Path, target: str) -> str:

@@ -1,4 +1,4 @@
-"""``%load_ext shell_cells``: a cell that begins with %%bash prints what its commands print, and fails if one of them fails.
+"""``%load_ext shell_cells``: a cell that begins with %%bash prints what its commands print, and fails if one fails.
 
 IPython's own %%bash sends its output in pieces, which the site would show as broken lines.
 """

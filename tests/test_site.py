@@ -139,6 +139,12 @@ def test_links_lead_to_pages_of_the_site(pages):
         assert pages.there(DOCS / "FEATURES.md", target) == wanted
 
 
+def test_a_link_that_shows_a_file_name_gets_the_title_of_the_page(pages):
+    for text, wanted in (("[AMG.md](AMG.md)", "[](AMG.md)"), ("[docs/AMG.md](../docs/AMG.md)", "[](../docs/AMG.md)"),
+                         ("[AMG](AMG.md)", "[AMG](AMG.md)"), ("[A.md](AMG.md)", "[A.md](AMG.md)")):
+        assert pages.NAMED.sub(r"[](\2)", text) == wanted
+
+
 def test_plain_text_becomes_restructured_text(pages):
     assert pages.escaped("`x` and ``|y|``: |A|") == r"``x`` and ``|y|``: \|A\|"
 

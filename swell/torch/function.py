@@ -16,9 +16,10 @@ from swell.torch.pattern import read_pattern
 from swell.torch.system import System, found
 
 
-@torch.library.custom_op("swell::solve", mutates_args=())
-def solve_op(values: torch.Tensor, b: torch.Tensor, crow: torch.Tensor | None, col: torch.Tensor | None, key: int,
-             adjoint: bool, batched: bool, differentiable: bool) -> torch.Tensor:
+@torch.library.custom_op(
+    "swell::solve", mutates_args=(), schema="(Tensor values, Tensor b, Tensor? crow, Tensor? col, int key, "
+                                            "bool adjoint, bool batched, bool differentiable) -> Tensor")
+def solve_op(values, b, crow, col, key, adjoint, batched, differentiable):
     """Solve by the System of a key, or by a new one with the Options of a key."""
     system = found(key)
     if isinstance(system, Options):

@@ -128,6 +128,17 @@ def test_a_small_file_cannot_declare_a_large_matrix(tmp_path):
         read_matrix(tmp_path / "A.mat")
 
 
+@pytest.mark.parametrize("sparse, place, value", [(False, 176, 0), (False, 177, 7), (True, 176, 14), (True, 178, 3),
+                                                  (True, 180, 0), (True, 224, 128)])
+def test_damage_at_which_scipys_reader_crashes(tmp_path, sparse, place, value):
+    scipy.io.savemat(tmp_path / "A.mat", {"A": sp.eye_array(3).tocsc() if sparse else np.eye(3)})
+    content = bytearray((tmp_path / "A.mat").read_bytes())
+    content[place] = value
+    (tmp_path / "A.mat").write_bytes(content)
+    with pytest.raises(InputError, match="damaged, truncated or inconsistent .an element .*save it again"):
+        read_matrix(tmp_path / "A.mat")
+
+
 def test_version_4_is_named(tmp_path):
     scipy.io.savemat(tmp_path / "A.mat", {"A": np.eye(3)}, format="4")
     with pytest.raises(InputError, match="save it again with -v7"):

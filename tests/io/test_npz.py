@@ -65,6 +65,7 @@ BAD = {
     "index outside": (lambda path: np.savez(path, **CSR | {"indices": np.array([0, 7])}), "damaged.*save_npz"),
     "negative index": (lambda path: np.savez(path, **CSR | {"indices": np.array([0, -1])}), "damaged.*save_npz"),
     "pointers decrease": (lambda path: np.savez(path, **CSR | {"indptr": np.array([0, 2, 1])}), "damaged"),
+    "pointers return to zero": (lambda path: np.savez(path, **CSR | {"indptr": np.array([0, 2, 0])}), "pointers decrease"),
     "data missing": (lambda path: np.savez(path, format=b"csr", shape=(2, 2)), "damaged"),
     "unknown layout": (lambda path: np.savez(path, **CSR | {"format": b"xyz"}), "damaged"),
     "coordinate outside": (lambda path: np.savez(path, format=b"coo", shape=(2, 2), row=np.array([0, 5]),

@@ -1,6 +1,8 @@
 """What a notebook shows: HTML that is whole, escaped and without scripts; and a ``repr`` of one line."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -103,6 +105,13 @@ def test_a_solver_whose_update_failed_says_so():
     s._failure = "NaN in A"
     shown = Page(s._repr_html_()).text
     assert shown.startswith("the last update failed") and shown.endswith("NaN in A")
+
+
+@pytest.mark.parametrize("history, residual", [([np.nan] * 5, np.nan), ([0.0], 0.0), ([np.inf, 1], np.inf), ([], np.nan)])
+def test_histories_that_a_logarithm_cannot_show(history, residual):
+    r = replace(swell.solve(A, b, method="cg"), history=np.array(history), residual=residual, tolerance=0.0,
+                reason=swell.Reason.NONFINITE)
+    assert "not converged: NONFINITE" in Page(r._repr_html_()).text
 
 
 def test_results_without_columns():
