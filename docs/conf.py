@@ -1,10 +1,13 @@
-"""Sphinx's settings. The source folder is the repository's root, so that links lead to the same files here and on a host
-of the repository: ``make docs``, or ``sphinx-build -W -c docs . build/docs``."""
+"""Sphinx's settings: ``make docs``, or ``sphinx-build -W -c docs . build/docs``.
+
+The source folder is the repository's root: a link between pages is the same here and on a host of the repository.
+"""
 from __future__ import annotations
 
 import os
 import pathlib
 import sys
+from importlib.util import find_spec
 
 ROOT = pathlib.Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
@@ -12,7 +15,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 os.environ.pop("MPLBACKEND", None)           # notebooks draw inline, the gallery by agg: each sets its own
 os.environ.update(SWELL_QUIET="1", OMP_WAIT_POLICY="passive", OPENBLAS_NUM_THREADS="1",
                   PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
-                  PYTHONPATH=os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+                  PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "docs"), os.environ.get("PYTHONPATH", "")]))
 
 import pages                                                                        # noqa: E402
 
@@ -24,8 +27,10 @@ root_doc = "docs/index"
 include_patterns = ["docs/**", "benchmarks/notes/*.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 exclude_patterns = ["docs/ALGORITHMS.md", "docs/gallery/**", "docs/_*/**", "docs/generated/gallery/*.ipynb",
                     "docs/generated/gallery/*.py", "docs/sg_execution_times.rst"]
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_design", "sphinx_copybutton",
-              "sphinx_gallery.gen_gallery"]
+# Tutorials that need a large library are pages where it is installed.
+exclude_patterns += [f"docs/tutorials/gradients_{name}.md" for name in ("torch", "jax") if not find_spec(name)]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_design",
+              "sphinx_copybutton", "sphinx_gallery.gen_gallery"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -45,6 +50,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,       # that page loads scripts from elsewhere
     "remove_config_comments": True, "abort_on_example_error": True, "plot_gallery": "True",
     "image_srcset": ["2x"], "download_all_examples": False, "copyfile_regex": r"$^", "show_signature": False,
+    "capture_repr": (),
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -55,9 +61,10 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 templates_path = ["_templates"]
 html_additional_pages = {"index": "redirect.html"}
-html_show_sourcelink = html_copy_source = False
+html_show_sourcelink = html_copy_source = html_use_index = html_domain_indices = False
 html_theme_options = {
-    "logo": {"text": "swell", "image_light": "_static/swell.svg", "image_dark": "_static/swell.svg", "alt_text": ""}, "navbar_end": ["theme-switcher"], "navbar_align": "left", "header_links_before_dropdown": 8,
+    "logo": {"text": "swell", "image_light": "_static/swell.svg", "image_dark": "_static/swell.svg", "alt_text": ""},
+    "navbar_end": ["theme-switcher"], "navbar_align": "left", "header_links_before_dropdown": 8,
     "show_prev_next": True, "footer_start": ["copyright"], "footer_end": [], "show_toc_level": 2,
     "pygments_light_style": "a11y-high-contrast-light", "pygments_dark_style": "a11y-high-contrast-dark",
 }

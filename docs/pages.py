@@ -1,4 +1,7 @@
-"""Pages that each build of the site writes into docs/generated/: the API, one page an algorithm, and sources."""
+"""Pages that each build of the site writes into docs/generated/: the API, one page an algorithm, and sources.
+
+conf.py calls `write_all`, and connects `link_to_pages` and `as_rst` to Sphinx.
+"""
 from __future__ import annotations
 
 import importlib
@@ -10,15 +13,21 @@ import re
 from generate import TITLES
 
 import swell
+from swell.core.errors import MissingDependency
 from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "generated"
+FOLDERS = ("docs", "docs/tutorials", "docs/coming_from", "benchmarks/notes")        # of pages written by hand
+NAMED = re.compile(r"\[`?(?:[\w/]*/)?(\w+\.md)`?\]\(([^)\s]*\1)\)")           # a link whose text is the file's name
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".cu": "cuda", ".sh": "bash", ".toml": "toml", ".jsonl": "json", ".txt": "text"}
-MODULES = {"swell.pde.fvm": ..., "swell.pde.helmholtz": ..., "swell.pde.poisson_cube": ["PoissonCube"], "swell.gallery": ...,
-           "swell.dense": ..., "swell.distributed": ..., "swell.io": ..., "swell.report": ...,
-           "swell.scipy_like": ["cg", "gmres", "bicgstab"]}         # ...: all that is public there
+# Modules that are public, and the names of those without __all__.
+MODULES = {"swell.pde.fvm": None, "swell.pde.helmholtz": None, "swell.pde.poisson_cube": ["PoissonCube"],
+           "swell.gallery": None, "swell.dense": None, "swell.distributed": None, "swell.io": None,
+           "swell.report": None, "swell.scipy_like": ["cg", "gmres", "bicgstab"], "swell.torch": None,
+           "swell.jax": ["solve", "prepare"], "swell.jax.lineax": ["Solver", "BCSROperator"],
+           "swell.guests.skfem": ["solver"], "swell.guests.fipy": ["SwellSolver"]}
 
 
 def write_all():
@@ -35,27 +44,44 @@ def write_all():
                 path.unlink()
 
 
+def page(*parts: str) -> str:
+    """Return a page of these paragraphs."""
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def table(head, rows) -> str:
+    """Return a table in MyST."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |" for cells in lines)
+
+
+def contents(names, hidden=False) -> str:
+    """Return a table of contents in MyST."""
+    return "\n".join(["```{toctree}", ":maxdepth: 1", *([":hidden:"] if hidden else []), "", *names, "```"])
+
+
 # Algorithms
 
 def algorithms() -> dict[str, str]:
     """A page for each algorithm of the registry, a table for each kind, and the page that lists the kinds."""
-    kinds, made = [], {}
+    made = {}
     for kind, rows in TABLE.items():
-        title, _, argument = TITLES[kind].partition(" (")
-        lines = [f"# {title}", "", f"Given as {argument.rstrip(')')}.", "", "| name | what | for | cost |", "|---|---|---|---|"]
+        lines = []
         for name in rows:
             cls = load(kind, name)
             made[f"algorithms/{kind}/{name}.md"] = algorithm(kind, name, cls)
-            what = cls.__doc__.strip().splitlines()[0]
-            cells = [f"[`{name}`]({name}.md)", what, getattr(cls, "problem", ""), getattr(cls, "cost", "")]
-            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-        made[f"algorithms/{kind}/index.md"] = "\n".join([*lines, "", toctree(rows)])
-        kinds.append(f"{kind}/index")
-    made["algorithms/index.md"] = "\n".join([
-        "# Algorithms", "", "One page an algorithm: the problem class, the paper, the cost of an iteration, the storage, the "
-        "differences from the textbook, and the settings. The text is the top of the file that implements it.", "",
-        "`swell.names(\"method\")` lists the names of a kind. A name takes its settings in brackets: `\"gmres(restart=50)\"`.",
-        "", toctree(kinds, shown=True)])
+            facts = (getattr(cls, key, "") for key in ("problem", "cost"))
+            lines.append((f"[`{name}`]({name}.md)", summary(cls), *facts))
+        title, _, argument = TITLES[kind].partition(" (")
+        made[f"algorithms/{kind}/index.md"] = page(
+            f"# {title}", f"Given as {argument.rstrip(')')}.", table(("name", "what", "for", "cost"), lines),
+            contents(rows, hidden=True))
+    made["algorithms/index.md"] = page(
+        "# Algorithms",
+        "Every algorithm has a page: the problem class, the paper, the cost of an iteration, the storage, the "
+        "differences from the textbook, and the settings. The text is the top of the file that implements it.",
+        "A name takes its settings in brackets: `method=\"gmres(restart=50)\"`. `swell.names(\"method\")` lists the "
+        "names of a kind.", contents([f"{kind}/index" for kind in TABLE]))
     return made
 
 
@@ -63,158 +89,157 @@ def algorithm(kind: str, name: str, cls) -> str:
     """Return the page of one algorithm."""
     module = importlib.import_module(cls.__module__)
     source = pathlib.Path(module.__file__).relative_to(ROOT)
-    public = cls.__name__ in swell.__all__ and getattr(swell, cls.__name__) is cls
-    path = f"{'swell' if public else module.__name__}.{cls.__name__}"
-    facts = [(label, getattr(cls, key, "")) for label, key in
+    owner = "swell" if getattr(swell, cls.__name__, None) is cls else module.__name__
+    facts = [(label, getattr(cls, key, None)) for label, key in
              (("For", "problem"), ("Cost of an iteration", "cost"), ("Vectors stored", "vectors"))]
-    lines = [f"# {name}", "", f"**{cls.__doc__.strip().splitlines()[0]}**", ""]
-    lines += [f"{label}\n: {fact}\n" for label, fact in facts if isinstance(fact, str) and fact]
-    lines += ["## How it works", "", inspect.getdoc(module), "", f"Source: [{source}](/{source})", "",
-              "## Settings", "", "```{eval-rst}", f".. autoclass:: {path}", *noindex(kind, name), "```", ""]
-    return "\n".join(lines)
+    index = [] if first_page()[TABLE[kind][name]] == f"{kind}/{name}" else ["   :no-index:"]     # in the index once
+    return page(f"# {name}", f"**{summary(cls)}**",
+                *(f"{label}\n: {fact}" for label, fact in facts if isinstance(fact, str)),
+                "## How it works", inspect.getdoc(module), f"Source: [{source}](/{source})",
+                "## Settings", "\n".join(["```{eval-rst}", f".. autoclass:: {owner}.{cls.__name__}", *index, "```"]))
 
 
-def noindex(kind, name):
-    """An algorithm of two kinds has two pages; only the first is in the index."""
-    first = next((k, n) for k, rows in TABLE.items() for n, row in rows.items() if row == TABLE[kind][name])
-    return [] if first == (kind, name) else ["   :no-index:"]
+def first_page() -> dict[str, str]:
+    """The first page of each algorithm, "kind/name", by its row in the registry."""
+    found: dict[str, str] = {}
+    for kind, rows in TABLE.items():
+        for name, row in rows.items():
+            found.setdefault(row, f"{kind}/{name}")
+    return found
 
 
 # API
 
 def catalogue() -> dict[str, list[str]]:
-    """The public names by group, in the order of swell's docstring, whose titles take 26 columns."""
+    """The public names by group, in the order of swell's docstring, whose titles take 26 columns.
+
+    A name of two groups appears in the first."""
     paragraph = next(part for part in swell.__doc__.split("\n\n") if part.startswith("solve "))
     groups: dict[str, list[str]] = {}
+    seen = {name for name in swell.__all__ if inspect.ismodule(getattr(swell, name))}
     for line in paragraph.splitlines():
         if line[0] != " ":
-            words = groups.setdefault(line[:26].strip(), [])
-        words += [word for word in re.findall(r"\w+", line[26:]) if word in swell.__all__ and word not in words]
-    return groups
-
-
-def page_of() -> dict[str, str]:
-    """The algorithm page of each public settings class."""
-    found: dict[str, str] = {}
-    for kind, rows in TABLE.items():
-        for name, row in rows.items():
-            found.setdefault(row.rpartition(":")[2], f"../algorithms/{kind}/{name}")
-    return found
+            names = groups.setdefault(line[:26].strip(), [])
+        new = [word for word in re.findall(r"\w+", line[26:]) if word in swell.__all__ and word not in seen]
+        names += dict.fromkeys(new)
+        seen.update(new)
+    return {title: names for title, names in groups.items() if names}
 
 
 def api() -> dict[str, str]:
     """A page for each group of public names, and one for each public module."""
-    algorithm_pages, groups, seen, made = page_of(), [], set(), {}
+    made, groups = {}, []
+    pages = {row.rpartition(":")[2]: there for row, there in first_page().items()}
     for title, names in catalogue().items():
-        names = [name for name in names if name not in seen and not inspect.ismodule(getattr(swell, name))]
-        seen.update(names)
-        if not names:
-            continue
-        slug = re.sub(r"\W+", "_", title).strip("_")
-        made[f"api/{slug}.rst"] = group(title, "swell", names, algorithm_pages)
-        groups.append(slug)
-    modules = []
+        groups.append(re.sub(r"\W+", "_", title).strip("_"))
+        here = [name for name in names if name not in pages]
+        there = [f"- :doc:`{name} <../algorithms/{pages[name]}>`" for name in names if name in pages]
+        made[f"api/{groups[-1]}.rst"] = page(heading(title[0].upper() + title[1:]), overview("swell", names),
+                                             *(documented("swell", name) for name in here),
+                                             *(["Each has a page with its paper, its cost and its settings:",
+                                                "\n".join(there)] if there else []))
+    modules, left_out = [], []
     for name, members in MODULES.items():
-        module = importlib.import_module(name)
-        names = module.__all__ if members is ... else members
-        made[f"api/{name}.rst"] = group(f"``{name}``", name, names, {}, inspect.getdoc(module).splitlines()[0])
+        try:
+            module = importlib.import_module(name)
+        except MissingDependency as missing:
+            left_out.append(f"`{name}` is not in this build: {missing}")
+            continue
         modules.append(name)
-    made["api/index.md"] = "\n".join([
-        "# API", "", "Every public name, from its docstring. In Python: `help(swell)` lists the names, "
-        "`help(swell.GMRES)` explains one.",
-        "", "## swell", "", toctree(groups, shown=True), "## Modules", "", toctree(modules, shown=True)])
+        names = members or module.__all__
+        made[f"api/{name}.rst"] = page(heading(f"``{name}``"), escaped(summary(module)), overview(name, names),
+                                       *(documented(name, member) for member in names))
+    made["api/index.md"] = page(
+        "# API", "Every public name, from its docstring. In Python `help(swell)` lists the names, and "
+        "`help(swell.GMRES)` explains one.", "## swell", contents(groups), "## Modules", contents(modules), *left_out)
     return made
 
 
-def group(title, module, names, elsewhere, summary="") -> str:
-    """Return a page of functions and classes: a table, then each with its docstring."""
-    head = title[:1].upper() + title[1:]
-    lines = [head, "=" * len(head), "", escaped(summary), "", f".. currentmodule:: {module}", "", ".. autosummary::", ""]
-    lines += [f"   {name}" for name in names] + [""]
-    algorithms = [name for name in names if name in elsewhere]
-    for name in names:
-        value = getattr(importlib.import_module(module), name)
-        if name in elsewhere:
-            continue
-        if inspect.isclass(value):
-            lines += [f".. autoclass:: {name}", "   :members:", ""]
-        elif callable(value):
-            lines += [f".. autofunction:: {name}", ""]
-        else:
-            lines += [f".. autodata:: {name}", ""]
-    if algorithms:
-        lines += ["Each has a page with its paper, its cost and its settings:", ""]
-        lines += [f"- :doc:`{name} <{elsewhere[name]}>`" for name in algorithms] + [""]
-    return "\n".join(lines)
+def heading(text) -> str:
+    """Return a title in reStructuredText."""
+    return f"{text}\n{'=' * len(text)}"
+
+
+def overview(module, names) -> str:
+    """Return a table of names and their summaries."""
+    return "\n".join([f".. currentmodule:: {module}", "", ".. autosummary::", "", *(f"   {name}" for name in names)])
+
+
+def documented(module, name) -> str:
+    """Return the directive that inserts a name's docstring."""
+    value = getattr(importlib.import_module(module), name)
+    if inspect.isclass(value):
+        return f".. autoclass:: {name}\n   :members:"
+    return f".. auto{'function' if callable(value) else 'data'}:: {name}"
+
+
+def summary(thing) -> str:
+    """Return the first paragraph of a docstring in one line."""
+    return " ".join(inspect.getdoc(thing).partition("\n\n")[0].split())
 
 
 # Sources
 
-def markdown():
-    """The pages of the site that are written by hand."""
-    yield from (ROOT / "docs").glob("*.md")
-    for folder in ("docs/tutorials", "docs/coming_from", "benchmarks/notes"):
-        yield from (ROOT / folder).glob("*.md")
+def by_hand():
+    """The Markdown pages of the site that are not generated."""
     yield from (ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
+    for folder in FOLDERS:
+        yield from sorted((ROOT / folder).glob("*.md"))
 
 
 def sources() -> dict[str, str]:
     """A page for each source file that a page links to, and for each example; the list of examples."""
-    made: dict[str, str] = {}
-    files = set((ROOT / "examples").glob("*.py"))
-    for page in markdown():
-        files.update((page.parent / target).resolve() for target, _ in LINK.findall(page.read_text()))
-    files.update(pathlib.Path(importlib.import_module(row.partition(":")[0]).__file__)
-                 for rows in TABLE.values() for row in rows.values())
-    for path in sorted(files):
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    modules = {pathlib.Path(importlib.import_module(row.partition(":")[0]).__file__) for row in first_page()}
+    linked = {(there.parent / target).resolve() for there in by_hand() for target, _ in LINK.findall(there.read_text())}
+    made = {}
+    for path in sorted({*examples, *modules, *linked}):
         if path.is_file() and path.suffix in LANGUAGES:
             name = path.relative_to(ROOT)
-            made[f"source/{name}.md"] = (f"---\norphan: true\n---\n# {name}\n\n```{{literalinclude}} /{name}\n"
-                                         f":language: {LANGUAGES[path.suffix]}\n```\n")
-    lines = ["# Scripts", "", "Each script runs in the tests and asserts its own numbers: `python examples/01_solve.py`.", "",
-             "| script | content |", "|---|---|"]
-    for path in sorted((ROOT / "examples").glob("*.py")):
-        title = re.match(r'"""(.*?)(\n\n|""")', path.read_text(), re.DOTALL)[1].replace("\n", " ")
-        lines.append(f"| [{path.name}](source/examples/{path.name}.md) | {title} |")
-    made["scripts.md"] = "\n".join([*lines, ""])
+            made[f"source/{name}.md"] = page("---\norphan: true\n---", f"# {name}", f"```{{literalinclude}} /{name}\n"
+                                             f":language: {LANGUAGES[path.suffix]}\n```")
+    titles = {path.name: re.match(r'"""(.*?)(\n\n|""")', path.read_text(), re.DOTALL)[1] for path in examples}
+    made["scripts.md"] = page(
+        "# Scripts", "Each script runs in the tests and asserts its own numbers: `python examples/01_solve.py`.",
+        table(("script", "content"), [(f"[{name}](source/examples/{name}.md)", " ".join(title.split()))
+                                      for name, title in titles.items()]))
     return made
 
 
 # Text
 
-def toctree(names, shown=False) -> str:
-    """Return a table of contents in MyST."""
-    return "\n".join(["```{toctree}", ":maxdepth: 1", *([] if shown else [":hidden:"]), "", *names, "```", ""])
-
-
 def link_to_pages(app, docname, source):
-    """Links to source files and to folders lead to their pages of the site."""
-    page = pathlib.Path(app.env.doc2path(docname))
-    if page.suffix != ".md":
-        return
+    """In a Markdown page, make links to source files and folders lead to their pages of the site.
 
-    def there(match):
-        target = match[1]
-        path = pathlib.Path(os.path.normpath(ROOT / target[1:] if target[0] == "/" else page.parent / target))
-        if path == ROOT / "examples":
-            path = GENERATED / "scripts.md"
-        elif path == ROOT / "docs" / "ALGORITHMS.md":
-            path = GENERATED / "algorithms" / "index.md"
-        elif path.is_file() and path.suffix in LANGUAGES:
-            path = GENERATED / "source" / f"{path.relative_to(ROOT)}.md"
-        else:
-            return match[0]
-        return f"]({os.path.relpath(path, page.parent)}{match[2] or ''})"
-    source[0] = LINK.sub(there, source[0])
+    A link whose text is the name of a page gets the title of that page."""
+    here = pathlib.Path(app.env.doc2path(docname))
+    if here.suffix == ".md":
+        text = NAMED.sub(r"[](\2)", source[0])
+        source[0] = LINK.sub(lambda match: f"]({there(here, match[1])}{match[2] or ''})", text)
+
+
+def there(here: pathlib.Path, target: str) -> str:
+    """Return the target of a link as the site has it; a target "/x" begins at the root of the repository."""
+    path = pathlib.Path(os.path.normpath(ROOT / target[1:] if target[0] == "/" else here.parent / target))
+    if path == ROOT / "examples":
+        path = GENERATED / "scripts.md"
+    elif path == ROOT / "docs" / "ALGORITHMS.md":
+        path = GENERATED / "algorithms" / "index.md"
+    elif path.is_file() and path.suffix in LANGUAGES:
+        path = GENERATED / "source" / f"{path.relative_to(ROOT)}.md"
+    else:
+        return target
+    return os.path.relpath(path, here.parent)
 
 
 def escaped(text: str) -> str:
-    """reStructuredText of a docstring's line: `name` is code, |A| is no substitution."""
+    """Return plain text as reStructuredText: `name` is code, and |A| is no substitution."""
     parts = re.split(r"(``.*?``)", text)
-    return "".join(part if part.startswith("``") else re.sub(r"(?<!\\)\|", r"\\|", re.sub(r"`([^`:]+?)`(?!_)", r"``\1``", part))
-                   for part in parts)
+    for k in range(0, len(parts), 2):
+        parts[k] = re.sub(r"(?<!\\)\|", r"\\|", re.sub(r"`([^`:]+?)`(?!_)", r"``\1``", parts[k]))
+    return "".join(parts)
 
 
 def as_rst(app, what, name, obj, options, lines):
-    """swell's docstrings are plain text: make them reStructuredText."""
+    """Escape a docstring before numpydoc reads it; examples and tables stay as they are."""
     lines[:] = [line if line.lstrip().startswith((">>>", "...", "==")) else escaped(line) for line in lines]

@@ -9,7 +9,7 @@ The public names by group. Brackets hold the argument that takes them, as object
 that `swell.names("method")` lists. `help(swell.GMRES)` explains one of them and its settings.
 
 solve                     solve, prepare, Solver, lstsq, multiply, Stopping, LinearOperator, names,
-                          quiet; scipy_like, a module with SciPy's calls
+                          SolutionMonitor, quiet; scipy_like, a module with SciPy's calls
 many small systems        solve_batch, prepare_batch, BatchSolver
 results                   Result, Results, BatchResult, LeastSquaresResult, Reason
 errors                    SwellError, InputError, MissingDependency, OutOfMemory

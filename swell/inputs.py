@@ -64,9 +64,8 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
 
     Parameters
     ----------
-    A : SciPy or CuPy sparse matrix, dense array, torch tensor, JAX BCOO or BCSR, PETSc Mat, LinearOperator, one of
-        swell's formats, a tuple (data, indices, indptr) of arrays in CSR, an object with ``tocsr``, or an array with the
-        CUDA array interface or DLPack
+    A : SciPy, CuPy or pydata sparse matrix, dense array of any library, torch tensor, JAX BCOO or BCSR, PETSc Mat,
+        LinearOperator, one of swell's formats, object with ``tocsr``, or tuple (data, indices, indptr) of arrays in CSR
     device : str or None
         "cpu" or "cuda"; None follows the data.
     dtype : None or one of float32, float64, complex64, complex128
@@ -148,13 +147,10 @@ def _read_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
 
 
 def _check_gpu(given, name, space):
-    """Raise InputError if ``given``, called ``name``, lies on another GPU than the one of the space.
-
-    Between the host and the GPU of the solve, arrays are copied."""
+    """Raise InputError if ``given``, called ``name``, lies on another GPU than the one of the space."""
     where = device_of(given)
     if space.name == "cuda" and where not in ("cpu", space.device_name):
-        raise InputError(f"{name} lies on {where} and the solve is on {space.device_name}: copy {name} there, or name "
-                         f"the device where A and b lie, as in device={where!r}")
+        raise InputError(f"{name} lies on {where} and the solve is on {space.device_name}: copy {name} there")
 
 
 def _check_size(A, space):
@@ -365,10 +361,7 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
 def check_monitor(monitor, together=None, shows_x=True):
     """Raise InputError unless the monitor is None or callable, and ``together`` None, True or False; called before the
     setup, which may take long. ``shows_x``: the solve can take a `SolutionMonitor`."""
-    if not shows_x and isinstance(monitor, SolutionMonitor):
-        raise InputError("monitor is a SolutionMonitor, and this solve forms x at its end only: use a function of "
-                         "(iteration, relative_residual)")
-    if not (monitor is None or callable(monitor)):
+    if not (monitor is None or callable(monitor) and (shows_x or not isinstance(monitor, SolutionMonitor))):
         raise InputError(f"monitor={shown(monitor)}: expected a function of (iteration, relative_residual), which may "
                          "return True to stop the solve")
     if not (together is None or isinstance(together, bool)):
@@ -393,8 +386,7 @@ def returned(x, space, original):
     if where == "cpu":
         x = np.array(space.to_host(x))
     elif space.name == "cpu":
-        there = make_space(where)
-        with there.active():
+        with (there := make_space(where)).active():
             x = there.from_host(x)
     else:
         x = x.copy()

@@ -16,6 +16,7 @@ from swell.advisor.several import Task
 from swell.core.configuration import Configuration
 from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.guests import guest_of
+from swell.core.monitor import SolutionMonitor
 from swell.core.settings import shown
 from swell.core.sharing import Sharing
 from swell.core.stopping import Stopping
@@ -122,6 +123,8 @@ class Solver:
                 if not (adjoint and self._own_adjoint() == "symmetric"):
                     return self._solve_all(rhs, guess, monitor, b, together, adjoint)
                 guess = None if guess is None else guess.conj()                    # Aᴴ = conj(A)
+                if isinstance(monitor, SolutionMonitor):
+                    monitor = monitor.converting(lambda x: guest_of(b).give_back(x.conj(), b))
                 return _conjugated(self._solve_all(rhs.conj(), guess, monitor, rhs, together), b)
 
     def require_adjoint(self):

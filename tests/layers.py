@@ -32,7 +32,7 @@ STOREYS = {
          "least_squares": "`lstsq`: LSQR and LSMR for matrices of any shape",
          "batch": "`solve_batch`, `prepare_batch`: many small systems of one pattern"},
         {"pde": "front ends: finite volumes, Helmholtz, a cube of elements"},
-        {"guests": "readers for arrays and matrices of other libraries; a PC and a KSP for PETSc; PDE codes' solvers",
+        {"guests": "readers for objects of other libraries; solvers for PETSc, scikit-fem, FiPy, PyAMG",
          "torch": "differentiable solves of torch tensors"},
         {"integrations": "the former name of PETSc's guest",
          "jax": "`solve` and `prepare` inside JAX programs, with derivatives; a solver for lineax"}],

@@ -17,11 +17,19 @@ def test_example(path, capsys):
         pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
     if "car_cabin" in path.stem:
         pytest.importorskip("gmsh", reason="needs gmsh: pip install 'swell[pde]'", exc_type=(ImportError, OSError))
+    if "arrays" in path.stem:
+        for module in ("h5py", "sparse", "array_api_strict"):
+            pytest.importorskip(module, reason=f"needs {module}: pip install 'swell[test]'")
+    for module in ("fipy", "pyamg"):
+        if module in path.stem:
+            pytest.importorskip(module, reason=f"needs {module}: pip install 'swell[guests]'")
     if "petsc" in path.stem:
         pytest.importorskip("petsc4py.PETSc", reason="needs petsc4py, built for this NumPy: pip install petsc petsc4py",
                             exc_type=(ImportError, ValueError))
     if "jax" in path.stem:
         pytest.importorskip("jax", reason="needs JAX: pip install 'swell[jax]'")
+    if "torch" in path.stem:
+        pytest.importorskip("torch", reason="needs torch: pip install 'swell[torch]'")
     if "ranks" in path.stem:
         pytest.importorskip("mpi4py.MPI", reason="needs mpi4py and an MPI: pip install 'swell[mpi]' mpich",
                             exc_type=(ImportError, RuntimeError))

@@ -15,7 +15,14 @@ from swell import scipy_like
 
 OURS = ("bicgstab", "cg", "gmres", "minres", "qmr", "tfqmr")
 THEIRS = "scipy.sparse.linalg._isolve.tests.test_iterative"
-EXCEPTIONS = {}
+EXCEPTIONS = {
+    r"test_convergence\[sym-nonpd-(bicgstab|qmr|tfqmr)\]": "swell resumes after the breakdown that SciPy ends with",
+    r"test_show\[case2[01]\]": "swell's tfqmr converges where SciPy's reaches the limit",
+    "test_atol_legacy": "swell's gmres converges where SciPy's cycles of 20 stagnate",
+    "test_callback_x_monotonic": "swell's gmres converges where SciPy's cycles of 10 reach the limit",
+    "test_callback": "swell preconditions on the right: the callback gets the norm of b − A x, not of M (b − A x)",
+    r"test_precond_inverse\[.*\]": "swell's gmres needs 4 products, not 3: one of them computes the true residual",
+}
 if importlib.util.find_spec(THEIRS) is None:
     pytest.skip("this SciPy comes without its tests", allow_module_level=True)
 

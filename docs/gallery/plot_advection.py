@@ -2,8 +2,9 @@
 Smoke in a rotating flow
 ========================
 
-Advection with hardly any diffusion: four sources in a flow around the middle, each of which leaves a ring. Most streamlines are closed, so no order of the
-rows makes the matrix triangular. AIR takes about as many iterations on every mesh.
+Advection with hardly any diffusion: four sources in a flow around the middle, each of which leaves a ring. Most
+streamlines are closed, so no order of the rows makes the matrix triangular. AIR takes about as many
+iterations on every mesh.
 """
 import matplotlib.pyplot as plt
 import numpy as np

@@ -2,8 +2,8 @@
 The levels of multigrid
 =======================
 
-Which points algebraic multigrid keeps on each level. It sees only the matrix: where diffusion is stronger along x, it keeps
-fewer points along x.
+Which points algebraic multigrid keeps on each level. It sees only the matrix: where diffusion is stronger along x, it
+keeps fewer points along x.
 """
 import matplotlib.pyplot as plt
 import numpy as np

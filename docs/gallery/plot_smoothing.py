@@ -2,7 +2,8 @@
 What a smoother does
 ====================
 
-A random error, and the same error after a few sweeps. Sweeps remove what oscillates; the smooth rest is left to coarser levels.
+A random error, and the same error after a few sweeps. Sweeps remove what oscillates; the smooth rest is left to coarser
+levels.
 """
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,5 +32,6 @@ for (name, settings), axis, below in zip({"the error": None, **smoothers}.items(
     rings = np.add.outer(np.minimum(np.arange(2 * n), 2 * n - np.arange(2 * n))**2, np.arange(n + 1)**2)**0.5
     mean = np.bincount(rings.astype(int).ravel(), share.ravel()) / np.bincount(rings.astype(int).ravel())
     below.semilogy(np.arange(n) / n, mean[:n])
-    below.set(ylim=(3e-3, 3), xlabel="frequency over the grid's", ylabel="size of the error" if settings is None else "")
+    below.set(ylim=(3e-3, 3), xlabel="frequency over the grid's")
     below.grid(alpha=0.3)
+axes[1, 0].set_ylabel("size of the error")

@@ -2,8 +2,8 @@
 Waves around a cylinder
 =======================
 
-A point source beside a stiff cylinder, in the frequency domain: −∇²p − k² p = δ, with a sponge at the edges that absorbs
-the waves. The matrix is complex symmetric and indefinite.
+A point source beside a stiff cylinder, in the frequency domain: −∇²p − k² p = δ, with a sponge at the edges that
+absorbs the waves. The matrix is complex symmetric and indefinite.
 """
 import matplotlib.pyplot as plt
 import numpy as np

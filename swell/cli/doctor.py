@@ -57,7 +57,8 @@ PACKAGES = (
     ("meshio", ("meshio",), "mesh files", "pip install 'swell[pde]'"),
     ("gmsh", ("gmsh",), "making meshes", "pip install 'swell[pde]'"),
     ("pymetis", ("pymetis",), "partitions of graphs and meshes", "pip install 'swell[partition]'"),
-    ("torch", ("torch",), "takes and gives torch tensors", "pip install torch"),
+    ("h5py", ("h5py",), "HDF5 files, Matlab's of version 7.3 among them", "pip install 'swell[files]'"),
+    ("torch", ("torch",), "tensors, and gradients through solves", "pip install 'swell[torch]'"),
     ("petsc4py", ("petsc4py",), "swell inside PETSc, and its matrices", PETSC),
 )
 

@@ -1,6 +1,6 @@
-"""Sources of a command's matrix: a file, or ``FILE:NAME`` where it holds several; the gallery, by ``gallery:NAME`` or ``gallery:NAME:UNKNOWNS``; or an acoustic
-problem in a generated cavity, by ``paper:NAME`` (a name in the paper's table 1), ``cabin:SIZE`` or ``cylinder:SIZE``,
-optionally with ``:HZ``."""
+"""Sources of a command's matrix: a file, or ``FILE:NAME`` where it holds several; the gallery, by ``gallery:NAME`` or
+``gallery:NAME:UNKNOWNS``; or an acoustic problem in a generated cavity, by ``paper:NAME`` (a name in the paper's table
+1), ``cabin:SIZE`` or ``cylinder:SIZE``, optionally with ``:HZ``."""
 from __future__ import annotations
 
 import difflib
@@ -8,7 +8,8 @@ import difflib
 from swell.core.errors import InputError
 
 HELP = ("matrix file (Matrix Market .mtx or .mtx.gz, Harwell-Boeing .rb or .rua, Matlab .mat, HDF5, .npz, .npy, PETSc "
-        "binary), FILE:NAME where a .mat, HDF5 or .npz file holds several matrices, or gallery:NAME, or gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000, or an acoustic one such as "
+        "binary), FILE:NAME where a .mat, HDF5 or .npz file holds several matrices, or gallery:NAME, or "
+        "gallery:NAME:UNKNOWNS for a model problem such as gallery:poisson3d:100000, or an acoustic one such as "
         "paper:Audi3D-2, cabin:0.1:divided or cylinder:0.05:300, where the last number is the frequency in Hz")
 PREFIX = "gallery:"
 GENERATED = (PREFIX, "paper:", "cabin:", "cylinder:")

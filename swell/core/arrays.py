@@ -83,3 +83,11 @@ def host_array(array, name: str):
         return native(np.asarray(array))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} is no array ({error}): expected shape (n,) or (n, k)") from None
+
+
+def by_parts(solve, r, dtype):
+    """Return ``solve(r)``, for a linear ``solve`` of vectors of this dtype. If that is real and r is complex, solve for
+    the real and the imaginary part."""
+    if r.dtype.kind == "c" and dtype.kind != "c":
+        return by_parts(solve, r.real, dtype) + 1j * by_parts(solve, r.imag, dtype)
+    return solve(r.astype(dtype))

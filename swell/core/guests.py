@@ -1,9 +1,9 @@
 """Guests: one class for each other library whose matrices and vectors swell accepts.
 
-`guest_of` finds the guest by the module of an object's class. Rows of the table name guests as text, as in
-`swell.core.registry`: a guest is imported when its first object appears. Objects without a row go to the guest for
-protocols if they have the CUDA array interface or DLPack; three arrays in a tuple are a matrix in CSR; and all others go
-to NumPy and SciPy.
+`guest_of` finds the guest by the module of an object's class, or a package around it. Rows of the table name guests as
+text, as in `swell.core.registry`: a guest is imported when its first object appears. Among objects without a row,
+arrays with the CUDA array interface or DLPack go to the guest for protocols, and three arrays in a tuple are a matrix
+in CSR. All others go to NumPy and SciPy.
 """
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swell.core.errors import InputError
+
 TABLE = {
     "cupy": "swell.guests.cupy:CuPy",
     "cupyx": "swell.guests.cupy:CuPy",
@@ -22,8 +24,8 @@ TABLE = {
     "jaxlib": "swell.guests.jax:JAX",
     "petsc4py": "swell.guests.petsc.views:PETSc",
     "sparse": "swell.guests.pydata_sparse:PydataSparse",
-    "pyamg": "swell.guests.pyamg:PyAMG",
-    "swell": "swell.guests.solver:Own",
+    "pyamg": "swell.guests.pyamg.reader:PyAMG",
+    "swell.solver": "swell.guests.solver:Prepared",
 }
 PROTOCOLS = "swell.guests.array_api:ArrayAPI"
 TUPLE = "swell.guests.csr_arrays:CSRArrays"
@@ -74,13 +76,26 @@ class Guest(ABC):
         """Convert a vector, or several as columns, to an array of NumPy or CuPy; ``name`` is for error messages."""
 
     def read_preconditioner(self, M):
-        """Convert the user's M, an approximate inverse, to a function r -> z, a matrix, an object with ``matvec``, or
-        a `swell.User`."""
-        return M
+        """Return the user's M, an approximate inverse, as (a function r -> z, a matrix or an object with ``matvec``;
+        True if it is not a fixed linear map)."""
+        return M, False
 
     def give_back(self, x, like):
         """Convert x, a fresh array of NumPy or CuPy, to the array type of ``like``."""
         return x
+
+
+class Preconditioners(Guest):
+    """Objects that are preconditioners, and no arrays."""
+
+    def dtype_of(self, given, name):
+        return self.read_vector(given, name)
+
+    def read_matrix(self, A):
+        return A
+
+    def read_vector(self, v, name):
+        raise InputError(f"{name} is a {type(v).__name__}: expected an array; such an object is for M=")
 
 
 class ArrayLibrary(Guest):
@@ -106,9 +121,16 @@ class ArrayLibrary(Guest):
 
 def guest_of(given) -> Guest:
     """Return the `Guest` that reads objects of the library of ``given``; the one for NumPy and SciPy by default."""
-    roots = (cls.__module__.split(".")[0] for cls in type(given).__mro__)      # users derive from PETSc's classes
-    row = next((TABLE[root] for root in roots if root in TABLE), None)
-    return _loaded(row or _row_without_module(given))
+    rows = (_row(cls.__module__) for cls in type(given).__mro__)               # users derive from PETSc's classes
+    return _loaded(next((row for row in rows if row is not None), None) or _row_without_module(given))
+
+
+@functools.cache
+def _row(module) -> str | None:
+    """The row of a module or of a package that it lies in, or None."""
+    parts = module.split(".")
+    names = (".".join(parts[:k]) for k in range(len(parts), 0, -1))
+    return next((TABLE[name] for name in names if name in TABLE), None)
 
 
 def _row_without_module(given) -> str:

@@ -1,9 +1,9 @@
 """The common look of all pictures, and their output as PNG or SVG."""
 from __future__ import annotations
 
-import hashlib
 import io
 import re
+import secrets
 
 from matplotlib.colors import hsv_to_rgb, to_hex
 from matplotlib.figure import Figure
@@ -52,7 +52,8 @@ def svg(figure) -> str:
     """Return the figure as an SVG element for a page: transparent, in the colour of the text around it.
 
     Its ink becomes ``currentColor``, its grid a grey that shows on light and dark backgrounds. All elements of a page
-    share one space of names and styles: so the names depend on the picture alone, and there is no style sheet."""
+    share one space of names and styles. So there is no style sheet, and each drawing has names of its own: a browser
+    ignores clips and glyphs that it finds in a picture that is folded away."""
     stream = io.StringIO()
     figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     found = stream.getvalue()
@@ -61,6 +62,6 @@ def svg(figure) -> str:
                      (INK, "currentColor"), (GRID, "#80808066"), ("#ffffff", "none"), ("#000000", "currentColor"),
                      ("<svg ", '<svg fill="currentColor" stroke-linejoin="round" ')):
         found = re.sub(old, new, found, flags=re.DOTALL)
-    number = {name: str(k) for k, name in enumerate(re.findall(r' id="([^"]+)"', found))}
-    found = re.sub(r'( id="|"#|\(#)([^")]+)', lambda match: match[1] + f"NAME-{number[match[2]]}", found)
-    return found.replace("NAME", f"swell-{hashlib.sha256(found.encode()).hexdigest()[:8]}")
+    own, names = f"swell-{secrets.token_hex(4)}", dict.fromkeys(re.findall(r' id="([^"]+)"', found))
+    number = {name: k for k, name in enumerate(names)}
+    return re.sub(r'( id="|"#|\(#)([^")]+)', lambda match: f"{match[1]}{own}-{number[match[2]]}", found)

@@ -15,11 +15,13 @@ _PIECES = """
 .swell .good { background: #1f7a4d; } .swell .bad { background: #b3261e; }
 .swell .wide { overflow-x: auto; }
 .swell table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .3rem 0; }
-.swell th, .swell td { text-align: left; padding: .25rem 1.2rem .25rem 0; border: 0; vertical-align: top;
-                       border-bottom: 1px solid rgba(128, 128, 128, .35); background: none; }
-.swell th { font-weight: 600; } .swell td:first-child { white-space: nowrap; } .swell .number { text-align: right; }
+.swell .wide th, .swell .wide td { text-align: left; padding: .25rem 1.2rem .25rem 0; border: 0; vertical-align: top;
+                                   border-bottom: 1px solid rgba(128, 128, 128, .35); background: none; }
+.swell th { font-weight: 600; } .swell td:first-child { white-space: nowrap; }
+.swell .wide .number { text-align: right; }
 .swell pre { background: rgba(128, 128, 128, .1); padding: .8rem 1rem; border-radius: 4px; overflow-x: auto;
-             font-size: .87rem; white-space: pre-wrap; color: inherit; }
+             font: .87rem/1.5 ui-monospace, monospace; white-space: pre-wrap; word-break: normal;
+             overflow-wrap: break-word; color: inherit; }
 .swell figure { margin: .8rem 0; } .swell figcaption { opacity: .75; font-size: .87rem; }
 .swell img, .swell svg { max-width: 100%; height: auto; }
 .swell summary { cursor: pointer; } .swell details { margin: .3rem 0; } .swell details > * { margin-left: 1.1rem; }

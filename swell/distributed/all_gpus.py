@@ -141,6 +141,13 @@ class SolverOnAllGPUs:
         with self._exclusive():
             return self._on_ranks(lambda ranks, solver: solver.describe())
 
+    def __repr__(self):
+        return f"SolverOnAllGPUs({len(self._solvers)} ranks, of which the first: {self._solvers[0]!r})"
+
+    def _repr_html_(self):
+        with self._exclusive():
+            return self._solvers[0]._repr_html_()
+
     def copy(self):
         """Raise InputError: all ranks solve together."""
         raise InputError(f"a Solver on device={DEVICE!r} has no copies for other threads: prepare one for each thread, "

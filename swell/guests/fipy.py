@@ -34,10 +34,8 @@ class SwellSolver(ScipySolver):
         As FiPy's solvers take them. A ``precon`` of FiPy's SciPy suite becomes swell's M. swell computes the norm of
         b − A x with the returned x, and compares it with the tolerance times ‖b‖ ("RHS", "legacy"), ‖A‖∞ ("matrix"),
         the first residual norm ("initial"), or 1 ("unscaled").
-    monitor : callable, optional
-        As in `swell.solve`.
-    **named
-        The arguments of `swell.prepare`: method, precond, scaling, device, ...
+    method, precond, scaling, ordering, format, nullspace, smoother, device, dtype, block, monitor
+        As `swell.solve` takes them.
 
     Attributes
     ----------
@@ -48,17 +46,18 @@ class SwellSolver(ScipySolver):
     """
 
     def __init__(self, tolerance="default", absolute_tolerance=0.0, criterion="default", iterations="default",
-                 precon=None, monitor=None, **named):
+                 precon=None, method=None, precond=None, scaling=None, ordering=None, format=None, nullspace=None,
+                 smoother=None, device=None, dtype=None, block=None, monitor=None):
         super().__init__(tolerance=tolerance, absolute_tolerance=absolute_tolerance, criterion=criterion,
                          iterations=iterations, precon=precon)
         if self.criterion not in CRITERIA:
             raise InputError(f"criterion={self.criterion!r}: expected one of {', '.join(CRITERIA)}")
-        if taken := named.keys() & {"rtol", "atol", "maxiter", "stopping"}:
-            raise InputError(f"{', '.join(sorted(taken))}: FiPy's names are tolerance, absolute_tolerance and iterations")
-        if precon is not None and named.keys() & {"M", "precond"}:
-            raise InputError("precon is FiPy's preconditioner, and another was named: leave one of them out")
+        if precon is not None and precond is not None:
+            raise InputError("both precon, FiPy's preconditioner, and precond, swell's, were given: name one of them")
         self.result, self._monitor = None, monitor
-        self._named, self._recurring = named, Recurring(named)
+        self._named = {"method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "format": format,
+                       "nullspace": nullspace, "smoother": smoother, "device": device, "dtype": dtype, "block": block}
+        self._recurring = Recurring(self._named)
 
     @property
     def setups(self) -> int:

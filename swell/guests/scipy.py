@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.arrays import checked_dtype, host_array, native, stored_size
+from swell.core.arrays import by_parts, checked_dtype, host_array, native, stored_size
 from swell.core.errors import InputError
 from swell.core.guests import ArrayLibrary, Given
 
@@ -26,10 +26,10 @@ class SciPy(ArrayLibrary):
         """Return the factors of ``splu`` or ``spilu`` as an operator that solves with them."""
         from scipy.sparse.linalg import LinearOperator, SuperLU
         if not isinstance(M, SuperLU):
-            return M
+            return M, False
         dtype = M.L.dtype                        # SuperLU has no dtype of its own
-        return LinearOperator(M.shape, lambda r: by_parts(M.solve, r, dtype),
-                              rmatvec=lambda r: by_parts(lambda part: M.solve(part, "H"), r, dtype), dtype=dtype)
+        return LinearOperator(M.shape, lambda r: by_parts(M.solve, r, dtype), dtype=dtype,
+                              rmatvec=lambda r: by_parts(lambda part: M.solve(part, "H"), r, dtype)), False
 
     def check(self, A, quick=False):
         """Raise InputError for damaged arrays of A, before SciPy's compiled code uses them: it would crash, or read
@@ -74,14 +74,6 @@ class SciPy(ArrayLibrary):
         csr.has_canonical_format = False
         csr.sum_duplicates()
         return csr
-
-
-def by_parts(solve, r, dtype):
-    """Return ``solve(r)``, for a linear ``solve`` of vectors of this dtype. If that is real and r is complex, solve for
-    the real and the imaginary part."""
-    if r.dtype.kind == "c" and dtype.kind != "c":
-        return by_parts(solve, r.real, dtype) + 1j * by_parts(solve, r.imag, dtype)
-    return solve(r.astype(dtype))
 
 
 def _share_memory(csr, A) -> bool:

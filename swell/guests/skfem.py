@@ -6,19 +6,21 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.guests.recurring import NotConverged, Recurring
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
-from swell.solving.result import Result
 from swell.transforms.nullspace import rigid_body_modes
 
 logger = logging.getLogger("swell.skfem")
 
 
-def solver(*, basis=None, failure="raise", **named) -> "SkfemSolver":
+def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, scaling=None, ordering=None, format=None,
+           nullspace=None, smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None,
+           stopping=None) -> "SkfemSolver":
     """Return a linear solver for ``skfem.solve(A, b, solver=...)``.
 
     Parameters
@@ -30,8 +32,8 @@ def solver(*, basis=None, failure="raise", **named) -> "SkfemSolver":
     failure : {"raise", "warn"}
         What follows if a solve does not converge: `NotConverged`, or a warning in the log ``swell.skfem`` and the best
         x.
-    **named
-        The arguments of `swell.prepare`.
+    method, precond, M, ..., stopping
+        As `swell.prepare` takes them.
 
     Examples
     --------
@@ -45,11 +47,14 @@ def solver(*, basis=None, failure="raise", **named) -> "SkfemSolver":
     if failure not in ("raise", "warn"):
         raise InputError(f"failure={failure!r}: expected 'raise' or 'warn'")
     if basis is not None:
-        if named.keys() & {"precond", "M"}:
-            raise InputError("basis gives the preconditioner its near null space, and another preconditioner was named: "
-                             "leave one of them out")
-        named["precond"] = near_null_space(*basis if isinstance(basis, tuple) else (basis, None))
-    return SkfemSolver(failure, named)
+        if precond is not None or M is not None:
+            raise InputError("basis gives smoothed aggregation its near null space, and another preconditioner was "
+                             "named: leave one of them out")
+        precond = near_null_space(*basis if isinstance(basis, tuple) else (basis, None))
+    return SkfemSolver(failure, {
+        "method": method, "precond": precond, "M": M, "scaling": scaling, "ordering": ordering, "format": format,
+        "nullspace": nullspace, "smoother": smoother, "device": device, "dtype": dtype, "block": block, "rtol": rtol,
+        "atol": atol, "maxiter": maxiter, "stopping": stopping})
 
 
 def near_null_space(basis, kept=None) -> SmoothedAggregation:
@@ -57,8 +62,8 @@ def near_null_space(basis, kept=None) -> SmoothedAggregation:
     Lagrange elements. ``kept``: the degrees of freedom that `condense` leaves, by default all."""
     from skfem import ElementVector
     if not isinstance(basis.elem, ElementVector):
-        raise InputError(f"basis has elements of type {type(basis.elem).__name__}: expected an ElementVector of Lagrange "
-                         "elements, whose degrees of freedom are displacements")
+        raise InputError(f"basis has elements of type {type(basis.elem).__name__}: expected an ElementVector of "
+                         "Lagrange elements, whose degrees of freedom are displacements")
     axes = np.array(basis.split_indices())       # axes[i, j]: the degree of freedom of node j along axis i
     nodes = np.empty(basis.N, int)
     motions = rigid_body_modes(basis.doflocs[:, axes[0]].T)
@@ -80,7 +85,7 @@ class SkfemSolver:
     """
 
     def __init__(self, failure, named):
-        self.result: Result | None = None
+        self.result: Any = None
         self._failure, self._recurring = failure, Recurring(named)
 
     def __call__(self, A, b):

@@ -1,21 +1,17 @@
 """The guest for swell's own prepared Solver, given as a preconditioner: ``M=swell.prepare(A2, ...)``."""
 from __future__ import annotations
 
-from swell.guests.scipy import SciPy, by_parts
-from swell.krylov.direct import Direct
-from swell.preconditioners.user import User
-from swell.solver import Solver
+from swell.core.arrays import by_parts
+from swell.core.guests import Preconditioners
 
 
-class Own(SciPy):
-    """A prepared Solver."""
+class Prepared(Preconditioners):
+    """Prepared Solvers."""
 
     def read_preconditioner(self, M):
         """Return the Solver as an approximate inverse. Direct solves are a fixed linear map. An iteration to a
-        tolerance is not, and only flexible methods accept it."""
-        if not isinstance(M, Solver):
-            return M
-        return User(PreparedSolver(M), variable=not all(isinstance(choice.method, Direct) for choice in M.chain))
+        tolerance varies from vector to vector, and only flexible methods accept it."""
+        return PreparedSolver(M), not all(choice.method.few_products for choice in M.chain)
 
 
 class PreparedSolver:
@@ -27,3 +23,7 @@ class PreparedSolver:
     def matvec(self, r):
         """Return A⁻¹ r, to the Solver's tolerance."""
         return by_parts(lambda part: self.solver.solve(part).x, r, self.dtype)
+
+    def rmatvec(self, r):
+        """Return A⁻ᴴ r, to the Solver's tolerance."""
+        return by_parts(lambda part: self.solver.solve(part, adjoint=True).x, r, self.dtype)

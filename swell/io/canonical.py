@@ -69,6 +69,8 @@ def check_indices(A):
     """Raise `ValueError` if an index of A, a SciPy matrix, lies outside: compiled code would read past the end."""
     if A.format in ("csr", "csc", "bsr"):
         A.check_format(full_check=True)
+        if (np.diff(A.indptr) < 0).any():        # SciPy looks only where the last pointer is not zero
+            raise ValueError("the row or column pointers decrease")
     elif A.format == "coo":
         for index, size in zip((A.row, A.col), A.shape):
             if index.min(initial=0) < 0 or index.max(initial=-1) >= size:

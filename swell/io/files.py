@@ -18,8 +18,8 @@ from swell.core import memory
 from swell.core.errors import InputError, OutOfMemory
 from swell.core.settings import shown
 
-MATRIX_FORMATS = ("Matrix Market (.mtx, .mtx.gz, .mtx.bz2), Harwell-Boeing (.rb, .hb, .rua, …), Matlab .mat, HDF5 (.h5), "
-                  "SciPy .npz, NumPy .npy or PETSc binary")
+MATRIX_FORMATS = ("Matrix Market (.mtx, .mtx.gz, .mtx.bz2), Harwell-Boeing (.rb, .hb, .rua, …), Matlab .mat, HDF5 "
+                  "(.h5), SciPy .npz, NumPy .npy or PETSc binary")
 
 
 class Kind(Enum):

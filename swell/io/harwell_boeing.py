@@ -1,14 +1,16 @@
-"""Harwell-Boeing and Rutherford-Boeing files: a matrix by columns, in text of fixed width, perhaps with right-hand sides.
+"""Harwell-Boeing and Rutherford-Boeing files: a matrix by columns, in fixed width, perhaps with right-hand sides.
 
 Sources: I. Duff, R. Grimes, J. Lewis, Users' Guide for the Harwell-Boeing Sparse Matrix Collection, TR/PA/92/86 (1992);
 The Rutherford-Boeing Sparse Matrix Collection, RAL-TR-97-031 (1997).
 
-Line 1 is a title. Line 2 has the numbers of lines of the column pointers, row indices, values and, in Harwell-Boeing
-files, right-hand sides. Line 3 has the type, three letters, and the sizes. Line 4 has the Fortran format of each part.
-The letters are: R real, C complex, I integer, P or Q pattern; S symmetric, U unsymmetric, H Hermitian, Z skew-symmetric,
-R rectangular; A assembled, E by elements. SciPy's hb_read reads type RUA alone.
+Line 1 is a title. Line 2 has the number of lines of the column pointers, row indices, values and, in Harwell-Boeing
+files, right-hand sides. Line 3 has the type, three letters, and the sizes. Line 4 has each part's Fortran format.
+The letters are: R real, C complex, I integer, P or Q pattern; S symmetric, U unsymmetric, H Hermitian, Z
+skew-symmetric, R rectangular; A assembled, E by elements. SciPy's hb_read reads type RUA alone, and its hb_write puts
+negative numbers beside their columns. So numbers are split at blanks if that gives as many as announced, else by width.
 """
 import re
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +27,9 @@ TEXT_COPIES = 6         # bytes of memory for each byte of text: lines, padded f
 
 _SYMMETRY = {"s": "symmetric", "u": "general", "r": "general", "h": "hermitian", "z": "skew-symmetric"}
 _FORMAT = re.compile(r"(\d*)\(?([IEDFG])(\d+)", re.IGNORECASE)
-_SCALE = re.compile(r"\d+P,?", re.IGNORECASE)                   # 1P, a factor that changes nothing for numbers with an E
-_NO_LETTER = re.compile(rb"(\d)([+-]\d)")                       # Fortran leaves out the E before 3 digits: 1.5-103
+_SCALE = re.compile(r"\d+P,?", re.IGNORECASE)       # 1P, a factor that changes nothing for numbers with an E
+_SPELLING = bytes.maketrans(b"dD", b"EE")            # Fortran's exponent of double precision
+_NO_LETTER = re.compile(rb"(\d)([+-]\d)")           # Fortran leaves out the E before 3 digits: 1.5-103
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,8 @@ def read_matrix(path):
     """Read the matrix; see `swell.io.read_matrix_with_notes`."""
     with damage_explained(path, AGAIN):
         file = _read(path)
-        indptr = _integers(path, file, "pointers", file.cols + 1) - 1
-        index = _integers(path, file, "indices", file.entries) - 1
+        indptr = _numbers(path, file, "pointers", file.cols + 1, np.int64) - 1
+        index = _numbers(path, file, "indices", file.entries, np.int64) - 1
         if indptr[0] != 0 or indptr[-1] != file.entries:
             raise ValueError(f"the column pointers end at {indptr[-1]} and the header announces {file.entries} entries")
         pattern = file.scalars in "pq"
@@ -60,7 +63,7 @@ def read_matrix(path):
             raise InputError(f"{path}, line 3: the type says {file.symmetry}, which stores one triangle, but entries "
                              "lie in both. Write U as the second letter, or remove one triangle.")
         if file.symmetry == "skew-symmetric" and stored.data[stored.row == stored.col].any():
-            raise InputError(f"{path}, line 3: the type says skew-symmetric, but the diagonal is not zero. Mend line 3.")
+            raise InputError(f"{path}, line 3: the type says skew-symmetric, but the diagonal is not zero. Mend it.")
     A, notes = canonical_csr(path, stored)
     if pattern:
         notes.append("pattern matrix: every entry is 1")
@@ -108,33 +111,43 @@ def _read(path):
     return _File(kind[0], _SYMMETRY[kind[1]], rows, cols, entries, parts, header[4] if sides else "")
 
 
-def _fields(path, file, part, count):
-    """Return the first `count` numbers of a part of the file, as an array of texts of the format's width."""
+def _numbers(path, file, part, count, dtype):
+    """Return the first `count` numbers of a part of the file."""
     lines, form = file.parts[part]
-    found = _FORMAT.search(_SCALE.sub("", form))
-    if found is None:
-        raise InputError(f"{path}, line 4: the format of the {part} is {form.strip()!r}, expected one such as (4E20.12). "
-                         "Mend line 4.")
-    each, width = int(found[1] or 1), int(found[3])
+    text = b" ".join(lines).translate(_SPELLING)
+    found = _split(text, dtype) if len(text.split()) == count else None
+    if found is not None and found.size == count:
+        return found
+    parsed = _FORMAT.search(_SCALE.sub("", form))
+    if parsed is None:
+        raise InputError(f"{path}, line 4: the format of the {part} is {form.strip()!r}, expected one such as "
+                         "(4E20.12). Mend line 4.")
+    each, width = int(parsed[1] or 1), int(parsed[3])
     if count > each * len(lines):
         raise InputError(f"{path}: {count} {part} are announced, and {len(lines)} lines of {each} cannot hold them. "
                          "Mend the header, or fetch the file again.")
-    text = b"".join(line[:each * width].ljust(each * width) for line in lines)
-    return np.frombuffer(text, f"S{width}")[:count] if count else np.empty(0, "S1")
+    text = b"".join(line[:each * width].ljust(each * width) for line in lines).translate(_SPELLING)
+    fields = np.frombuffer(text, f"S{width}")[:count]
+    try:
+        return fields.astype(dtype)
+    except ValueError:
+        if dtype is not np.float64:
+            raise
+        return np.array([float(_NO_LETTER.sub(rb"\1E\2", field)) for field in fields.tolist()])
 
 
-def _integers(path, file, part, count):
-    """Return the first `count` integers of a part."""
-    return _fields(path, file, part, count).astype(np.int64)
+def _split(text, dtype):
+    """Return the numbers in a text that blanks separate; None if it holds anything else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")           # older releases of NumPy warn where newer ones raise
+        try:
+            return np.fromstring(text, dtype, sep=" ")
+        except (DeprecationWarning, ValueError):
+            return None
 
 
 def _scalars(path, file, part, count):
     """Return the first `count` values of a part, real or complex as the matrix is."""
-    is_complex = file.scalars == "c"
-    texts = _fields(path, file, part, count * (2 if is_complex else 1))
-    texts = np.char.replace(np.char.upper(texts), b"D", b"E") if texts.size else texts
-    try:
-        numbers = texts.astype(np.float64)
-    except ValueError:
-        numbers = np.array([float(_NO_LETTER.sub(rb"\1E\2", text)) for text in texts.tolist()])
-    return numbers.view(np.complex128) if is_complex else numbers
+    if file.scalars == "c":
+        return _numbers(path, file, part, 2 * count, np.float64).view(np.complex128)
+    return _numbers(path, file, part, count, np.float64)

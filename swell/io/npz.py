@@ -125,7 +125,8 @@ def _sparse(path, keys, headers):
     def read():
         files.check_shape(path, shape, math.prod(headers[keys["data"]][0]))
         data, *index = _arrays(path, names, COPIES)
-        A = sp.csr_matrix((data, *index), shape=shape) if "indptr" in keys else sp.coo_matrix((data, index), shape=shape)
+        kind, given = (sp.csr_matrix, (data, *index)) if "indptr" in keys else (sp.coo_matrix, (data, index))
+        A = kind(given, shape=shape)
         check_indices(A)
         return A
     return contents.Stored(shape, True, read, tuple(notes))

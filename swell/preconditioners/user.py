@@ -70,5 +70,6 @@ def resolve_preconditioner(choice):
     which becomes a `User`. None for no preconditioner."""
     if choice is None or isinstance(choice, (str, type, Preconditioner)):
         return choice if isinstance(choice, User) else resolve("precond", choice)
-    own = choice if isinstance(choice, LinearOperator) else guest_of(choice).read_preconditioner(choice)
-    return own if isinstance(own, User) else User(own)
+    if isinstance(choice, LinearOperator):
+        return User(choice)
+    return User(*guest_of(choice).read_preconditioner(choice))

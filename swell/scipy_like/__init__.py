@@ -13,7 +13,7 @@ swell differs from SciPy in these ways:
 - gmres, bicgstab, tfqmr and qmr are preconditioned on the right: residual norms, also those of a callback, are those of
   b − A x.
 - A solve that stagnates ends before ``maxiter``, and gmres lengthens its cycles before it gives up.
-- An iteration of tfqmr is two of SciPy's steps; ``maxiter`` and ``info`` count SciPy's, and a callback gets every other.
+- An iteration of tfqmr is two of SciPy's steps. ``maxiter`` and ``info`` count SciPy's; a callback gets every other x.
 - minres and cg refuse a matrix that is not Hermitian, and minres takes complex ones.
 - rtol = atol = 0 is an error: only a zero residual would do.
 """

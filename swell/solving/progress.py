@@ -18,6 +18,7 @@ from html import escape
 from typing import NamedTuple
 
 from swell.core.errors import InputError
+from swell.core.monitor import SolutionMonitor
 from swell.core.settings import shown
 
 UPDATES = 8             # updates of the line a second
@@ -115,10 +116,10 @@ class Progress:
         if monitor is None:
             return self.monitor
 
-        def both(iteration, residual):
+        def both(iteration, residual, *x):
             self.monitor(iteration, residual)
-            return monitor(iteration, residual)
-        return both
+            return monitor(iteration, residual, *x)
+        return SolutionMonitor(both) if isinstance(monitor, SolutionMonitor) else both
 
     def cells(self) -> Cells:
         """Return the present parts of the line."""
@@ -158,7 +159,9 @@ def _display(progress):
 def in_notebook() -> bool:
     """True in a Jupyter kernel, whose front end shows HTML."""
     ipython, kernel = sys.modules.get("IPython"), sys.modules.get("ipykernel.zmqshell")
-    return None not in (ipython, kernel) and isinstance(ipython.get_ipython(), kernel.ZMQInteractiveShell)
+    if ipython is None or kernel is None:
+        return False
+    return isinstance(ipython.get_ipython(), kernel.ZMQInteractiveShell)
 
 
 def _terminal_line(progress):

@@ -7,6 +7,7 @@ from swell.core.errors import InputError, MissingDependency
 
 if TYPE_CHECKING:
     from torch import Tensor
+
     from swell.torch.prepared import Prepared
 
 
@@ -93,7 +94,8 @@ def solve_batch(A, b, *, method=None, precond=None, dtype=None, rtol=1e-8, atol=
     tensor, shape of b
     """
     if getattr(A, "ndim", 3) != 3:
-        raise InputError(f"A has shape {tuple(A.shape)}: expected a batch (m, n, n); swell.torch.solve takes one matrix")
+        raise InputError(f"A has shape {tuple(A.shape)}: expected a batch (m, n, n); swell.torch.solve takes one "
+                         "matrix")
     return prepare(A, method=method, precond=precond, dtype=dtype, rtol=rtol, atol=atol, maxiter=maxiter,
                    on_failure=on_failure).solve(b)
 

@@ -16,9 +16,10 @@ from swell.torch.pattern import read_pattern
 from swell.torch.system import System, found
 
 
-@torch.library.custom_op("swell::solve", mutates_args=())
-def solve_op(values: torch.Tensor, b: torch.Tensor, crow: torch.Tensor | None, col: torch.Tensor | None, key: int,
-             adjoint: bool, batched: bool, differentiable: bool) -> torch.Tensor:
+@torch.library.custom_op(
+    "swell::solve", mutates_args=(), schema="(Tensor values, Tensor b, Tensor? crow, Tensor? col, int key, "
+                                            "bool adjoint, bool batched, bool differentiable) -> Tensor")
+def solve_op(values, b, crow, col, key, adjoint, batched, differentiable):
     """Solve by the System of a key, or by a new one with the Options of a key."""
     system = found(key)
     if isinstance(system, Options):
@@ -142,6 +143,6 @@ def product(values, x, crow, col, adjoint, batched) -> torch.Tensor:
 
 
 def row_of_each(crow, col) -> torch.Tensor:
-    """The row of each entry of a pattern. It is computed where it is needed, since it takes as much memory as ``col``."""
+    """The row of each entry of a pattern; computed anew, since it takes as much memory as ``col``."""
     rows = torch.arange(crow.numel() - 1, dtype=col.dtype, device=col.device)
     return rows.repeat_interleave((crow[1:] - crow[:-1]).long(), output_size=col.numel())

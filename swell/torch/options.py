@@ -61,8 +61,8 @@ class Options:
             If the user gave an absolute tolerance only.
         """
         if not forward.rtol:
-            raise InputError(f"rtol=0 with atol={shown(forward.atol)}: a gradient needs a relative tolerance, since its "
-                             "size is unknown; give rtol too")
+            raise InputError(f"rtol=0 with atol={shown(forward.atol)}: a gradient needs a relative tolerance, since "
+                             "its size is unknown; give rtol too")
         return replace(forward, atol=0.0)
 
     @property

@@ -15,6 +15,7 @@ LAYOUTS = "dense (torch.strided), torch.sparse_coo, sparse_csr, sparse_csc, spar
 BY_ROWS = (torch.sparse_csr, torch.sparse_bsr)
 BY_COLUMNS = (torch.sparse_csc, torch.sparse_bsc)
 BLOCKS = (torch.sparse_bsr, torch.sparse_bsc)
+CONSTRUCTOR = "SparseCompressedTensorBackward0"
 MOST = 2**31            # sizes and entries below it have indices of 32 bits
 
 
@@ -96,9 +97,20 @@ def read_matrix(A: torch.Tensor) -> tuple[Pattern, torch.Tensor]:
         rows, col = A.detach().indices()
         return _pattern(n, _compressed(rows, n), col, None, col.shape), A.values()
     if A.layout in BY_ROWS or A.layout in BY_COLUMNS:
-        return _compressed_tensor(A, n), A.values()
+        return _compressed_tensor(A, n), values_of(A)
     raise InputError(f"A is a tensor of layout {A.layout} and shape {tuple(A.shape)}: expected {LAYOUTS}, COO with two "
                      "sparse dimensions and without a batch axis; convert it with A.to_dense().to_sparse_csr()")
+
+
+def values_of(A: torch.Tensor) -> torch.Tensor:
+    """The values of a compressed tensor, with their graph.
+
+    For a tensor made by a constructor such as ``torch.sparse_csr_tensor``, these are the values it was made from: the
+    constructor's own backward pass makes an n × n dense tensor (torch 2.13)."""
+    made = A.grad_fn
+    if made is not None and made.name() == CONSTRUCTOR:
+        return made._saved_values
+    return A.values()
 
 
 def read_pattern(crow, col, count) -> Pattern:

@@ -7,15 +7,12 @@ from typing import Any
 import torch
 
 from swell.core.errors import InputError
-from swell.core.settings import DTYPES
 from swell.torch.function import solved
+from swell.torch.inputs import alike, check_device, check_narrow, check_vector
 from swell.torch.options import Options
 from swell.torch.pattern import Pattern, read_matrix, read_pattern
 from swell.torch.system import System, key_of
 
-HALF = (torch.float16, torch.bfloat16)
-COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
-TYPES = tuple(getattr(torch, name) for name in DTYPES)
 FIELDS = [field.name for field in fields(Options)]
 
 
@@ -38,7 +35,7 @@ class Prepared:
     """
 
     def __init__(self, pattern: Pattern, values: torch.Tensor, options: Options):
-        check_half(values, "A", options.dtype)
+        check_narrow(values, "A", options.dtype)
         self._hold(values)
         self._pattern, self._options = pattern, options
         self._system = System(pattern, options)
@@ -64,7 +61,7 @@ class Prepared:
                 raise InputError("update needs a matrix with the pattern, block size and device of the prepared one: "
                                  "prepare again")
         check_device(self.values, "the prepared matrix", values, "the new one")
-        check_half(values, "A", self._options.dtype)
+        check_narrow(values, "A", self._options.dtype)
         self._hold(values)
         return self
 
@@ -158,56 +155,3 @@ def token_of(system) -> torch.Tensor:
 @torch.compiler.assume_constant_result
 def _key(*options) -> int:
     return key_of(Options(*options))
-
-
-def alike(values, b, dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Convert both to the type to solve in, as in `swell.solve`: the named one, or A's own, made complex if b is complex.
-
-    Raises
-    ------
-    InputError
-        For half precision without a named type, and for a real type with complex input.
-    """
-    if dtype is None:
-        wanted = values.dtype if values.dtype in TYPES else torch.float64
-        wanted = COMPLEX.get(wanted, wanted) if b.is_complex() else wanted
-    else:
-        wanted = getattr(torch, dtype) if isinstance(dtype, str) else dtype
-    for given, name in ((values, "A"), (b, "b")):
-        check_half(given, name, dtype)
-        if given.is_complex() and not wanted.is_complex:
-            raise InputError(f"dtype={dtype} would drop the imaginary part of a complex {name}: use complex64 or "
-                             "complex128")
-    return values.to(wanted), b.to(wanted)
-
-
-def check_half(given, name, dtype):
-    """Raise InputError for a half-precision tensor, unless a wider type was named."""
-    if given.dtype in HALF and dtype is None:
-        raise InputError(f"{name} has dtype {str(given.dtype).removeprefix('torch.')}, in which swell does not compute: "
-                         "ask for a wider type, as in dtype='float32', or convert it with "
-                         f"{name}.to(torch.float32)")
-
-
-def check_vector(b, values, n, batched):
-    """Raise InputError unless b is a dense tensor that fits the system and lies on its device."""
-    if not isinstance(b, torch.Tensor):
-        raise InputError(f"b is a {type(b).__name__}: expected a torch tensor; swell.solve takes arrays of other "
-                         "libraries")
-    if b.layout != torch.strided:
-        raise InputError(f"b is a tensor of layout {b.layout}: expected a dense one; convert it with b.to_dense()")
-    lead = (values.shape[0],) if batched else ()
-    if b.ndim not in (1 + len(lead), 2 + len(lead)) or tuple(b.shape[:len(lead) + 1]) != (*lead, n) or not b.numel():
-        sizes = ", ".join(map(str, (*lead, n)))
-        raise InputError(f"b has shape {tuple(b.shape)}: expected ({sizes}{',' * (not lead)}) or ({sizes}, k) with k "
-                         "of at least 1")
-    check_device(values, "A", b, "b")
-
-
-def check_device(one, name, other, other_name):
-    """Raise InputError unless two tensors lie on one device, which must be a CPU or a CUDA GPU."""
-    if one.device.type not in ("cpu", "cuda"):
-        raise InputError(f"{name} lies on device {str(one.device)!r}: expected cpu or cuda; move it with .cpu()")
-    if one.device != other.device:
-        raise InputError(f"{name} lies on {one.device} and {other_name} on {other.device}: move one of them, as in "
-                         f"{other_name}.to({str(one.device)!r})")

@@ -171,7 +171,7 @@ class System:
         key = adjoint, values.dtype
         if key not in self._batches:
             options = self.options.batch | {"dtype": str(values.dtype).removeprefix("torch."), "b_like": values[0]}
-            A, order = self._transposed if adjoint else self._numbered
+            A = (self._transposed if adjoint else self._numbered)[0]
             self._batches[key] = prepare_batch(A, **options | ({"atol": 0.0} if adjoint else {}))
             self.setups += 1
         values = values.reshape(values.shape[0], -1)
@@ -205,9 +205,9 @@ def on_torch_stream(device: torch.device):
         yield
         return
     import cupy
-    with cupy.cuda.Device(device.index or 0), torch.cuda.device(device):
-        with cupy.cuda.ExternalStream(torch.cuda.current_stream(device).cuda_stream):
-            yield
+    stream = torch.cuda.current_stream(device).cuda_stream
+    with cupy.cuda.Device(device.index), torch.cuda.device(device), cupy.cuda.ExternalStream(stream):
+        yield
 
 
 def _plain(tensor) -> torch.Tensor:

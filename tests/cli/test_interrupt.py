@@ -25,7 +25,7 @@ def test_during_the_iteration(cli, folder, monkeypatch):
 
 
 def test_before_the_iteration(cli, folder, monkeypatch):
-    def interrupted(path):
+    def interrupted(path, name):
         raise KeyboardInterrupt
     monkeypatch.setattr("swell.io.read_matrix_with_notes", interrupted)
     status, out, err = cli("solve", folder / "A.mtx", "--out", folder / "x.npy")

@@ -95,7 +95,7 @@ def test_an_output_that_is_closed():
 
 
 def test_unexpected_errors_are_one_line_without_debug(cli, folder, monkeypatch):
-    def broken(path):
+    def broken(path, name):
         raise RuntimeError("not\nexpected")
     monkeypatch.setattr("swell.io.read_matrix_with_notes", broken)
     status, out, err = cli("solve", folder / "A.mtx")

@@ -1,4 +1,4 @@
-"""Pictures as SVG for pages: well-formed, without names or styles that leak, the same in every run."""
+"""Pictures as SVG for pages: well-formed, without names or styles that leak."""
 from __future__ import annotations
 
 import re
@@ -24,10 +24,11 @@ def test_an_element_of_a_page():
     assert INK not in found and "currentColor" in found and "#ffffff" not in found
 
 
-def test_names_belong_to_the_picture():
-    found, other = drawn(), drawn(label="gmres")
+def test_names_belong_to_one_drawing():
+    """Of two equal pictures the first may be folded away, and its clips and glyphs with it."""
+    found, other = drawn(), drawn()
     names = re.findall(r' id="([^"]+)"', found)
-    assert found == drawn() and len(set(names)) == len(names) > 10
+    assert len(set(names)) == len(names) > 10
     used = set(re.findall(r'(?:href="|url\()#([^")]+)', found))
     assert used and used <= set(names) and not used & set(re.findall(r' id="([^"]+)"', other))
 

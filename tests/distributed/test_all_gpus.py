@@ -58,6 +58,8 @@ def test_what_a_solver_does():
     A, b = system()
     s, one = prepared(A, method="cg", precond="jacobi"), swell.prepare(A, method="cg", precond="jacobi")
     assert [configuration.name("method") for configuration in s.chain] == ["cg"] and s.A.shape == A.shape
+    assert repr(s).startswith("SolverOnAllGPUs(2 ranks, of which the first: Solver(") and "prepared" in s._repr_html_()
+    assert s.solve(b, progress=True).converged
     assert s.describe()[0].split(",")[0] == one.describe()[0].split(",")[0]
     assert s.stop_by(swell.Stopping(rtol=1e-3)).solve(b).iterations < s.stop_by(swell.Stopping()).solve(b).iterations
     assert s.solve(b).iterations == one.solve(b).iterations

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import swell
-from swell import InputError, gallery
+from swell import InputError, MissingDependency, gallery
 from tests.conftest import space_or_skip
 
 A = sp.csr_array(gallery.convection_diffusion((8, 8), 5.0))
@@ -221,6 +221,18 @@ def test_a_tuple_as_right_hand_side_stays_one():
     assert swell.solve(np.eye(3), (np.ones(2), np.ones(2), np.ones(2)), method="direct").x.tolist() == [[1, 1]] * 3
 
 
+def test_an_array_on_a_gpu_without_cupy_names_the_package():
+    try:
+        space_or_skip("cuda")
+    except pytest.skip.Exception:
+        with pytest.raises(MissingDependency, match=r"needs CuPy|no usable GPU"):
+            swell.solve(A, Interface(type("Theirs", (), {"__cuda_array_interface__": {}})()))
+        with pytest.raises(MissingDependency, match=r"needs CuPy|no usable GPU"):
+            swell.solve(A, Exporter(B, 2))
+    else:
+        pytest.skip("there is a GPU")
+
+
 # -- on a GPU ----------------------------------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -259,12 +271,16 @@ def test_devices_that_differ(gpu):
     """The solve is on the GPU of A, else of b, else on the host; x is where b is."""
     on_gpu = gpu.asarray(B)
     theirs = Interface(gpu.asarray(A.toarray()))
-    for matrix, b, named, device in ((theirs, B, {}, "cuda"), (A, on_gpu, {}, "cuda"), (A, on_gpu, {"device": "cpu"}, "cpu"),
-                                     (theirs, on_gpu, {"device": "cpu"}, "cpu"), (A, B, {"device": "cuda"}, "cuda")):
+    for matrix, b, named, device in ((theirs, B, {}, "cuda"), (A, on_gpu, {}, "cuda"),
+                                     (A, on_gpu, {"device": "cpu"}, "cpu"), (theirs, on_gpu, {"device": "cpu"}, "cpu"),
+                                     (A, B, {"device": "cuda"}, "cuda")):
         r = solved(matrix, b, **named)
         assert r.device.startswith(device) and isinstance(r.x, type(b)), (named, device)
         assert np.allclose(gpu.asnumpy(r.x), X)
-    with pytest.raises(InputError, match="A is a tuple of three arrays.* lie on cuda:0, cpu, cpu: put them on one device"):
+    for together in (True, False):
+        x = solved(A, gpu.asarray(np.column_stack([B, 2 * B])), device="cpu", together=together).x
+        assert isinstance(x, gpu.ndarray) and np.allclose(gpu.asnumpy(x), np.column_stack([X, 2 * X]))
+    with pytest.raises(InputError, match="A is a tuple of three arrays.* lie on cuda:0, cpu, cpu: put them on one"):
         swell.solve((gpu.asarray(A.data), *TRIPLE[1:]), B)
 
 
@@ -274,7 +290,7 @@ def test_two_gpus_that_differ(gpu):
         pytest.skip("needs two GPUs")
     with gpu.cuda.Device(1):
         b, matrix = gpu.asarray(B), gpu.asarray(A.toarray())
-    with pytest.raises(InputError, match="b lies on cuda:1 and the solve is on cuda:0: copy b there, or name the device"):
+    with pytest.raises(InputError, match="b lies on cuda:1 and the solve is on cuda:0: copy b there"):
         swell.solve(gpu.asarray(A.toarray()), b, method="gmres")
     with pytest.raises(InputError, match="A lies on cuda:1 and the solve is on cuda:0"):
         swell.solve(matrix, b, method="gmres", device="cuda:0")

@@ -62,7 +62,8 @@ def test_matlabs_matrices_round_trip(tmp_path, matrix):
     np.testing.assert_array_equal(found.toarray(), expected)
 
 
-@pytest.mark.parametrize("x", [B, 1j * B, B[:, None], np.arange(8.0).reshape(4, 2)], ids=["row", "complex", "column", "two"])
+@pytest.mark.parametrize("x", [B, 1j * B, B[:, None], np.arange(8.0).reshape(4, 2)],
+                         ids=["row", "complex", "column", "two"])
 def test_matlabs_vectors_round_trip(tmp_path, x):
     found = read_vector(matlab(tmp_path / "b.mat", A=A, b=x))
     np.testing.assert_array_equal(found, x[:, 0] if x.shape == (4, 1) else x)
@@ -74,7 +75,7 @@ def test_names_structs_and_the_suitesparse_collection(tmp_path):
     np.testing.assert_array_equal(read_vector(path), B)
     np.testing.assert_array_equal(read_matrix(path, name="Problem.Zeros").toarray(), 2 * A.toarray())
     path = matlab(tmp_path / "s.mat", K=A, M=2 * A, title="text")
-    with pytest.raises(InputError, match=r"several matrices.*s.mat:NAME.*It holds: K \(5 x 4, sparse\), M \(5 x 4, sparse\)\."):
+    with pytest.raises(InputError, match=r"several matrices.*s.mat:NAME.*: K \(5 x 4, sparse\), M \(5 x 4, sparse\)\."):
         read_matrix(path)
 
 
@@ -113,7 +114,7 @@ BAD = {
     "no pointers": (lambda group: group.pop("jc"), "no pointers jc"),
     "no rows of entries": (lambda group: group.pop("ir"), "damaged.*ir"),
     "values that are text": (lambda group: (group.pop("data"), group.create_dataset("data", data="text")), "damaged"),
-    "absurd rows": (lambda group: group.attrs.modify("MATLAB_sparse", np.uint64(10**15)), "declares 1000000000000000 x 4"),
+    "absurd rows": (lambda group: group.attrs.modify("MATLAB_sparse", np.uint64(10**15)), "declares 10{15} x 4"),
 }
 
 
@@ -158,5 +159,5 @@ def test_without_h5py_the_message_installs_it(tmp_path, monkeypatch):
             raise ImportError("No module named 'h5py'")
         return load(name, *rest)
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(MissingDependency, match=r"A.mat is an HDF5 file, which h5py reads .*pip install 'swell\[files\]'"):
+    with pytest.raises(MissingDependency, match=r"A.mat is an HDF5 file, which h5py reads .*pip install 'swell\[files"):
         read_matrix(path)

@@ -32,7 +32,8 @@ def test_matrices_round_trip(tmp_path_factory, m, n, dtype, sparse, packed, seed
 
 
 @pytest.mark.parametrize("oned_as", ["row", "column"])
-@pytest.mark.parametrize("x", [B, 1j * B, np.ones((4, 2)), sp.csc_array(B[:, None])], ids=["real", "complex", "two", "sparse"])
+@pytest.mark.parametrize("x", [B, 1j * B, np.ones((4, 2)), sp.csc_array(B[:, None])],
+                         ids=["real", "complex", "two", "sparse"])
 def test_vectors_round_trip_as_rows_and_as_columns(tmp_path, x, oned_as):
     scipy.io.savemat(tmp_path / "b.mat", {"b": x}, oned_as=oned_as)
     expected = x.toarray().ravel() if sp.issparse(x) else x
@@ -89,6 +90,23 @@ def test_notes_say_that_a_matrix_was_dense(tmp_path):
     assert read_matrix_with_notes(tmp_path / "A.mat")[1] == ["dense storage: 3 of 9 entries are not zero and were kept"]
 
 
+@pytest.mark.data
+def test_a_file_that_matlab_wrote(data):
+    path = data / "car_cabin" / "carinterior.mat"
+    with pytest.raises(InputError, match=r"mesh.Nodes \(34306 x 4\), mesh.Elements \(31011 x 12\)"):
+        read_matrix(path)
+    nodes = scipy.io.loadmat(path)["mesh"]["Nodes"].item()
+    np.testing.assert_array_equal(read_vector(path, "mesh.Nodes"), nodes)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["west0479", "young1c", "mhd1280b"])
+def test_real_matrices_round_trip(data, tmp_path, name):
+    real = scipy.io.mmread(data / "matrices" / f"{name}.mtx.gz").tocsr()
+    scipy.io.savemat(tmp_path / "A.mat", {"Problem": {"A": real}}, do_compression=True)
+    assert abs(read_matrix(tmp_path / "A.mat") - real).max() == 0
+
+
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("keep", [130, 0.5, 0.97])
 def test_truncated(tmp_path, keep, packed):
@@ -107,6 +125,17 @@ def test_a_small_file_cannot_declare_a_large_matrix(tmp_path):
     packed = zlib.compress(bytes(inside))
     (tmp_path / "A.mat").write_bytes(content[:128] + np.array([15, len(packed)], "<u4").tobytes() + packed)
     with pytest.raises(InputError, match="4000000000 bytes is declared, which .* compressed bytes cannot hold"):
+        read_matrix(tmp_path / "A.mat")
+
+
+@pytest.mark.parametrize("sparse, place, value", [(False, 176, 0), (False, 177, 7), (True, 176, 14), (True, 178, 3),
+                                                  (True, 180, 0), (True, 224, 128)])
+def test_damage_at_which_scipys_reader_crashes(tmp_path, sparse, place, value):
+    scipy.io.savemat(tmp_path / "A.mat", {"A": sp.eye_array(3).tocsc() if sparse else np.eye(3)})
+    content = bytearray((tmp_path / "A.mat").read_bytes())
+    content[place] = value
+    (tmp_path / "A.mat").write_bytes(content)
+    with pytest.raises(InputError, match="damaged, truncated or inconsistent .an element .*save it again"):
         read_matrix(tmp_path / "A.mat")
 
 

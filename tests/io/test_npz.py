@@ -65,6 +65,7 @@ BAD = {
     "index outside": (lambda path: np.savez(path, **CSR | {"indices": np.array([0, 7])}), "damaged.*save_npz"),
     "negative index": (lambda path: np.savez(path, **CSR | {"indices": np.array([0, -1])}), "damaged.*save_npz"),
     "pointers decrease": (lambda path: np.savez(path, **CSR | {"indptr": np.array([0, 2, 1])}), "damaged"),
+    "pointers return to zero": (lambda path: np.savez(path, **CSR | {"indptr": np.array([0, 2, 0])}), "pointers decrease"),
     "data missing": (lambda path: np.savez(path, format=b"csr", shape=(2, 2)), "damaged"),
     "unknown layout": (lambda path: np.savez(path, **CSR | {"format": b"xyz"}), "damaged"),
     "coordinate outside": (lambda path: np.savez(path, format=b"coo", shape=(2, 2), row=np.array([0, 5]),
@@ -170,7 +171,8 @@ TRIPLES = {"data": RAW.data, "row": RAW.tocoo().row, "col": RAW.tocoo().col}
 @pytest.mark.parametrize("prefix", ["", "K_", "K."])
 def test_raw_arrays_of_a_matrix(tmp_path, parts, prefix):
     for shape in ((4, 4), (4, 6)):
-        np.savez(tmp_path / "A.npz", b=np.ones(4), **{prefix + key: value for key, value in {**parts, "shape": shape}.items()})
+        stored = {**parts, "shape": shape}
+        np.savez(tmp_path / "A.npz", b=np.ones(4), **{prefix + key: value for key, value in stored.items()})
         A, notes = read_matrix_with_notes(tmp_path / "A.npz")
         assert A.shape == shape and notes == []
         np.testing.assert_array_equal(A[:, :4].toarray(), RAW.toarray())

@@ -282,3 +282,20 @@ def test_qc324_without_a_preconditioner(method, data):
         assert not short.converged and short.residual > 1e-5
         assert r.converged and np.linalg.norm(b - A @ r.x) <= 1e-8 * np.linalg.norm(b)
         assert any("to 324" in note for note in r.notes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_singular_preconditioner_leaves_the_least_residual(method):
+    """A M is singular, and the last column of H is rounding: x without it has the least residual."""
+    A, M, b = np.diag([2.0, 3.0, 4.0]), np.diag([1.0, 1.0, 0.0]), np.array([0.0, 1.0, 1.0])
+    r = swell.solve(A, b, x0=np.array([1.0, 0.0, 0.0]), M=M, method=method, rtol=1e-15)
+    assert r.reason is swell.Reason.BREAKDOWN
+    assert np.allclose(M @ A @ r.x, M @ b) and r.residual == pytest.approx(1 / np.sqrt(2))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_singular_matrix_leaves_the_least_residual(method, device):
+    A, b = sp.diags_array([2.0, 3.0, 0.0], format="csr"), np.array([0.0, 1.0, 1.0])
+    r = swell.solve(A, b, x0=np.array([1.0, 0.0, 0.0]), method=method, rtol=1e-15, device=device)
+    assert not r.converged and np.allclose(r.x[:2], [0, 1 / 3]) and r.residual == pytest.approx(1 / np.sqrt(2))

@@ -55,8 +55,23 @@ def test_beside_a_monitor_that_stops(log):
     assert r.reason is swell.Reason.STOPPED and seen == list(range(6)) and log[-1].before[0] == "iteration 5"
 
 
-def test_it_reads_nothing_more_and_changes_no_bit(log):
-    s = swell.prepare(A, method="cg")
+def test_beside_a_monitor_that_gets_x(log):
+    seen = []
+    monitor = swell.SolutionMonitor(lambda k, residual, x: seen.append(x.copy()))
+    r = swell.solve(A, b, method="cg", progress=True, monitor=monitor)
+    assert len(seen) == r.iterations + 1 and (seen[-1] == r.x).all()
+    assert log[-1].before[0] == f"iteration {r.iterations}"
+
+
+def test_beside_an_adjoint_solve(log):
+    s = swell.prepare(swell.gallery.convection_diffusion((12, 12), 5.0), method="gmres")
+    r = s.solve(np.ones(144), adjoint=True, progress=True)
+    assert r.converged and log[-1].before[0] == f"iteration {r.iterations}"
+
+
+@pytest.mark.parametrize("method", ["cg", "gmres"])
+def test_it_reads_nothing_more_and_changes_no_bit(log, device, method):
+    s = swell.prepare(A, method=method, device=device)
     without, shown = s.solve(b), s.solve(b, progress=True)
     assert log and shown.host_reads == without.host_reads and (shown.x == without.x).all()
     assert shown.iterations == without.iterations
@@ -124,7 +139,6 @@ swell.solve(swell.gallery.poisson2d(20), np.ones(400), method="cg", progress=Tru
 """
 
 
-@pytest.mark.slow
 def test_a_terminal_shows_it_and_prints_of_a_monitor_go_where_they_go():
     terminal, shown = pty.openpty()
     with subprocess.Popen([sys.executable, "-c", IN_TERMINAL], stdout=subprocess.PIPE, stderr=shown, text=True,

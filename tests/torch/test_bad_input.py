@@ -16,8 +16,9 @@ needs_torch = pytest.mark.skipif(torch is None, reason="needs torch: pip install
 
 @pytest.mark.skipif(torch is not None, reason="needs an environment without torch")
 def test_without_torch_the_error_says_how_to_install_it():
-    for call in (lambda: swell.torch.solve(np.eye(2), np.ones(2)), lambda: swell.torch.prepare(np.eye(2)),
-                 lambda: swell.torch.solve_values(*[np.ones(2)] * 4), lambda: swell.torch.solve_batch(np.ones((1, 1, 1)), 1)):
+    A, b = np.eye(2), np.ones(2)
+    for call in (lambda: swell.torch.solve(A, b), lambda: swell.torch.prepare(A),
+                 lambda: swell.torch.solve_values(b, b, b, b), lambda: swell.torch.solve_batch(A[None], b)):
         with pytest.raises(MissingDependency, match=r"swell.torch needs torch .*: pip install 'swell\[torch\]'"):
             call()
 
@@ -42,6 +43,7 @@ def system():
     (lambda A, b: (A.half(), b), r"A has dtype float16, in which swell does not compute: .*dtype='float32'"),
     (lambda A, b: (A.to(torch.bfloat16), b), "A has dtype bfloat16"),
     (lambda A, b: (A, b.to(torch.bfloat16)), r"b has dtype bfloat16.*b\.to\(torch.float32\)"),
+    (lambda A, b: (A, b.to(torch.float8_e4m3fn)), "b has dtype float8_e4m3fn"),
     (lambda A, b: (A, b.to("meta")), "A lies on cpu and b on meta: move one of them, as in b.to"),
     (lambda A, b: (A.to_dense().to("meta"), b), "A lies on device 'meta': expected cpu or cuda"),
 ])
@@ -66,7 +68,8 @@ def test_a_batch_of_different_patterns():
 @pytest.mark.parametrize("crow, col, message", [
     ([0, 2, 4], [0, 0, 0, 1], "A stores an entry twice"), ([0, 3, 2], [0, 1, 0, 1], "row pointers are inconsistent"),
     ([0, 2], [0, 1, 0, 1], "row pointers are inconsistent: expected 2 ascending"),
-    ([0, 2, 4], [0, 7, 0, 1], "A has a column index of 7: expected 0 to 1"), ([0, 2, 4], [0, 1, 0], "crow has 3 entries, col 3, and there are 4"),
+    ([0, 2, 4], [0, 7, 0, 1], "A has a column index of 7: expected 0 to 1"),
+    ([0, 2, 4], [0, 1, 0], "crow has 3 entries, col 3, and there are 4"),
     ([0.0, 2.0, 4.0], [0, 1, 0, 1], "crow is torch.float32 .*: expected a one-dimensional tensor of int32 or int64")])
 def test_arrays_that_are_no_matrix(crow, col, message):
     values = torch.tensor([2.0, 1.0, 1.0, 3.0])
@@ -75,9 +78,16 @@ def test_arrays_that_are_no_matrix(crow, col, message):
 
 
 @needs_torch
+def test_arrays_of_other_libraries_are_no_values():
+    index = torch.tensor([0, 1, 2]), torch.tensor([0, 1])
+    with pytest.raises(InputError, match="values is a ndarray: expected a torch tensor"):
+        swell.torch.solve_values(np.ones(2), *index, torch.ones(2))
+
+
+@needs_torch
 @pytest.mark.parametrize("named, message", [
     ({"dtype": "float16"}, "dtype='float16': expected one of float32"),
-    ({"dtype": torch.int32}, "dtype=torch.int32: expected one of float32"),
+    ({"dtype": "int32"}, "dtype=.int32.: expected one of float32"),
     ({"on_failure": "ignore"}, "on_failure='ignore': expected 'raise' or 'warn'"),
     ({"method": "nothing"}, "nothing")])
 def test_options(named, message):
@@ -113,11 +123,11 @@ def test_a_method_without_an_adjoint_is_refused_before_the_forward_solve():
     p = swell.torch.prepare(A, method="gmres", M=M)
     assert torch.allclose(p.solve(b), torch.linalg.solve(A.to_dense(), b)) and calls
     calls.clear()
-    for b in (leaf(b), torch.stack([leaf(b)], 1)):
+    for given in (leaf(b), torch.stack([leaf(b)], 1)):
         with pytest.raises(InputError, match="adjoint=True: the preconditioner.* has no adjoint"):
-            p.solve(b)
+            p.solve(given)
     with pytest.raises(InputError, match="has no adjoint"):
-        torch.func.grad(lambda b: p.solve(b).sum())(b.detach())
+        torch.func.grad(lambda b: p.solve(b).sum())(b)
     with torch.no_grad():
         assert p.solve(b).shape == b.shape
     assert p.solves == 2

@@ -2,15 +2,17 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'swell[torch]'")
 
-import swell.torch as st  # noqa: E402
-from tests.support.torch_systems import BOTH, LAYOUTS, csr, energy, in_layout, leaf, matrix, vectors  # noqa: E402
-from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
+from torch.autograd import gradcheck, gradgradcheck
+
+import swell.torch as st
+from tests.support.torch_systems import BOTH, LAYOUTS, csr, energy, in_layout, leaf, matrix, vectors
 
 
 @pytest.mark.parametrize("dtype", BOTH, ids=str)
@@ -33,8 +35,8 @@ def test_derivatives_in_a_dense_matrix_include_its_zeros(dtype):
     assert gradcheck(solve, given, check_forward_ad=True) and gradgradcheck(solve, given)
 
 
-@pytest.mark.parametrize("named", [{"method": "gmres", "precond": "ilu0"}, {"method": "bicgstab", "scaling": "jacobi"}, {}],
-                         ids=["ilu0", "scaled", "advisor"])
+@pytest.mark.parametrize("named", [{"method": "gmres", "precond": "ilu0"},
+                                   {"method": "bicgstab", "scaling": "jacobi"}, {}], ids=["ilu0", "scaled", "advisor"])
 def test_iterative_methods(named):
     values, crow, col = csr()
     given = leaf(values), leaf(vectors(6))
@@ -67,10 +69,20 @@ def test_leaves_accumulate(layout):
     assert A.grad.layout == A.layout and torch.allclose(A.grad.to_dense(), 2 * once.to_dense())
 
 
+def test_a_constructed_tensor_passes_gradients_to_the_values_it_was_made_from():
+    """By the constructor's own backward pass torch would make a dense n × n tensor, here of 800 GB."""
+    n = 320_000
+    eye, values = torch.arange(n), torch.full((n,), 2.0, dtype=torch.float64, requires_grad=True)
+    A = torch.sparse_csr_tensor(torch.arange(n + 1), eye, values, (n, n))
+    x = st.solve(A, torch.ones(n, dtype=torch.float64), method="cg")
+    x.sum().backward()
+    assert torch.allclose(values.grad, torch.tensor(-0.25, dtype=torch.float64))
+
+
 def test_values_in_any_order_and_duplicates():
     """A CSR tensor with unsorted columns, and a COO tensor that stores entries in halves."""
     values, crow, col = csr()
-    back = torch.cat([torch.arange(int(i), int(j)).flip(0) for i, j in zip(crow, crow[1:])])
+    back = torch.cat([torch.arange(int(i), int(j)).flip(0) for i, j in itertools.pairwise(crow)])
     given, b = leaf(values[back]), vectors(6)
     st.solve_values(given, crow, col[back], b).sum().backward()
     ordered = leaf(values)
@@ -213,8 +225,9 @@ def test_batches(layout, shape, dtype):
 def batch_of(dense, layout):
     """Matrices of one pattern as one compressed tensor."""
     parts = [in_layout(one, layout) for one in dense]
-    rows = layout in ("csr", "bsr")
-    index = (parts[0].crow_indices(), parts[0].col_indices()) if rows else (parts[0].ccol_indices(), parts[0].row_indices())
+    one = parts[0]
+    index = (one.crow_indices(), one.col_indices()) if layout in ("csr", "bsr") else (
+        one.ccol_indices(), one.row_indices())
     return torch.sparse_compressed_tensor(*(part.expand(len(parts), -1) for part in index),
                                           torch.stack([part.values() for part in parts]), dense.shape,
                                           layout=parts[0].layout)

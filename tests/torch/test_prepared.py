@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'swell[torch]'")
 
-import swell  # noqa: E402
-import swell.torch as st  # noqa: E402
-from tests.support.torch_systems import csr, energy, leaf, matrix, vectors  # noqa: E402
+import swell
+import swell.torch as st
+from tests.support.torch_systems import csr, energy, leaf, matrix, vectors
 
 
 def laplacian(n=8):
@@ -119,7 +119,7 @@ def test_threads_share_a_prepared_system():
 
 def test_a_solve_that_does_not_converge_raises():
     p = st.prepare(laplacian(), method="cg", maxiter=2)
-    with pytest.raises(st.NotConverged, match="the solve did not converge: NOT converged .MAXITER. in 2 iterations") as e:
+    with pytest.raises(st.NotConverged, match="the solve did not converge: NOT converged .MAXITER. in 2") as e:
         p.solve(vectors(64))
     assert isinstance(e.value, swell.SwellError) and e.value.result.reason is swell.Reason.MAXITER
     assert e.value.result is p.result and pickle.loads(pickle.dumps(e.value)).result.iterations == 2

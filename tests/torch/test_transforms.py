@@ -5,11 +5,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'swell[torch]'")
 
-import swell  # noqa: E402
-import swell.torch as st  # noqa: E402
-from swell.torch.function import solve_op  # noqa: E402
-from tests.support.torch_systems import BOTH, csr, energy, leaf, matrix, vectors  # noqa: E402
-from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap  # noqa: E402
+from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
+
+import swell
+import swell.torch as st
+from swell.torch.function import solve_op
+from tests.support.torch_systems import BOTH, csr, energy, leaf, matrix, vectors
 
 
 def prepared(dtype=torch.float64, **named):

@@ -111,18 +111,20 @@ template <typename T, typename B> __global__ void __launch_bounds__(512, 2) dots
 
 // One thread applies Givens rotations to `column`, whose entries 0..k+1 are filled, and to g. `turns` holds the earlier
 // rotations, cosine and sine in turn. Both arrays are in shared memory, since each step waits for the previous one.
-// Returns |g[k + 1]|, or -1 if the column is zero.
+// Returns |g[k + 1]|, or -1 if all but rounding errors of the column depends on the columns before it.
 template <class A> DEVICE double rotate(A* column, const A* turns, A* rotations, A* g, int k) {
   A a = column[0];
+  double norm2 = 0;
   for (int i = 0; i < k; ++i) {
     const double c = real(turns[2 * i]);
     const A sn = turns[2 * i + 1], b = column[i + 1];
     column[i] = c * a + sn * b;
     a = c * b - conj(sn) * a;
+    norm2 += abs2(column[i]);
   }
   const A b = column[k + 1];
   const double of_a = sqrt(abs2(a)), size = hypot(of_a, sqrt(abs2(b)));
-  if (size == 0) return -1;
+  if (size <= 0x1p-50 * sqrt(norm2)) return -1;
   const double c = of_a / size;
   const A sn = of_a == 0 ? (1 / sqrt(abs2(b))) * conj(b) : (1 / (of_a * size)) * (a * conj(b));
   column[k] = c * a + sn * b;

@@ -24,6 +24,7 @@ from swell.krylov.slots import GMRESSums as Sums
 
 KERNELS = ("first", "dots", "subtract", "update", "close", "combine", "compress")
 AFTER_PAUSE = ("close",)
+USELESS = 2.0**-50      # the new part of a column of R, relative to the rest, that is taken for rounding
 TILE = 2048             # rows in a tile: tiles of u, w and four basis vectors fit in the cache of a core
 # A tile is a view with indices from 0. Numba tests other indices for their sign, which prevents vectorised loops.
 # A loop handles four basis vectors: each load and store of u and w serves all four.
@@ -152,16 +153,18 @@ def rotate(R, rotations, g, k):
     """Apply Givens rotations to column k of R, whose entries 0..k+1 are filled, and to g; all in place.
 
     The k stored ``rotations`` come first; then a new one, which is stored, makes R[k+1, k] zero. Return |g[k+1]|, the
-    residual norm, or −1 if the column is zero.
+    residual norm, or −1 if all but rounding errors of the column depends on the columns before it.
     """
+    norm2 = 0.0
     for i in range(k):
         c, sn = rotations[i, 0].real, rotations[i, 1]
         a, b = R[i, k], R[i + 1, k]
         R[i, k] = c * a + sn * b
         R[i + 1, k] = c * b - np.conj(sn) * a
+        norm2 += (np.conj(R[i, k]) * R[i, k]).real
     a, b = R[k, k], R[k + 1, k]
     size = math.hypot(abs(a), abs(b))
-    if size == 0:
+    if size <= USELESS * math.sqrt(norm2):
         return -1.0
     if abs(a) == 0:
         c = 0.0

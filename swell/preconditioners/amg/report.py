@@ -55,9 +55,9 @@ def title(operator, found) -> str:
 def short(operator) -> str:
     """Return the ``repr`` of an AMGOperator or AIROperator, a line."""
     found = facts(operator)
-    sizes = " ".join(str(level["rows"]) for level in found["levels"])
-    return (f"{type(operator).__name__}({len(found['levels'])} levels of {sizes} rows, operator complexity "
-            f"{found['operator_complexity']:.2f})")
+    sizes = [str(level["rows"]) for level in found["levels"]]
+    return (f"{type(operator).__name__}({len(sizes)} level{'' if len(sizes) == 1 else 's'} of {' '.join(sizes)} rows, "
+            f"operator complexity {found['operator_complexity']:.2f})")
 
 
 def pieces(operator) -> list[str]:

@@ -1,13 +1,13 @@
-"""The guest for PyAMG: a hierarchy as a preconditioner, ``M=ml`` or ``M=ml.aspreconditioner()``."""
+"""The guest for PyAMG's hierarchies, which are given as ``M=``."""
 from __future__ import annotations
 
-from swell.guests.scipy import SciPy
+from swell.core.guests import Preconditioners
 
 
-class PyAMG(SciPy):
+class PyAMG(Preconditioners):
     """PyAMG's hierarchies."""
 
     def read_preconditioner(self, M):
         """Return a hierarchy as its V-cycle; ``ml.aspreconditioner(cycle="W")`` names another cycle."""
         from pyamg.multilevel import MultilevelSolver
-        return M.aspreconditioner() if isinstance(M, MultilevelSolver) else M
+        return (M.aspreconditioner() if isinstance(M, MultilevelSolver) else M), False
