@@ -42,6 +42,7 @@ nb_merge_streams = True
 
 autosummary_generate = False                # pages.py writes one page a group of names
 autodoc_typehints = "none"                  # the docstrings say more than the types
+autodoc_preserve_defaults = True            # "xp=np", as the source has it
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
