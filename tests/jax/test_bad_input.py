@@ -148,7 +148,8 @@ assert x.devices() == {two} and swell.solve(A, b).x.devices() == {two}
 
 def test_devices_that_differ():
     done = subprocess.run([sys.executable, "-c", TWO_DEVICES], capture_output=True, text=True, check=False,
-                          env={**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
+                          env={**os.environ, "JAX_PLATFORMS": "cpu",
+                               "XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
     names, differ, sharded, outside = done.stdout.splitlines()
     one, two = names.split()
     assert f"lie on different devices (A's values on {one}, b on {two})" in differ, done.stderr
