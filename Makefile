@@ -23,7 +23,7 @@ test: .venv/installed
 
 # Warnings are errors; every page that has code runs it; links are followed at the end.
 docs: .venv/installed-docs
-	$(BIN)/python -m sphinx -W --keep-going -q -j auto -c docs . build/docs
+	$(BIN)/python -m sphinx -W --keep-going -j auto -c docs . build/docs
 	$(BIN)/python docs/check_links.py build/docs
 
 # The environment of a release is its own. Nothing is uploaded.
