@@ -25,9 +25,10 @@ LANGUAGES = {".py": "python", ".cu": "cuda", ".sh": "bash", ".toml": "toml", ".j
 # Modules that are public, and the names of those without __all__.
 MODULES = {"swell.pde.fvm": None, "swell.pde.helmholtz": None, "swell.pde.poisson_cube": ["PoissonCube"],
            "swell.gallery": None, "swell.dense": None, "swell.distributed": None, "swell.io": None,
-           "swell.report": None, "swell.scipy_like": ["cg", "gmres", "bicgstab"], "swell.torch": None,
+           "swell.report": None, "swell.scipy_like": None, "swell.torch": None,
            "swell.jax": ["solve", "prepare"], "swell.jax.lineax": ["Solver", "BCSROperator"],
-           "swell.guests.skfem": ["solver"], "swell.guests.fipy": ["SwellSolver"]}
+           "swell.guests.skfem": ["solver"], "swell.guests.fipy": ["SwellSolver"],
+           "swell.guests.pyamg": None}
 
 
 def write_all():

@@ -34,7 +34,7 @@ matrices in a format      CSRMatrix, BSRMatrix
 front ends                pde, equations on meshes; gallery, model problems; dense, LU of dense
                           matrices; distributed, many ranks
 reports and files         report, io, read_matrix, read_vector
-gradients                 torch, jax: differentiable solves of torch tensors and in JAX programs
+gradients                 torch, jax: solves with derivatives, of tensors and inside jitted programs
 
 swell imports a name when it is first used, so that `import swell` takes little time.
 """

@@ -5,6 +5,7 @@ import numpy as np
 
 from swell import inputs
 from swell.core.errors import InputError
+from swell.core.guests import guest_of
 from swell.core.log import LOG
 from swell.core.monitor import SolutionMonitor
 from swell.core.stopping import Reason
@@ -41,7 +42,9 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
                     raise
                 attempts[-1].reason = Reason.INTERRUPTED
                 break
-            result = ready.run(b, route.start(x0), _converting(monitor, ready.space, original), route.watch(k))
+            start = route.start(x0)              # the x of an attempt is an array of the user's library
+            start = None if start is None else guest_of(start).read_vector(start, "x0")
+            result = ready.run(b, start, _converting(monitor, ready.space, original), route.watch(k))
         except (InputError, MemoryError) as error:               # of this choice: others have run, or may
             if not attempts:
                 inputs.check_finite("b", b)      # `Solver.solve` leaves that to what refuses b

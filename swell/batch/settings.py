@@ -55,7 +55,7 @@ class Choice:
     @property
     def kind(self) -> int:
         """The preconditioner as kernels know it."""
-        return int(Kind.PLAIN if self.precond is None else KINDS[self.precond_name])
+        return Kind.PLAIN if self.precond is None else KINDS[self.precond_name]
 
     @property
     def block(self) -> int:

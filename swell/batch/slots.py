@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import enum
 
-from swell.core.slots import Slots
+from swell.core.slots import slots
 
 
-class Kind(Slots):
+@slots
+class Kind:
     """Preconditioners that the kernels know."""
 
     PLAIN = enum.auto()             # none
@@ -18,7 +19,8 @@ class Kind(Slots):
     ILU = enum.auto()               # ILU(0)
 
 
-class Outcome(Slots):
+@slots
+class Outcome:
     """Verdicts beside ``core.slots.Code``; each has the code of its ``Reason``."""
 
     FALSE_CONVERGENCE = 10
@@ -27,7 +29,8 @@ class Outcome(Slots):
     NOT_FACTORED = 13
 
 
-class Record(Slots):
+@slots
+class Record:
     """The numbers that a system leaves, 32 bytes together: a GPU writes them to the host's memory at once."""
 
     RESIDUAL = enum.auto()          # ‖b − A x‖₂ / ‖b‖₂; ‖b − A x‖₂ if b = 0

@@ -11,17 +11,23 @@ from __future__ import annotations
 import enum
 import importlib
 import importlib.util
+from collections import namedtuple
 
 
-class Slots(enum.IntEnum):
-    """Indices of one array, numbered from 0 by ``auto()``."""
+def slots(group):
+    """Decorate a class of names: return a named tuple of their numbers, which every Numba takes as a constant.
 
-    @staticmethod
-    def _generate_next_value_(name, start, count, last):
-        return count
+    The numbers are those of a C enum: the first ``auto()`` is 0, any other is one more than the number before it."""
+    names = [name for name in vars(group) if not name.startswith("_")]
+    numbers = []
+    for name in names:
+        said = getattr(group, name)
+        numbers.append(said if isinstance(said, int) else numbers[-1] + 1 if numbers else 0)
+    return namedtuple(group.__name__, names)(*numbers)
 
 
-class Flag(Slots):
+@slots
+class Flag:
     """The judge's integers."""
 
     STOP = enum.auto()              # not zero: every kernel of the iteration becomes a no-op
@@ -36,7 +42,8 @@ class Flag(Slots):
     SLOW_CYCLES = enum.auto()       # number of slow cycles, from now on, that is stagnation; 0: no limit
 
 
-class Limit(Slots):
+@slots
+class Limit:
     """The judge's squared norms."""
 
     THRESHOLD2 = enum.auto()        # converged if norm² is at or below it
@@ -46,7 +53,8 @@ class Limit(Slots):
     RATIO2 = enum.auto()            # judged norm² / norm² of the cycle's recursion; 1 unless the system is scaled
 
 
-class Code(Slots):
+@slots
+class Code:
     """Verdicts, with the codes of ``Reason``."""
 
     RUNNING = enum.auto()
@@ -60,7 +68,8 @@ class Code(Slots):
     JUDGED = -1                     # in place of a verdict: this iteration has been judged already
 
 
-class Norms(Slots):
+@slots
+class Norms:
     """The squared norms of one residual."""
 
     JUDGED2 = enum.auto()           # of the original system
@@ -80,5 +89,5 @@ def declarations(package: str, stem: str) -> str:
 
 
 def _enum(group):
-    places = ", ".join(f"{place.name} = {place.value}" for place in group)
-    return f"enum {group.__name__} {{ {places} }};\n"
+    places = ", ".join(f"{name} = {place}" for name, place in group._asdict().items())
+    return f"enum {type(group).__name__} {{ {places} }};\n"

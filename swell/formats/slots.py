@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import enum
 
-from swell.core.slots import Slots
+from swell.core.slots import slots
 
 
-class Total(Slots):
+@slots
+class Total:
     """Slots of sums over rows or entries; the slots of `Extreme` follow in the same array."""
 
     NOT_FINITE = enum.auto()            # entries that are NaN or Inf
@@ -24,14 +25,11 @@ class Total(Slots):
     SKEW_HERMITIAN2 = enum.auto()       # |aᵢⱼ − conj(aⱼᵢ)|²
 
 
-class Extreme(enum.IntEnum):
+@slots
+class Extreme:
     """Slots of maxima; a minimum is stored as the maximum of the negated numbers."""
 
-    @staticmethod
-    def _generate_next_value_(name, start, count, last):
-        return len(Total) + count
-
-    LARGEST = enum.auto()               # |aᵢⱼ|
+    LARGEST = len(Total)                # |aᵢⱼ|
     DIFFERENCE = enum.auto()            # |aᵢⱼ − aⱼᵢ|
     HERMITIAN_DIFFERENCE = enum.auto()  # |aᵢⱼ − conj(aⱼᵢ)|
     NORM_INF = enum.auto()              # Σⱼ |aᵢⱼ|

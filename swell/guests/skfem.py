@@ -5,7 +5,7 @@
 """
 from __future__ import annotations
 
-import logging
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,6 @@ from swell.core.errors import InputError
 from swell.guests.recurring import NotConverged, Recurring
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
 from swell.transforms.nullspace import rigid_body_modes
-
-logger = logging.getLogger("swell.skfem")
 
 
 def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, scaling=None, ordering=None, format=None,
@@ -30,8 +28,7 @@ def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, sc
         smoothed aggregation, which is then the preconditioner. `condense` removes degrees of freedom: pass the array
         that it returns for those kept as ``basis=(basis, I)``.
     failure : {"raise", "warn"}
-        What follows if a solve does not converge: `NotConverged`, or a warning in the log ``swell.skfem`` and the best
-        x.
+        What follows if a solve does not converge: the error `NotConverged`, or a warning and the best x.
     method, precond, M, ..., stopping
         As `swell.prepare` takes them.
 
@@ -91,12 +88,10 @@ class SkfemSolver:
     def __call__(self, A, b):
         """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup."""
         self.result = result = self._recurring.solver(A, b).solve(b)
-        logger.info("%s, %d unknowns: %s after %d iterations", result.method, len(b), result.reason.name,
-                    result.iterations)
         if not result.converged:
             if self._failure == "raise":
                 raise NotConverged(result)
-            logger.warning("%s", NotConverged(result))
+            warnings.warn(str(NotConverged(result)), stacklevel=2)
         return result.x
 
     @property

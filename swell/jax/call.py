@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.jax.system import Outcome, System
+from swell.jax.system import System
 
 try:
     from jax.experimental.buffer_callback import buffer_callback
@@ -60,9 +60,7 @@ class Call:
 
     def host(self, values, b):
         """Solve for arrays that JAX has copied to the host; return new arrays."""
-        x, *records = self._solve(np.asarray(values), np.asarray(b))
-        kinds = np.int32, x.real.dtype, np.int32
-        return x, *(record.astype(kind) for record, kind in zip(records, kinds))
+        return self._solve(np.asarray(values), np.asarray(b))
 
     def in_place(self, context, out, values, b):
         """Solve for XLA's buffers, and write into the buffers ``out``."""
@@ -79,8 +77,11 @@ class Call:
         else:
             raise InputError(f"the arrays lie on a device of DLPack's kind {kind}: expected a CPU or a CUDA GPU")
 
-    def _solve(self, values, b) -> Outcome:
-        return self.system.solve(values, b, self.right_hand_sides, self.transposed, self.must_converge)
+    def _solve(self, values, b):
+        """Return x and the records of an Outcome, in the types that the program expects."""
+        x, *records = self.system.solve(values, b, self.right_hand_sides, self.transposed, self.must_converge)
+        kinds = np.int32, np.finfo(b.dtype).dtype, np.int32
+        return x, *(record.astype(kind) for record, kind in zip(records, kinds))
 
 
 def call(system: System, values, b, transposed=False, must_converge=True) -> tuple[jax.Array, Info]:

@@ -36,7 +36,7 @@ class System:
     def __init__(self, pattern: Pattern, options: Options):
         self.pattern, self.options = pattern, options
         self._turn = Turn()
-        self._arrays: dict[str, Any] = {}      # index arrays by device
+        self._arrays: dict[tuple, Any] = {}      # index arrays on GPUs, by name and device
         self._solvers: dict[tuple, Any] = {}     # by device and type
 
     def solve(self, values, b, right_hand_sides: int, transposed: bool, must_converge: bool) -> Outcome:
@@ -74,10 +74,10 @@ class System:
             found = self._solve(values.reshape(m, -1), full.reshape(m, self.pattern.n, -1), transposed)
         if must_converge:
             self._check(found, transposed)
-        x = found.x.reshape(full.shape).transpose(np.argsort(order))
+        x = found.x.reshape(full.shape).transpose(np.argsort(order).tolist())
         records = [array.reshape([size for axis, size in zip(order, full.shape) if axis != len(lead)])
                    for array in found[1:]]
-        back = np.argsort([axis for axis in order if axis != len(lead)])
+        back = np.argsort([axis for axis in order if axis != len(lead)]).tolist()
         return Outcome(x, *(record.transpose(back) for record in records))
 
     def _solve(self, values, b, transposed) -> Outcome:
@@ -128,23 +128,30 @@ class System:
 
     def _csr(self, values):
         """A CSR matrix of SciPy or CuPy with these values."""
-        pattern, device = self.pattern, device_of(values)
-        shape = pattern.n, pattern.n
+        pattern = self.pattern
+        if device_of(values) == "cpu":
+            from scipy.sparse import csr_matrix
+        else:
+            from cupyx.scipy.sparse import csr_matrix
+        indices, indptr = (self._on(name, getattr(pattern, name), values) for name in ("indices", "indptr"))
+        return csr_matrix((values, indices, indptr), shape=(pattern.n, pattern.n))
+
+    def _on(self, name, array, values):
+        """An index array, known by its name, on the device of the values."""
+        device = device_of(values)
         if device == "cpu":
-            import scipy.sparse as sp
-            return sp.csr_matrix((values, pattern.indices, pattern.indptr), shape=shape)
-        import cupy
-        from cupyx.scipy.sparse import csr_matrix
-        if device not in self._arrays:
-            self._arrays[device] = cupy.asarray(pattern.indices), cupy.asarray(pattern.indptr)
-        return csr_matrix((values, *self._arrays[device]), shape=shape)
+            return array
+        if (name, device) not in self._arrays:
+            import cupy
+            self._arrays[name, device] = cupy.asarray(array)
+        return self._arrays[name, device]
 
     def _solve_batch(self, values, b, transposed) -> Outcome:
         """Solve for values (m, nnz) and b (m, n, c) as a batch."""
         pattern, stopping = self.pattern, self.options.forward_stopping
         if transposed:
             pattern, order = self.pattern.transposed
-            values, stopping = values[:, order], self.options.transposed_stopping
+            values, stopping = values[:, self._on("order", order, values)], self.options.transposed_stopping
         key = "batch", device_of(values), values.dtype, transposed
         if key not in self._solvers:
             import scipy.sparse as sp
@@ -172,10 +179,8 @@ class System:
 def _same(solver, values) -> bool:
     """True if a Solver was set up for these values."""
     space = solver.space
-    if space.name == "cpu":
-        return np.array_equal(solver.A.data, values)
-    with space.active():
-        return not space.find_true(solver.A.data != values)[1]
+    with space.active(values.size):
+        return not space.find_true(solver.A.data != space.from_host(values))[1]
 
 
 def _stack(arrays):

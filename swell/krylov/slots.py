@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import enum
 
-from swell.core.slots import Norms, Slots
+from swell.core.slots import Norms, slots
 
 
-class CG(Slots):
+@slots
+class CG:
     """Scalars of conjugate gradients."""
 
     SIGMA = enum.auto()             # σ = (p, q)
@@ -21,7 +22,8 @@ class CG(Slots):
     ZZ = enum.auto()                # (z, z), computed with the next ρ
 
 
-class SingleReductionCG(Slots):
+@slots
+class SingleReductionCG:
     """Scalars of CG with one reduction; ranks add up the first five together."""
 
     GAMMA = enum.auto()             # γ = (r, u)
@@ -35,7 +37,8 @@ class SingleReductionCG(Slots):
     DRIFT2 = enum.auto()            # largest squared drift of a replaced residual
 
 
-class COCG(Slots):
+@slots
+class COCG:
     """Scalars of COCG."""
 
     MU = enum.auto()                # μ = pᵀ q
@@ -48,7 +51,8 @@ class COCG(Slots):
     LAST_RR = enum.auto()           # (r, r) before this iteration
 
 
-class COCR(Slots):
+@slots
+class COCR:
     """Scalars of COCR."""
 
     RHO = enum.auto()               # ρ of the iteration before; 0 in the first
@@ -62,7 +66,8 @@ class COCR(Slots):
     ENDED = enum.auto()             # the Code with which the iteration ended
 
 
-class MINRES(Slots):
+@slots
+class MINRES:
     """Scalars of MINRES, all real; v and d are not scaled."""
 
     ALPHA = enum.auto()             # (z, A z), which is β² α
@@ -88,7 +93,8 @@ class MINRES(Slots):
     ENDED = enum.auto()             # the Code with which the iteration ended
 
 
-class Shadow(Slots):
+@slots
+class Shadow:
     """The first scalars of every method with a shadow vector r̂."""
 
     SHADOW2 = enum.auto()           # (r̂, r̂)
@@ -97,7 +103,8 @@ class Shadow(Slots):
     NORM2 = enum.auto()             # norm² of the judged residual
 
 
-class BiCGSTAB(Slots):
+@slots
+class BiCGSTAB:
     """Scalars of BiCGSTAB."""
 
     SHADOW2 = Shadow.SHADOW2
@@ -111,7 +118,8 @@ class BiCGSTAB(Slots):
     TT = enum.auto()                # (t, t), computed with (s, t)
 
 
-class BiCGSTABL(Slots):
+@slots
+class BiCGSTABL:
     """Scalars of BiCGSTAB(l); û = A û_j and r̂ = A r̂_j are the latest products."""
 
     SHADOW2 = Shadow.SHADOW2
@@ -129,7 +137,8 @@ class BiCGSTABL(Slots):
     LOST = enum.auto()              # 1 once an inner product was only rounding error, or ω was 0
 
 
-class TFQMR(Slots):
+@slots
+class TFQMR:
     """Scalars of TFQMR."""
 
     SHADOW2 = Shadow.SHADOW2
@@ -146,7 +155,8 @@ class TFQMR(Slots):
     ENDED = enum.auto()             # the Code with which the iteration ended
 
 
-class QMR(Slots):
+@slots
+class QMR:
     """Scalars of QMR; the shadow vector is the first w, the residual r the first v."""
 
     XI2 = Shadow.SHADOW2            # ξ² = (w, w)
@@ -165,7 +175,8 @@ class QMR(Slots):
     ENDED = enum.auto()             # the Code with which the iteration ended
 
 
-class IDRS(Slots):
+@slots
+class IDRS:
     """Scalars of IDR(s)."""
 
     OMEGA = enum.auto()
@@ -176,13 +187,15 @@ class IDRS(Slots):
     TT = enum.auto()                # (t, t), computed with (r, t)
 
 
-class GMRES(Slots):
+@slots
+class GMRES:
     """Scalars of GMRES."""
 
     GAMMA = enum.auto()             # γ, the scale of the candidate
 
 
-class GMRESSums(Slots):
+@slots
+class GMRESSums:
     """Sums of a GMRES step that follow the m entries of s and the m entries of t."""
 
     UU = enum.auto()                # (u, u)
@@ -190,7 +203,8 @@ class GMRESSums(Slots):
     WW = enum.auto()                # (w, w)
 
 
-class BlockCG(Slots):
+@slots
+class BlockCG:
     """Small matrices of block CG, each k x k."""
 
     COEFFICIENTS = enum.auto()      # C: the residual block is R C
@@ -200,7 +214,8 @@ class BlockCG(Slots):
     INVERSE = enum.auto()           # of ζ on its rank
 
 
-class BlockGMRES(Slots):
+@slots
+class BlockGMRES:
     """Small matrices of block GMRES, each k x k."""
 
     ALPHA = enum.auto()             # α, with αᴴ α = Uᴴ U − Sᴴ S

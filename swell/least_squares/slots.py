@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import enum
 
-from swell.core.slots import Slots
+from swell.core.slots import slots
 
 
-class Bidiagonal(Slots):
+@slots
+class Bidiagonal:
     """The first scalars of both methods. A slot NEXT_… holds the value for the next step."""
 
     ALPHA = enum.auto()             # α = ‖v‖
@@ -17,7 +18,8 @@ class Bidiagonal(Slots):
     NORMAL = enum.auto()            # ‖Aᴴ r‖/‖r‖ at which the least-squares problem counts as solved
 
 
-class LSQR(Slots):
+@slots
+class LSQR:
     """Scalars of LSQR."""
 
     ALPHA = Bidiagonal.ALPHA
@@ -30,7 +32,8 @@ class LSQR(Slots):
     PHI_BAR = enum.auto()           # φ̄ = ‖r‖
 
 
-class LSMR(Slots):
+@slots
+class LSMR:
     """Scalars of LSMR; the scalars for ‖r‖ have their names from section 5.1 of the paper."""
 
     ALPHA = Bidiagonal.ALPHA

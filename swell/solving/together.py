@@ -126,6 +126,7 @@ class Run:
 
     def _on_iteration(self, iteration, norms):
         """Monitor the loop, with the norms of all columns; a true return value stops it."""
+        norms = np.where(self.zero, 0.0, norms)  # a zero column is not judged: it still has the norm of another solve
         if self._watch is not None:
             last = int(np.argmax(norms / np.maximum(self.thresholds, np.finfo(float).tiny)))
             if self._watch(float(norms[last]), float(self.thresholds[last])):

@@ -22,6 +22,7 @@ from swell.advisor.plan import Estimate, Plan
 from swell.advisor.watch import Watch, remaining
 from swell.core.configuration import Configuration
 from swell.core.cpu import CpuSpace
+from swell.core.guests import TABLE, Guest
 from swell.core.stopping import Reason
 from swell.formats.csr import CSRMatrix
 from swell.krylov.cg import CG
@@ -229,7 +230,38 @@ class TestContenders:
         assert bound.finer(1e9) == whole
 
 
+class Opaque:
+    """A vector of a library whose arrays NumPy cannot read."""
+
+    __module__ = "opaque"
+
+    def __init__(self, hidden):
+        self.hidden = hidden
+
+
+class OpaqueGuest(Guest):
+    def dtype_of(self, given, name):
+        return given.hidden.dtype
+
+    def read_matrix(self, A):
+        raise NotImplementedError
+
+    def read_vector(self, v, name):
+        return v.hidden
+
+    def give_back(self, x, like):
+        return Opaque(x)
+
+
 class TestSolves:
+    def test_the_next_choice_starts_from_an_x_of_any_library(self, monkeypatch):
+        """torch's tensors on a GPU are such arrays."""
+        A = gallery.poisson2d(60) @ gallery.poisson2d(60)
+        monkeypatch.setitem(COSTS, "cpu", replace(COSTS["cpu"], direct=Cost(5000)))
+        monkeypatch.setitem(TABLE, "opaque", "tests.advisor.test_plan:OpaqueGuest")
+        r = swell.solve(A, Opaque(A @ B(3600)))
+        assert r.converged and r.attempts[0].reason is Reason.OVERTAKEN and isinstance(r.x, Opaque)
+
     def test_a_hopeless_iteration_gives_way_and_says_so(self, monkeypatch):
         A = gallery.poisson2d(60) @ gallery.poisson2d(60)
         monkeypatch.setitem(COSTS, "cpu", replace(COSTS["cpu"], direct=Cost(5000)))

@@ -28,9 +28,9 @@ def test_the_compiled_source_begins_with_the_names(package, stem, groups):
     assert source.endswith(f'#line 1 "{stem}.cu"\n' + path.read_text())
     assert path.with_suffix(".py").exists()
     for group in (Flag, Limit, Code, *groups):
-        said = re.search(rf"^enum {group.__name__} {{ (.*) }};$", source, re.MULTILINE)[1]
-        assert dict(item.split(" = ") for item in said.split(", ")) == {place.name: str(place.value) for place in group}
-        assert len(group) == len(group.__members__), "two names for one place"
+        said = re.search(rf"^enum {type(group).__name__} {{ (.*) }};$", source, re.MULTILINE)[1]
+        assert dict(item.split(" = ") for item in said.split(", ")) == {name: str(place) for name, place in group._asdict().items()}
+        assert len(group) == len(set(group)), "two names for one place"
 
 
 def test_a_package_without_slots_gets_the_judge_alone():
@@ -39,13 +39,13 @@ def test_a_package_without_slots_gets_the_judge_alone():
 
 def test_methods_with_a_shadow_vector_begin_alike():
     for stem in ("bicgstab", "bicgstabl", "tfqmr", "qmr"):
-        assert [place.value for place in STEMS[stem][0]][:len(Shadow)] == [place.value for place in Shadow]
+        assert STEMS[stem][0][:len(Shadow)] == tuple(Shadow)
 
 
 def test_codes_are_the_numbers_of_reasons():
-    for code in Code:
-        if code is not Code.JUDGED:
-            assert code.name.startswith(Reason.of(code).name)
+    for name, code in Code._asdict().items():
+        if code != Code.JUDGED:
+            assert name.startswith(Reason.of(code).name)
 
 
 def test_no_scalar_is_found_by_its_number():

@@ -165,3 +165,13 @@ def test_an_operator_that_owes_the_others_messages(monkeypatch, size):
     found = distributed.run(size, failed)
     assert isinstance(found[1], ZeroDivisionError)
     assert all(isinstance(error, (Broken, ZeroDivisionError)) for error in found)
+
+
+def test_a_monitor_that_asks_for_x_is_refused_on_every_rank(several):
+    def solve(communicator):
+        A, M, b = matrix(communicator)
+        monitor = swell.SolutionMonitor(print)
+        found = caught(communicator, lambda: swell.solve(M, b, method="cg", monitor=monitor))
+        return found, swell.solve(M, b, method="cg", rtol=1e-6).converged
+    for (kind, message, _), converged in several.run(solve):
+        assert kind is swell.InputError and "each rank has a part" in message and converged

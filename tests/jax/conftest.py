@@ -1,7 +1,11 @@
 """JAX with double precision, for all tests of this folder; they are skipped where JAX is missing."""
 from __future__ import annotations
 
+import os
+
 import pytest
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX would take most of the GPU from the other workers
 
 
 @pytest.fixture(autouse=True)

@@ -104,7 +104,7 @@ def test_columns(jax):
     x, info = f(A.data, rhs, has_aux=True)
     assert np.allclose(A @ np.asarray(x), rhs) and info.iterations.shape == info.residual.shape == (3,)
     from jax.test_util import check_grads
-    check_grads(f, (jnp.asarray(A.data), jnp.asarray(rhs[:, :2])), order=1, modes=("fwd", "rev"))
+    check_grads(f, (jnp.asarray(A.data), jnp.asarray(rhs)), order=1, modes=("fwd", "rev"))
 
 
 def test_vmap_over_b_is_one_solve_of_columns(jax, calls):
@@ -221,8 +221,15 @@ def test_setups_are_kept_by_the_contents_of_pattern_and_options(jax, calls):
         assert np.allclose(M @ np.asarray(swell.jax.solve(bcsr(M), np.ones(3))), 1)
 
 
+def require_programs_that_end():
+    from swell.jax.call import buffer_callback
+    if buffer_callback is None:
+        pytest.skip("this JAX keeps compiled programs until jax.clear_caches()")
+
+
 def test_few_setups_are_kept():
     from swell.jax.linear_solve import KEPT
+    require_programs_that_end()
     from swell.jax.system import System
 
     def systems():
@@ -236,6 +243,7 @@ def test_few_setups_are_kept():
 
 
 def test_a_prepared_function_takes_its_setup_along(jax):
+    require_programs_that_end()
     f = swell.jax.prepare(bcsr(A))
     g, system = jax.jit(functools.partial(f, b=B)), weakref.ref(f.system)
     g(A.data).block_until_ready()

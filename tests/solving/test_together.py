@@ -147,6 +147,16 @@ def test_updates_and_tolerances(device):
     assert check_columns(s, B).iterations < s.stop_by(swell.Stopping(rtol=1e-10)).solve(B, together=True).iterations
 
 
+def test_a_zero_column_has_no_norm_of_an_earlier_solve(device):
+    s, seen = swell.prepare(gallery.poisson2d(12), method="gmres", device=device), []
+    B = right_hand_sides(144, 3)
+    B[:, 1] = 1e3
+    s.solve(B, together=True)
+    B[:, 0], B[:, 1] = B[:, 2] / abs(B).max(), 0
+    s.solve(B, monitor=lambda k, norm: seen.append(norm), together=True)
+    assert seen[0] <= 1 + 1e-12
+
+
 def test_monitor_and_interruption(device):
     seen = []
     s = swell.prepare(gallery.poisson2d(12), method="cg", device=device)

@@ -124,11 +124,10 @@ def judge(state, norm2):
 
 @helper
 def iteration_code(finite, lost):
-    """Return the float of the Code with which an iteration ends, apart from the verdict on its norm².
+    """Return the Code with which an iteration ends, apart from the verdict on its norm².
 
     ``finite``: False after NaN or Inf. ``lost``: True after a breakdown."""
-    code = Code.NONFINITE if not finite else Code.BREAKDOWN if lost else Code.RUNNING
-    return code.value
+    return Code.NONFINITE if not finite else Code.BREAKDOWN if lost else Code.RUNNING
 
 
 @helper
@@ -140,7 +139,7 @@ def judge_once(state, s, norm2, ended):
     Across ranks, the parts of the norm are summed together with the first sums of the next iteration. The judgement
     then takes place in that iteration."""
     code = int(s[ended].real)
-    s[ended] = Code.JUDGED.value
+    s[ended] = Code.JUDGED
     if code == Code.JUDGED:
         return
     judge(state, s[norm2].real)

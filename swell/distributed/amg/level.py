@@ -100,7 +100,7 @@ class RankLevel:
         self._P = interpolation(A, mirrored(A, self._symmetric), self._strong, self._state, self._numbers,
                                 self.settings)
         numbers = self._numbers[window.own].astype(np.int64) - self._first + self.coarse.first
-        coarse = (window.of_ghosts(self._state) == int(State.COARSE)).astype(np.uint8)
+        coarse = (window.of_ghosts(self._state) == State.COARSE).astype(np.uint8)
         ghosts, = selected(space, coarse, self.border.values(numbers))
         begin, end = (int(k) for k in space.to_host(self._P.indptr[[window.own.start, window.own.stop]]))  # sync
         rows = own_rows(self._P, window, slice(begin, end))

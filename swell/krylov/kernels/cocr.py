@@ -46,7 +46,7 @@ def begin(state, r, z, w, p, q, zc, s):
         parts[0, c], parts[1, c] = zz, norm2
     s[S.RHO] = 0
     s[S.ZZ], s[S.NORM2] = total(parts[0]), total(parts[1])
-    s[S.ENDED] = Code.JUDGED.value
+    s[S.ENDED] = Code.JUDGED
 
 
 @njit(cache=True)

@@ -61,7 +61,7 @@ def begin(state, r, z, w, v, v_old, d, d_old, s):
     s[S.COLUMN] = 0
     s[S.A2] = 0
     s[S.DRIFT] = 0
-    s[S.ENDED] = Code.JUDGED.value
+    s[S.ENDED] = Code.JUDGED
 
 
 @njit(cache=True)
@@ -150,6 +150,6 @@ def update(state, v, d, w, x, r, s, eps, single_rank):
     s[S.BETA2] = beta2 if beta2 > 0 else 1.0
     s[S.COLUMN] = column
     s[S.DRIFT] = drift
-    s[S.ENDED] = Code.INDEFINITE.value if finite and not definite else iteration_code(finite, lost)
+    s[S.ENDED] = Code.INDEFINITE if finite and not definite else iteration_code(finite, lost)
     if single_rank:
         judge_once(state, s, S.NORM2, S.ENDED)

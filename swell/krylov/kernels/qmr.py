@@ -51,7 +51,7 @@ def first(state, vh, w, p, q, d, Ad, s):
     s[S.ETA] = -1
     s[S.THETA] = 0
     s[S.GAMMA] = 1
-    s[S.ENDED] = Code.JUDGED.value
+    s[S.ENDED] = Code.JUDGED
 
 
 @parallel(fastmath=FAST)

@@ -39,7 +39,7 @@ def clear(state, r, y, v, even, d, s):
         d[i] = 0
     s[S.CARRY] = 0
     s[S.BETA] = 0
-    s[S.ENDED] = Code.JUDGED.value
+    s[S.ENDED] = Code.JUDGED
 
 
 @parallel(fastmath=FAST)

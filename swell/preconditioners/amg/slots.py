@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import enum
 
-from swell.core.slots import Slots
+from swell.core.slots import slots
 
 
-class State(Slots):
+@slots
+class State:
     """The state of a row in coarsening."""
 
     UNDECIDED = enum.auto()
