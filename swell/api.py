@@ -33,8 +33,8 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     Parameters
     ----------
     A : square matrix, n × n
-        SciPy or CuPy sparse of any kind, a dense array, a torch tensor, a JAX array, BCOO or BCSR, a PETSc Mat, pydata's
-        sparse arrays, ``(data, indices, indptr)``, any array with DLPack or ``__cuda_array_interface__``, a
+        SciPy or CuPy sparse of any kind, a dense array, a torch tensor, a JAX array, BCOO or BCSR, a PETSc Mat, a
+        sparse array of pydata, ``(data, indices, indptr)``, any array with DLPack or ``__cuda_array_interface__``, a
         ``LinearOperator``, or one of swell's own formats.
     b : array, shape (n,) or (n, k)
         Several columns are solved together if that is predicted to be faster, else one by one; the result says which.

@@ -138,8 +138,11 @@ class Loop:
         self._send()
 
     def end(self):
-        """Bring ``flags`` up to date after a run; operators may then be used outside the loop again."""
+        """Bring ``flags`` up to date after a run; operators may then be used outside the loop again.
+
+        The monitor is dropped: it may hold the solve, which holds this loop, and such a circle keeps its memory."""
         self._show()
+        self._monitor = self._on_x = None
 
     @property
     def iterations(self) -> int:

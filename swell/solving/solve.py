@@ -63,8 +63,7 @@ class Solve:
                              "precision: solve for b divided by that, and multiply x by it")
         shows = isinstance(monitor, SolutionMonitor)
         self._monitor, self._watch, self._sees_x = None if shows else monitor, watch, monitor
-        self.monitor = self._on_iteration if self._monitor or watch else None
-        self.on_x = self._on_x if shows else None
+        self._shows = shows
 
     def _on_iteration(self, iteration, norm):
         """Monitor the loop: call the watch with the norm, and the user's monitor with the relative norm.
@@ -161,7 +160,8 @@ class Solve:
         loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
         with self.space.deferred_errors():
             loop.begin(self.threshold, max(self.norm_b, self.first), self.method.window(n), self.iterations,
-                       self.monitor, on_x=self.on_x)
+                       self._on_iteration if self._monitor or self._watch else None,
+                       on_x=self._on_x if self._shows else None)
             self.iteration.run(zero_guess, attempt)
             loop.end()
         if attempt == 0:                         # a resumed run is shorter, and its spectrum less accurate

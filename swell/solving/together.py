@@ -7,6 +7,8 @@ alone, from its x.
 """
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 from swell.core.ahead import MATRIX
@@ -60,11 +62,17 @@ class Together:
     def __init__(self, prepared, columns, method=None):
         setup = prepared.setup
         with prepared.space.agreed():            # one rank alone may lack memory
-            self.alone, self.space = prepared, prepared.space.for_columns(columns)
+            self._alone = weakref.ref(prepared)  # which holds this object: no circle keeps their memory
+            self.space = prepared.space.for_columns(columns)
             with self.space.active(setup.A.shape[0]):
                 self.space.compile_ahead((MATRIX, *setup.configuration.parts), setup.A.dtype)
                 self._copies = Widening(self.space)
                 self.prepared = prepared.shared(self._copies, method)
+
+    @property
+    def alone(self):
+        """The prepared system of one right-hand side."""
+        return self._alone()
 
     def follow(self) -> bool:
         """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
@@ -122,7 +130,6 @@ class Run:
                              "whose squares leave the range of double precision: solve for it divided by that, and "
                              "multiply its x by it")
         self._monitor, self._watch = monitor, watch
-        self.monitor = self._on_iteration if monitor or watch else None
 
     def _on_iteration(self, iteration, norms):
         """Monitor the loop, with the norms of all columns; a true return value stops it."""
@@ -163,7 +170,7 @@ class Run:
         loop.patience = 0 if s.configuration.method.longer(s.A.shape[0]) is None else 2
         with self.space.deferred_errors():
             loop.begin(self.thresholds, np.maximum(self.norm_b, first), s.configuration.method.window(s.A.shape[0]), 0,
-                       self.monitor, np.flatnonzero(self.zero))
+                       self._on_iteration if self._monitor or self._watch else None, np.flatnonzero(self.zero))
             p.iteration.run(x0 is None)
             loop.end()
         residuals, errors = self._true_residuals()

@@ -1,7 +1,9 @@
 """Every Reason but RUNNING has a system here that ends with it, and every sentence says what to do."""
 from __future__ import annotations
 
+import gc
 import signal
+import weakref
 
 from tests.support import cases
 import numpy as np
@@ -145,3 +147,20 @@ def test_each_reason_is_explained_once():
     r = swell.solve(gallery.poisson2d(20), np.ones(400), maxiter=0)
     assert len(r.attempts) > 1 and {a.reason for a in r.attempts} == {r.reason} == {Reason.MAXITER}
     assert str(r).count("(MAXITER)") == 1 + len(r.attempts) and str(r).count(r.message) == 1
+
+
+@pytest.mark.parametrize("columns", [None, 3])
+def test_memory_is_freed_without_the_garbage_collector(columns, device):
+    """A monitor, and the advisor's watch, hold the solve; the solve holds the system with its factors and buffers."""
+    A = gallery.poisson2d(40)
+    b = np.ones(1600 if columns is None else (1600, columns))
+    gc.collect()
+    gc.disable()
+    try:
+        solver = swell.prepare(A, method="cg", precond="ic0", device=device)
+        solver.solve(b, monitor=lambda k, r: None)
+        held = weakref.ref(solver._prepare(0))
+        del solver
+        assert held() is None
+    finally:
+        gc.enable()
