@@ -17,9 +17,9 @@ os.environ.update(SWELL_QUIET="1", OMP_WAIT_POLICY="passive", OPENBLAS_NUM_THREA
                   PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
                   PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "docs"), os.environ.get("PYTHONPATH", "")]))
 
-import pages                                                                        # noqa: E402
+import pages
 
-import swell                                                                        # noqa: E402
+import swell
 
 project, author, copyright = "swell", "The swell developers", "The swell developers, BSD-3 licence"
 version = release = swell.__version__

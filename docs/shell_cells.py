@@ -11,7 +11,7 @@ import subprocess
 def bash(line, cell):
     """Run the commands of a cell."""
     done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", cell], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+                          stderr=subprocess.STDOUT, check=False)
     print(done.stdout, end="")
     done.check_returncode()
 
