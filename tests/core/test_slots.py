@@ -4,7 +4,6 @@ from __future__ import annotations
 import pathlib
 import re
 
-import numpy as np
 import pytest
 
 from swell.core import cuda_kernels
@@ -29,7 +28,8 @@ def test_the_compiled_source_begins_with_the_names(package, stem, groups):
     assert path.with_suffix(".py").exists()
     for group in (Flag, Limit, Code, *groups):
         said = re.search(rf"^enum {type(group).__name__} {{ (.*) }};$", source, re.MULTILINE)[1]
-        assert dict(item.split(" = ") for item in said.split(", ")) == {name: str(place) for name, place in group._asdict().items()}
+        declared = {name: str(place) for name, place in group._asdict().items()}
+        assert dict(item.split(" = ") for item in said.split(", ")) == declared
         assert len(group) == len(set(group)), "two names for one place"
 
 
