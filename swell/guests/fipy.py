@@ -66,6 +66,8 @@ class SwellSolver(ScipySolver):
 
     def _solve_(self, L, x, b):
         """Solve L x = b from x. FiPy calls this."""
+        if (L.diagonal() < 0).all():             # FiPy's steady diffusion is negative definite: cg and multigrid need -L
+            L, b = -L, -b
         recurring = self._recurring
         if self.preconditioner is not None:      # it belongs to these values
             self._recurring = recurring = Recurring({**self._named, "M": self.preconditioner._applyToMatrix(L)[0]})

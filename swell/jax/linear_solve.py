@@ -32,6 +32,9 @@ class Prepared:
         self.system = System(pattern, options)
         self._compiled = jax.jit(functools.partial(_linear_solve, self.system))
 
+    def __repr__(self):
+        return f"Prepared({self.pattern.n} unknowns, values of shape {self.pattern.stored}: call it with (values, b))"
+
     def __call__(self, values, b, has_aux=False):
         """Solve for A's values, in the order in which A stores them, and b of shape (n,) or (n, k).
 

@@ -332,3 +332,8 @@ def test_aux_beside_a_gradient(jax):
     assert info.iterations > 1 and info.residual <= 1e-12
     assert swell.Reason.of(int(info.code)) is swell.Reason.CONVERGED
     assert np.allclose(gradient, np.linalg.solve(A.toarray().T, np.ones(N)))
+
+
+def test_the_repr_says_how_to_call():
+    f = swell.jax.prepare(bcsr(A))
+    assert repr(f) == f"Prepared({N} unknowns, values of shape ({A.nnz},): call it with (values, b))"

@@ -148,3 +148,9 @@ def test_a_warning_instead_of_an_error():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         st.solve(laplacian(), b, on_failure="warn").sum().backward()
+
+
+def test_the_repr_tells_size_and_counts():
+    p = st.prepare(laplacian(), method="direct")
+    p.solve(vectors(64))
+    assert repr(p) == "Prepared(64 unknowns, float64, cpu: 1 solves, 0 adjoint ones, 1 setups, 0 updates)"
