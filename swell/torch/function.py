@@ -18,22 +18,22 @@ from swell.torch.system import System, found
 
 @torch.library.custom_op(
     "swell::solve", mutates_args=(), schema="(Tensor values, Tensor b, Tensor? crow, Tensor? col, int key, "
-                                            "bool adjoint, bool batched, bool differentiable) -> Tensor")
-def solve_op(values, b, crow, col, key, adjoint, batched, differentiable):
+                                            "bool adjoint, bool batched, bool derivative, bool differentiable) -> Tensor")
+def solve_op(values, b, crow, col, key, adjoint, batched, derivative, differentiable):
     """Solve by the System of a key, or by a new one with the Options of a key."""
     system = found(key)
     if isinstance(system, Options):
         pattern = read_pattern(crow, col, values.shape[-1])
         system, values = System(pattern, system), pattern.arrange(values, batched)
-    return system.solve(values, b, adjoint, batched, differentiable)
+    return system.solve(values, b, adjoint, batched, derivative, differentiable)
 
 
 @solve_op.register_fake
-def _(values, b, crow, col, key, adjoint, batched, differentiable):
+def _(values, b, crow, col, key, adjoint, batched, derivative, differentiable):
     return torch.empty(b.shape, dtype=b.dtype, device=b.device)
 
 
-def solved(values, b, crow, col, token, key, adjoint=False, batched=False) -> torch.Tensor:
+def solved(values, b, crow, col, token, key, adjoint=False, batched=False, derivative=False) -> torch.Tensor:
     """Return A⁻¹ b, or A⁻ᴴ b, with its derivatives.
 
     Parameters
@@ -47,51 +47,53 @@ def solved(values, b, crow, col, token, key, adjoint=False, batched=False) -> to
     key : int
         Of the System.
     adjoint, batched : bool
+    derivative : bool
+        x is a derivative, whose size is unknown: only the relative tolerance holds.
     """
     differentiable = torch.is_grad_enabled() and (values.requires_grad or b.requires_grad)
     function = Solve if torch.compiler.is_compiling() else SolveEagerly
-    return function.apply(values, b, crow, col, token, key, adjoint, batched, differentiable)
+    return function.apply(values, b, crow, col, token, key, adjoint, batched, derivative, differentiable)
 
 
 class Solve(torch.autograd.Function):
     """A solve with its reverse rule and its rule for vmap."""
 
     @staticmethod
-    def forward(values, b, crow, col, token, key, adjoint, batched, differentiable):
+    def forward(values, b, crow, col, token, key, adjoint, batched, derivative, differentiable):
         """Solve."""
-        return solve_op(values, b, crow, col, key, adjoint, batched, differentiable)
+        return solve_op(values, b, crow, col, key, adjoint, batched, derivative, differentiable)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         """Save what the derivatives need; x only if the values have one."""
-        values, _, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, _ = inputs
+        values, _, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, *_ = inputs
         ctx.save_for_backward(values, output if ctx.needs_input_grad[0] else None, crow, col, token)
 
     @staticmethod
     def backward(ctx, g):
         """One adjoint solve gives the gradients for b and for the values."""
         values, x, crow, col, token = ctx.saved_tensors
-        y = solved(values, g, crow, col, token, ctx.key, not ctx.adjoint, ctx.batched)
+        y = solved(values, g, crow, col, token, ctx.key, not ctx.adjoint, ctx.batched, derivative=True)
         of_values = None
         if ctx.needs_input_grad[0]:
             left, right = (x, y) if ctx.adjoint else (y, x)
             of_values = -outer(left, right, crow, col, ctx.batched)
-        return of_values, y if ctx.needs_input_grad[1] else None, *[None] * 7
+        return of_values, y if ctx.needs_input_grad[1] else None, *[None] * 8
 
     @staticmethod
-    def vmap(info, in_dims, values, b, crow, col, token, key, adjoint, batched, differentiable):
+    def vmap(info, in_dims, values, b, crow, col, token, key, adjoint, batched, derivative, differentiable):
         """Many b of one matrix become columns of one solve. Many matrices become a batch."""
         of_values, of_b = in_dims[:2]
         if of_values is None:
             b = b.movedim(of_b, -1)
-            x = solved(values, b.flatten(1 + batched), crow, col, token, key, adjoint, batched)
+            x = solved(values, b.flatten(1 + batched), crow, col, token, key, adjoint, batched, derivative)
             return x.reshape(b.shape), b.ndim - 1
         values = values.movedim(of_values, 0)
         b = b.expand(info.batch_size, *b.shape) if of_b is None else b.movedim(of_b, 0)
         if batched:
-            x = solved(values.flatten(0, 1), b.flatten(0, 1), crow, col, token, key, adjoint, True)
+            x = solved(values.flatten(0, 1), b.flatten(0, 1), crow, col, token, key, adjoint, True, derivative)
             return x.unflatten(0, b.shape[:2]), 0
-        return solved(values, b, crow, col, token, key, adjoint, True), 0
+        return solved(values, b, crow, col, token, key, adjoint, True, derivative), 0
 
 
 class SolveEagerly(Solve):
@@ -100,7 +102,7 @@ class SolveEagerly(Solve):
     @staticmethod
     def setup_context(ctx, inputs, output):
         """Save what both modes need."""
-        values, _, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, _ = inputs
+        values, _, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, *_ = inputs
         ctx.save_for_backward(values, output if ctx.needs_input_grad[0] else None, crow, col, token)
         ctx.save_for_forward(values, output, crow, col, token)
 
@@ -111,7 +113,7 @@ class SolveEagerly(Solve):
         if dvalues is not None:
             change = product(dvalues, x, crow, col, ctx.adjoint, ctx.batched)
             db = -change if db is None else db - change
-        return solved(values, db, crow, col, token, ctx.key, ctx.adjoint, ctx.batched)
+        return solved(values, db, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, derivative=True)
 
 
 def outer(left, right, crow, col, batched) -> torch.Tensor:

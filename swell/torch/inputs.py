@@ -33,10 +33,22 @@ def alike(values, b, dtype) -> tuple[torch.Tensor, torch.Tensor]:
 
 def check_narrow(given, name, dtype):
     """Raise InputError for a tensor of half precision or less, unless a type to solve in was named."""
+    if given.is_quantized:
+        raise InputError(f"{name} is quantized ({str(given.dtype).removeprefix('torch.')}): expected numbers; convert "
+                         f"it with {name}.dequantize()")
     if dtype is None and given.dtype not in TYPES and (given.is_floating_point() or given.is_complex()):
         raise InputError(f"{name} has dtype {str(given.dtype).removeprefix('torch.')}, in which swell does not "
                          "compute: ask for a wider type, as in dtype='float32', or convert it with "
                          f"{name}.to(torch.float32)")
+
+
+def check_values(values):
+    """Raise InputError unless values are a tensor of one dimension, or of two for a batch."""
+    if not isinstance(values, torch.Tensor):
+        raise InputError(f"values is a {type(values).__name__}: expected a torch tensor; swell.solve takes arrays of "
+                         "other libraries")
+    if values.ndim not in (1, 2):
+        raise InputError(f"values has shape {tuple(values.shape)}: expected (nnz,), or (m, nnz) for a batch")
 
 
 def check_vector(b, values, n, batched):

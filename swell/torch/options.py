@@ -51,9 +51,9 @@ class Options:
             "method", "precond", "M", "scaling", "ordering", "format", "nullspace", "smoother", "block", "rtol",
             "atol", "maxiter", "stopping")}
 
-    def adjoint_stopping(self, forward: Stopping) -> Stopping:
-        """The stopping of adjoint solves: relative only, since an absolute tolerance would turn small gradients into
-        zeros.
+    def relative(self, forward: Stopping) -> Stopping:
+        """The stopping of a derivative's solves: relative only, since an absolute tolerance would turn small gradients
+        into zeros.
 
         Raises
         ------

@@ -166,13 +166,17 @@ def _compressed(rows, n):
 
 def _pattern(n, crow, col, order, stored) -> Pattern:
     """A pattern with indices as narrow as possible, whose columns ascend in each row."""
+    starts, ends = crow[:-1], crow[1:]
+    if int(crow[0]) != 0 or int(crow[-1]) != col.numel() or bool((ends < starts).any()):
+        raise InputError(f"A's row pointers are inconsistent: expected {n + 1} ascending integers from 0 to "
+                         f"{col.numel()}")
+    if col.numel() and not 0 <= int(col.min()) <= int(col.max()) < n:      # before a type of 32 bits wraps them
+        worst = int(col.max()) if int(col.max()) >= n else int(col.min())
+        raise InputError(f"A has a column index of {worst}: expected 0 to {n - 1}")
     if max(n, col.numel()) < MOST:
         crow, col = crow.int(), col.int()
     if not _ascending(crow, col):
-        if int(crow[0]) != 0 or int(crow[-1]) != col.numel() or bool((crow[1:] < crow[:-1]).any()):
-            raise InputError(f"A's row pointers are inconsistent: expected {n + 1} ascending integers from 0 to "
-                             f"{col.numel()}")
-        rows = torch.arange(n, device=col.device).repeat_interleave((crow[1:] - crow[:-1]).long())
+        rows = torch.arange(n, device=col.device).repeat_interleave((ends - starts).long())
         more = torch.argsort(rows * n + col)
         col, order = col[more], more if order is None else order[more]
         if not _ascending(crow, col):

@@ -8,7 +8,7 @@ import torch
 
 from swell.core.errors import InputError
 from swell.torch.function import solved
-from swell.torch.inputs import alike, check_device, check_narrow, check_vector
+from swell.torch.inputs import alike, check_device, check_narrow, check_values, check_vector
 from swell.torch.options import Options
 from swell.torch.pattern import Pattern, read_matrix, read_pattern
 from swell.torch.system import System, key_of
@@ -137,6 +137,7 @@ def from_csr(values, crow, col, b, *options) -> torch.Tensor:
     if torch.compiler.is_compiling():            # the pattern is known, and checked, when the operation runs
         pattern = Pattern(crow.numel() - 1, crow, col, None, tuple(col.shape))
         return _solve(values, b, pattern, None, _key(*options), options[FIELDS.index("dtype")])
+    check_values(values)
     pattern = read_pattern(crow, col, values.shape[-1])
     system = System(pattern, Options(*options))
     return _solve(values, b, pattern, token_of(system), system.key, system.options.dtype)

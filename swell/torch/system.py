@@ -70,12 +70,12 @@ class System:
         self.result: Any = None
         self.adjoint_result: Any = None
         self._solver: Any = None
-        self._batches: dict[Any, Any] = {}       # BatchSolvers, by whether they solve adjoint systems, and type
+        self._batches: dict[Any, Any] = {}       # BatchSolvers, by (adjoint, derivative, type)
         self._lock = threading.RLock()
         self.key = next(_keys)
         _systems[self.key] = self
 
-    def solve(self, values, b, adjoint=False, batched=False, differentiable=False) -> torch.Tensor:
+    def solve(self, values, b, adjoint=False, batched=False, derivative=False, differentiable=False) -> torch.Tensor:
         """Solve A x = b, or Aᴴ x = b; x is a new tensor of the type of b.
 
         Parameters
@@ -85,16 +85,18 @@ class System:
         adjoint : bool
         batched : bool
             Both have a leading batch axis.
+        derivative : bool
+            x is a derivative: use the relative tolerance alone.
         differentiable : bool
             A backward pass may follow: raise an error now if the chosen method has no adjoint.
         """
         values, b = (_plain(given) for given in (values, b))
         with self._lock, on_torch_stream(b.device):
             if batched:
-                result = self._batch(adjoint, values).solve(b)
+                result = self._batch(adjoint, derivative, values).solve(b)
                 converged = result.all_converged
             else:
-                result = self._solve(values, b, adjoint, differentiable)
+                result = self._solve(values, b, adjoint, derivative, differentiable)
                 converged = result.converged
         if adjoint:
             self.adjoint_solves, self.adjoint_result = self.adjoint_solves + 1, result
@@ -111,21 +113,19 @@ class System:
             raise NotConverged(text, result)
         warnings.warn(text, UserWarning, stacklevel=2)
 
-    def _solve(self, values, b, adjoint, differentiable):
+    def _solve(self, values, b, adjoint, derivative, differentiable):
         solver = self.solver_for(values)
         if differentiable:
             solver.require_adjoint()
         forward = solver.stopping
-        stopping = self.options.adjoint_stopping(forward) if adjoint or differentiable else forward
-        if not adjoint:
-            return solver.solve(b, together=self.options.together)
-        if stopping != forward:
-            solver.stop_by(stopping)
+        relative = self.options.relative(forward) if derivative or differentiable else forward
+        if not derivative or relative == forward:
+            return solver.solve(b, together=self.options.together, adjoint=adjoint)
+        solver.stop_by(relative)
         try:
-            return solver.solve(b, together=self.options.together, adjoint=True)
+            return solver.solve(b, together=self.options.together, adjoint=adjoint)
         finally:
-            if stopping != forward:
-                solver.stop_by(forward)
+            solver.stop_by(forward)
 
     def solver_for(self, values):
         """Return the Solver for these values: the present one, updated, or a new one.
@@ -166,13 +166,13 @@ class System:
             from cupyx.scipy.sparse import csr_matrix
         return csr_matrix(tuple(arrays), shape=(n, n))
 
-    def _batch(self, adjoint, values):
+    def _batch(self, adjoint, derivative, values):
         """Return the BatchSolver for the values of a batch; for ``adjoint``, one of the transposed pattern."""
-        key = adjoint, values.dtype
+        key = adjoint, derivative, values.dtype
         if key not in self._batches:
             options = self.options.batch | {"dtype": str(values.dtype).removeprefix("torch."), "b_like": values[0]}
             A = (self._transposed if adjoint else self._numbered)[0]
-            self._batches[key] = prepare_batch(A, **options | ({"atol": 0.0} if adjoint else {}))
+            self._batches[key] = prepare_batch(A, **options | ({"atol": 0.0} if derivative else {}))
             self.setups += 1
         values = values.reshape(values.shape[0], -1)
         if adjoint:

@@ -69,6 +69,11 @@ def test_a_batch_of_different_patterns():
     ([0, 2, 4], [0, 0, 0, 1], "A stores an entry twice"), ([0, 3, 2], [0, 1, 0, 1], "row pointers are inconsistent"),
     ([0, 2], [0, 1, 0, 1], "row pointers are inconsistent: expected 2 ascending"),
     ([0, 2, 4], [0, 7, 0, 1], "A has a column index of 7: expected 0 to 1"),
+    ([1, 2, 4], [0, 1, 0, 1], "row pointers are inconsistent: expected 3 ascending integers from 0 to 4"),
+    ([0, 2, 9], [0, 1, 0, 1], "row pointers are inconsistent"),
+    ([0, 4, 2, 4], [0, 1, 2, 3], "row pointers are inconsistent"),
+    ([0, 2, 4], [0, 1, 0, 1 + 2**32], "A has a column index of 4294967297: expected 0 to 1"),
+    ([0, 2, 4], [0, 1, -1, 1], "A has a column index of -1: expected 0 to 1"),
     ([0, 2, 4], [0, 1, 0], "crow has 3 entries, col 3, and there are 4"),
     ([0.0, 2.0, 4.0], [0, 1, 0, 1], "crow is torch.float32 .*: expected a one-dimensional tensor of int32 or int64")])
 def test_arrays_that_are_no_matrix(crow, col, message):
@@ -80,8 +85,19 @@ def test_arrays_that_are_no_matrix(crow, col, message):
 @needs_torch
 def test_arrays_of_other_libraries_are_no_values():
     index = torch.tensor([0, 1, 2]), torch.tensor([0, 1])
-    with pytest.raises(InputError, match="values is a ndarray: expected a torch tensor"):
-        swell.torch.solve_values(np.ones(2), *index, torch.ones(2))
+    for values, message in ((np.ones(2), "values is a ndarray: expected a torch tensor"),
+                            ([1.0, 1.0], "values is a list: expected a torch tensor"),
+                            (torch.tensor(1.0), r"values has shape \(\): expected \(nnz,\)"),
+                            (torch.ones(2, 2, 2), r"values has shape \(2, 2, 2\): expected")):
+        with pytest.raises(InputError, match=message):
+            swell.torch.solve_values(values, *index, torch.ones(2))
+
+
+@needs_torch
+def test_quantized_tensors():
+    A = torch.quantize_per_tensor(torch.eye(2), 0.1, 0, torch.qint8)
+    with pytest.raises(InputError, match=r"A is quantized \(qint8\): .*A.dequantize\(\)"):
+        swell.torch.solve(A, torch.ones(2))
 
 
 @needs_torch

@@ -242,3 +242,19 @@ def test_derivatives_of_batches(dtype, method):
     def solve(values, b):
         return st.solve_values(values, crow, col, b, method=method, rtol=1e-13)
     assert gradcheck(solve, given) and gradgradcheck(solve, given)
+
+
+def test_no_derivative_has_an_absolute_tolerance():
+    """Tangents and second derivatives are solves with A, too: their size is unknown as that of a gradient."""
+    A, b, tangent = matrix(), vectors(6), 1e-12 * vectors(6)
+    p = st.prepare(A.to_sparse_csr(), method="gmres", rtol=1e-10, atol=1e-8)
+    _, found = torch.func.jvp(p.solve, (b,), (tangent,))
+    exact = torch.linalg.solve(A, tangent)
+    assert (found - exact).norm() <= 1e-8 * exact.norm()
+
+    def second(x, given):
+        first, = torch.autograd.grad(1e-12 * x.square().sum(), given, create_graph=True)
+        return torch.autograd.grad(1e12 * first.square().sum(), given)[0]
+    b, same = leaf(b), leaf(b)
+    exact = second(torch.linalg.solve(A, same), same)
+    assert (second(p.solve(b), b) - exact).norm() <= 1e-6 * exact.norm()

@@ -113,7 +113,7 @@ def test_the_operation_keeps_torchs_rules():
     p, values = prepared()
     pattern = p._pattern
     for b in (vectors(6), vectors(6, 2)):
-        torch.library.opcheck(solve_op, (values, b, pattern.crow, pattern.col, p._system.key, False, False, False),
+        torch.library.opcheck(solve_op, (values, b, pattern.crow, pattern.col, p._system.key, False, False, False, False),
                               test_utils=("test_schema", "test_faketensor"))
 
 
@@ -122,4 +122,4 @@ def test_a_system_that_is_gone():
     key, pattern = p._system.key, p._pattern
     del p
     with pytest.raises(swell.SwellError, match="no longer exists: keep the object"):
-        solve_op(values, vectors(6), pattern.crow, pattern.col, key, False, False, False)
+        solve_op(values, vectors(6), pattern.crow, pattern.col, key, False, False, False, False)
