@@ -174,6 +174,8 @@ class Solver:
             Keep the preconditioner of the old values, for matrices that change little. It is then only approximate,
             and may need more iterations. A direct method always factors again.
 
+        If no method was named, and the advisor's choice, such as CG, does not suit the new values, it chooses anew.
+
         A Solver that shares arrays with copies is set up anew: the copies keep their matrix.
 
         Raises
@@ -210,8 +212,15 @@ class Solver:
         """Update the first choice's setup to the values of A; the other setups are updated when they are tried."""
         self._failure = None
         self._plan.renew()
-        if 0 in self._prepared:
-            self._prepared[0].update(self.A, keep_preconditioner)
+        try:
+            if 0 in self._prepared:
+                self._prepared[0].update(self.A, keep_preconditioner)
+        except InputError:                       # the advisor's choice, such as cg, does not suit the new values
+            if self._named.method is not None:
+                raise
+            from swell.advisor.choose import choose
+            self._prepared = {}
+            self._set_chain(*choose(self.A, self._named), self._plan.adapt)
         self._stale = set(self._prepared) - {0}
         self._prepare(0)
 

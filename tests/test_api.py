@@ -34,6 +34,17 @@ def test_update_is_a_fresh_preparation(configuration, device):
     assert (updated.x == fresh.x).all() and updated.reason is fresh.reason
 
 
+def test_update_chooses_anew_where_the_advisors_choice_does_not_suit():
+    A, b = gallery.poisson2d(120), np.ones(120**2)
+    solver, changed = swell.prepare(A), A.copy()
+    assert solver.solve(b).method == "cg"
+    changed.data = A.data * (1 + 0.01 * rng().random(A.nnz))
+    r = solver.update(changed).solve(b)
+    assert r.converged and r.method != "cg" and np.linalg.norm(b - changed @ r.x) <= 1e-7 * np.linalg.norm(b)
+    with pytest.raises(swell.InputError, match="cg needs a Hermitian matrix"):
+        swell.prepare(A, method="cg").update(changed)
+
+
 def test_update_refuses_another_pattern():
     A = gallery.poisson2d(10)
     solver = swell.prepare(A, method="cg")

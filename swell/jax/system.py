@@ -115,13 +115,8 @@ class System:
         A = self._csr(values)
         if solver is not None:
             self._solvers.pop(key)               # after an error it is gone
-            try:
-                solver.update(A)
-            except InputError:                   # the advisor's choice, such as cg, does not fit the new values
-                if self.options.method is not None:
-                    raise
-                solver = None
-        if solver is None:
+            solver.update(A)
+        else:
             solver = swell.api.prepare(A, stopping=self.options.forward_stopping, **self.options.prepare)
         self._solvers[key] = solver
         return solver
