@@ -51,16 +51,21 @@ class Solver:
         self._arrays_shared = False              # True: copies share the arrays, so nobody may change them
         self._failure: str | None = None         # the error of a failed update; nothing is prepared after it
         with self.space.active(self.A.shape[0]):
+            self.notes = [*self.notes, *complaints()]
             if named.method is None:
-                from swell.advisor.choose import choose
-                self._set_chain(*choose(self.A, named), adapt)
-                try:
-                    self._prepare_first()
-                except DoesNotFit:
-                    self._set_chain(*choose(self.A, named, resident=False), adapt)
+                self._choose(adapt)
             else:
                 self._set_chain([self._with_format(named)], [], adapt)
-            self.notes = [*self.notes, *complaints()]
+                self._prepare_first()
+
+    def _choose(self, adapt):
+        """Let the advisor choose for the values of A, and set up its first choice."""
+        from swell.advisor.choose import choose
+        self._set_chain(*choose(self.A, self._named), adapt)
+        try:
+            self._prepare_first()
+        except DoesNotFit:
+            self._set_chain(*choose(self.A, self._named, resident=False), adapt)
             self._prepare_first()
 
     def _set_chain(self, chain: list[Configuration], left_out, adapt):
@@ -215,12 +220,14 @@ class Solver:
         try:
             if 0 in self._prepared:
                 self._prepared[0].update(self.A, keep_preconditioner)
-        except InputError:                       # the advisor's choice, such as cg, does not suit the new values
+        except InputError as error:              # the advisor's choice, such as cg, does not suit the new values
             if self._named.method is not None:
                 raise
-            from swell.advisor.choose import choose
-            self._prepared = {}
-            self._set_chain(*choose(self.A, self._named), self._plan.adapt)
+            self._prepared, self._stale = {}, set()
+            self._choose(self._plan.adapt)
+            if keep_preconditioner:
+                self.notes.append(f"the preconditioner was not kept, since the choice was made anew: {error}")
+            return
         self._stale = set(self._prepared) - {0}
         self._prepare(0)
 

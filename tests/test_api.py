@@ -43,6 +43,8 @@ def test_update_chooses_anew_where_the_advisors_choice_does_not_suit():
     assert r.converged and r.method != "cg" and np.linalg.norm(b - changed @ r.x) <= 1e-7 * np.linalg.norm(b)
     with pytest.raises(swell.InputError, match="cg needs a Hermitian matrix"):
         swell.prepare(A, method="cg").update(changed)
+    r = swell.prepare(A).update(changed, keep_preconditioner=True).solve(b)
+    assert r.converged and any("the preconditioner was not kept" in note for note in r.notes)
 
 
 def test_update_refuses_another_pattern():

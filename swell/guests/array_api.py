@@ -90,8 +90,8 @@ def _read(given, name):
     """
     try:
         view = _view(given)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:      # an InputError is a ValueError
-        if isinstance(error, InputError):
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, InputError):        # which is a ValueError
             raise
         raise InputError(f"{name} is a {_name(given)}{_stated(given)}, which cannot be read ({error}): expected one of "
                          f"{', '.join(DTYPES)}; {_convert(given, name)}") from None

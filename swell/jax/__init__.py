@@ -29,7 +29,8 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     dtype : {"float32", "float64", "complex64", "complex128"}, optional
         Convert A's values and b to this type first; it is the type of x, too.
     rtol, atol, stopping
-        See `swell.solve`. Solves with Aᵀ use the relative tolerance alone.
+        See `swell.solve`. Solves with Aᵀ use the relative tolerance alone. Forward mode and second derivatives solve
+        with A for small right-hand sides too, to the same tolerances: leave ``atol`` at 0 there.
     has_aux : bool
         Return (x, info). ``info.iterations`` and ``info.residual`` are arrays, with an entry for each column.
 

@@ -68,6 +68,18 @@ class Interface:
 
 # -- on the host -------------------------------------------------------------------------------------------------------
 
+def test_a_broken_export_is_an_error_of_input():
+    class Broken:
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **named):
+            raise AttributeError("no such thing")
+
+    with pytest.raises(swell.InputError, match="which cannot be read .no such thing."):
+        swell.solve(np.eye(3), Broken())
+
+
 def test_dlpack_alone_gives_numpy():
     b, dense = Exporter(B.copy()), Exporter(A.toarray())
     r = solved(dense, b, x0=Exporter(np.zeros(64)))
