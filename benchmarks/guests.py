@@ -1,4 +1,4 @@
-"""What each guest asks of a new user: lines, seconds from a fresh process to the first answer, errors of x and gradients.
+"""Each guest tried as a new user would: lines, seconds to the first answer, errors of x and gradients.
 
     python benchmarks/guests.py [--case NAME ...]
 
@@ -31,7 +31,7 @@ BY_LU = "own = spsolve(S.tocsc(), ones)"
 
 @dataclass(frozen=True)
 class Case:
-    """A guest: the user's own code, swell's lines in it, and the reference ``own``; gradients as ``in_values``, ``in_b``."""
+    """A guest: the user's own code, swell's lines in it, the reference ``own``, gradients ``in_values`` and ``in_b``."""
 
     module: str
     before: str
