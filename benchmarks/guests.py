@@ -31,7 +31,7 @@ BY_LU = "own = spsolve(S.tocsc(), ones)"
 
 @dataclass(frozen=True)
 class Case:
-    """A guest: the user's own code, swell's lines in it, the reference ``own``, gradients ``in_values`` and ``in_b``."""
+    """The user's code, swell's lines in it, the reference ``own``, gradients ``in_values`` and ``in_b``."""
 
     module: str
     before: str
