@@ -4,7 +4,7 @@
 
 Each row is one process at a time: imports, system, swell's lines, a reference by SciPy's or the guest's own solver.
 "First, 10⁴" has an empty cache of compiled kernels, "later, 10⁴" a filled one. "First, 10⁵" has these kernels, and
-compiles others where the choice at this size needs them.
+includes any that the choice at this size still compiles.
 "Lines" are swell's own, without the user's system. The error of x is the largest one, relative to the largest x. The
 gradient of sum(x) in A's values and b, along a random direction, is compared with central differences of SciPy's LU.
 A guest that is not installed is left out.
