@@ -1,10 +1,10 @@
-"""What each guest asks of a new user: lines, seconds from a fresh process to the first answer, errors of x and gradients.
+"""Each guest tried as a new user would: lines, seconds to the first answer, errors of x and gradients.
 
     python benchmarks/guests.py [--case NAME ...]
 
 Each row is one process at a time: imports, system, swell's lines, a reference by SciPy's or the guest's own solver.
 "First, 10⁴" has an empty cache of compiled kernels, "later, 10⁴" a filled one. "First, 10⁵" has these kernels, and
-compiles others where the choice at this size needs them.
+includes any that the choice at this size still compiles.
 "Lines" are swell's own, without the user's system. The error of x is the largest one, relative to the largest x. The
 gradient of sum(x) in A's values and b, along a random direction, is compared with central differences of SciPy's LU.
 A guest that is not installed is left out.
@@ -31,7 +31,7 @@ BY_LU = "own = spsolve(S.tocsc(), ones)"
 
 @dataclass(frozen=True)
 class Case:
-    """A guest: the user's own code, swell's lines in it, and the reference ``own``; gradients as ``in_values``, ``in_b``."""
+    """The user's code, swell's lines in it, the reference ``own``, gradients ``in_values`` and ``in_b``."""
 
     module: str
     before: str

@@ -97,8 +97,9 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
         A = guest.read_matrix(A)
     shape = getattr(A, "shape", None)
     if shape is None or len(shape) != 2:
-        raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, or a "
-                         f"LinearOperator{_hint(A)}")
+        hint = "; from a file: A = swell.read_matrix(path)" if isinstance(A, str | os.PathLike) else ""
+        raise InputError(f"A is {name} with shape {shape}: expected a square matrix, sparse or dense, arrays "
+                         f"(data, indices, indptr), or a LinearOperator; np.array(A) of lists{hint}")
     if shape[0] != shape[1]:
         raise InputError(f"A has shape {tuple(shape)}: expected a square matrix; for least squares "
                          "use swell.lstsq(A, b)")
@@ -109,17 +110,6 @@ def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=
     with space.active(shape[0]):
         return _read_entries(A, space, dtype, b_dtype, own_block if block is None else block,
                              shape[0] < search_below, parts)
-
-
-def _hint(A) -> str:
-    """How to make a matrix of an A that is none, for a message."""
-    if isinstance(A, str | os.PathLike):
-        return "; from a file: A = swell.read_matrix(path)"
-    if isinstance(A, list):
-        return "; of a list of rows: np.array(A)"
-    if isinstance(A, tuple):
-        return "; a tuple means CSR, (data, indices, indptr); of coordinates: scipy.sparse.coo_array((data, (i, j)))"
-    return ""
 
 
 def read_factor(A, space):

@@ -406,7 +406,7 @@ BAD_MATRICES = {
     "nothing": (lambda: None, "square"),
     "text": (lambda: "A.mtx", r"A is str .* square matrix.*from a file: A = swell.read_matrix\(path\)"),
     "matrix and notes": (lambda: (A, []), r"A is tuple with shape None: expected a square matrix"),
-    "coordinates": (lambda: (A.data, (A.indices, A.indices)), r"a tuple means CSR.*coo_array"),
+    "coordinates": (lambda: (A.data, (A.indices, A.indices)), r"A is tuple .*arrays \(data, indices, indptr\)"),
     "rows in a list": (lambda: [[2.0, 1.0], [1.0, 3.0]], r"A is list .*np\.array\(A\)"),
     "NaN": (with_nan, "NaN or Inf"),
     "NaN dense": (lambda: np.diag([1, np.nan]), "NaN or Inf"),

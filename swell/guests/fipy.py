@@ -66,7 +66,7 @@ class SwellSolver(ScipySolver):
 
     def _solve_(self, L, x, b):
         """Solve L x = b from x. FiPy calls this."""
-        if (L.diagonal() < 0).all():             # FiPy's steady diffusion is negative definite: cg and multigrid need -L
+        if (L.diagonal() < 0).all():    # FiPy's steady diffusion is negative definite: cg and multigrid need -L
             L, b = -L, -b
         recurring = self._recurring
         if self.preconditioner is not None:      # it belongs to these values

@@ -42,9 +42,9 @@ class Prepared:
         self._token = token_of(self._system)
 
     def __repr__(self):
-        return (f"Prepared({self._pattern.n} unknowns, {str(self.values.dtype).removeprefix('torch.')}, "
-                f"{self.values.device}: {self.solves} solves, {self.adjoint_solves} adjoint ones, {self.setups} setups, "
-                f"{self.updates} updates)")
+        dtype = str(self.values.dtype).removeprefix("torch.")
+        return (f"Prepared({self._pattern.n} unknowns, {dtype}, {self.values.device}: {self.solves} solves, "
+                f"{self.adjoint_solves} adjoint ones, {self.setups} setups, {self.updates} updates)")
 
     def update(self, A) -> Prepared:
         """Take a matrix of the same pattern, or its values; return self.
