@@ -17,8 +17,9 @@ from swell.torch.system import System, found
 
 
 @torch.library.custom_op(
-    "swell::solve", mutates_args=(), schema="(Tensor values, Tensor b, Tensor? crow, Tensor? col, int key, "
-                                            "bool adjoint, bool batched, bool derivative, bool differentiable) -> Tensor")
+    "swell::solve", mutates_args=(),
+    schema="(Tensor values, Tensor b, Tensor? crow, Tensor? col, int key, bool adjoint, bool batched, bool derivative, "
+           "bool differentiable) -> Tensor")
 def solve_op(values, b, crow, col, key, adjoint, batched, derivative, differentiable):
     """Solve by the System of a key, or by a new one with the Options of a key."""
     system = found(key)
