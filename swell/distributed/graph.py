@@ -25,8 +25,8 @@ class DistributedGraphLoop(GraphLoop):
         self._past = None                        # the graph whose copied flags are read; None: no graph is pending
         space.communicator.holds_graphs(self)
 
-    def begin(self, threshold, scale, window, done=0, monitor=None, frozen=()):
-        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self._ranks), frozen)
+    def begin(self, threshold, scale, window, done=0, monitor=None, frozen=(), on_x=None):
+        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self._ranks), frozen, on_x)
 
     def ask(self, reason):
         self._agreement.ask(reason)

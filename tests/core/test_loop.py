@@ -1,6 +1,7 @@
 """Interruption and monitoring: Ctrl-C keeps the iterate, wherever it comes; handlers and threads are left in order."""
 from __future__ import annotations
 
+import inspect
 import signal
 import threading
 
@@ -181,3 +182,15 @@ def test_a_stop_ends_all_right_hand_sides(together, columns):
                     together=together)
     assert [c.reason for c in r] == [Reason.STOPPED] * columns and not r.converged and r.reason is Reason.STOPPED
     assert r.x.shape == (100, columns)
+
+
+@pytest.mark.parametrize("name", ["begin", "end", "run", "halted", "report"])
+def test_every_loop_takes_the_same_arguments(name):
+    """A GPU's loops and those across ranks are called where no test of a CPU sees it."""
+    from swell.core.graph import GraphLoop
+    from swell.core.loop import DirectLoop, Loop
+    from swell.distributed.graph import DistributedGraphLoop
+    from swell.distributed.loop import DistributedLoop
+    loops = [loop for loop in (Loop, DirectLoop, GraphLoop, DistributedLoop, DistributedGraphLoop) if hasattr(loop, name)]
+    asked = [[p.name for p in inspect.signature(getattr(loop, name)).parameters.values()] for loop in loops]
+    assert all(parameters == asked[0] for parameters in asked)
