@@ -304,8 +304,9 @@ def test_launches_and_sums_do_not_grow_with_the_columns_on_gpus(count):
 
     def cost(communicator, k):
         M = distributed.scatter(communicator, A if communicator.rank == 0 else None, device="cuda")
+        solver = swell.prepare(M, method="cg", maxiter=20, rtol=1e-14)
         with M.space.active(441):
-            group = bound(swell.prepare(M, method="cg", maxiter=20, rtol=1e-14)._prepare(0), k)
+            group = bound(solver._prepare(0), k)
         own, before = M.space.communicator, M.space.communicator.reductions
         results = group.run(np.repeat(b, k, axis=1)[M.rows])
         return own.reductions - before, group.space.local.launches, results[0].host_reads
