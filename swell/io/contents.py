@@ -114,6 +114,7 @@ def _dense(path, one):
     """Read a `Stored` as an array."""
     if not one.sparse:
         return one.read()
+    files.refuse_square(path, one.shape)
     files.check_memory(path, 16 * math.prod(one.shape), f"a dense array of shape {one.shape}")
     return one.read().toarray()
 

@@ -251,6 +251,13 @@ def check_shape(path, shape, entries):
                          "columns are empty, so that it is singular. Mend the sizes, or write the file again.")
 
 
+def refuse_square(path, shape):
+    """Raise InputError if a sparse matrix that is read as a vector is square, which no right-hand side is."""
+    if shape[0] == shape[1] > 1:
+        raise InputError(f"{path} holds a sparse matrix of shape {tuple(shape)}, expected a vector or several as "
+                         "columns. Read it with swell.read_matrix.")
+
+
 def as_vector(path, values):
     """Return `values` as a float64 or complex128 array of shape (n,) or, for several columns, (n, k).
 

@@ -99,6 +99,7 @@ def read_vector(path):
     header, numbers = _read(path)
     if header.layout == "array":
         return _unpack(header, numbers)
+    files.refuse_square(path, (header.rows, header.cols))
     files.check_memory(path, (16 if header.field == "complex" else 8) * header.rows * header.cols,
                        f"a dense {header.rows} x {header.cols} array")
     check_triangle(path, header, numbers)

@@ -327,3 +327,10 @@ def test_real_matrices_equal_scipy():
         assert A.shape == B.shape and A.dtype == (np.complex128 if B.dtype.kind == "c" else np.float64), path
         assert np.array_equal(A.indptr, B.indptr) and np.array_equal(A.indices, B.indices), path
         assert np.array_equal(A.data, B.data), path
+
+
+def test_a_square_sparse_matrix_is_no_vector(tmp_path):
+    path = tmp_path / "A.mtx"
+    path.write_text(f"{COORDINATE}real general\n3 3 1\n1 1 2\n")
+    with pytest.raises(InputError, match="sparse matrix of shape .3, 3., expected a vector.*read_matrix"):
+        read_vector(path)
