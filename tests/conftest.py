@@ -53,6 +53,12 @@ def space_or_skip(device):
         pytest.skip(str(missing))
 
 
+def pytest_runtest_setup(item):
+    """A test marked ``gpu`` is skipped, and says why, where there is none."""
+    if item.get_closest_marker("gpu"):
+        space_or_skip("cuda")
+
+
 def skip_what_others_show(dtype, device):
     """Skip complex64 on a CPU where float32 and complex128 are tested: the code is the same, and each of the two types
     has half of what differs. Compiling for a fourth type takes long; a GPU runs all four."""
