@@ -32,7 +32,7 @@ MODULES = {"swell.pde.fvm": None, "swell.pde.helmholtz": None, "swell.pde.poisso
 
 
 def write_all():
-    """Write all generated pages, and remove those of an earlier build that are no longer made."""
+    """Write all generated pages; remove pages of an earlier build that are no longer made."""
     made = {**algorithms(), **api(), **sources()}
     for name, text in made.items():
         path = GENERATED / name

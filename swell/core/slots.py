@@ -17,7 +17,7 @@ from collections import namedtuple
 def slots(group):
     """Decorate a class of names: return a named tuple of their numbers, which every Numba takes as a constant.
 
-    The numbers are those of a C enum: the first ``auto()`` is 0, any other is one more than the number before it."""
+    Numbers follow the rule of a C enum: the first ``auto()`` is 0, any other is one more than the number before it."""
     names = [name for name in vars(group) if not name.startswith("_")]
     numbers = []
     for name in names:

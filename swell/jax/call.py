@@ -24,7 +24,7 @@ CPU, CUDA = 1, 2        # devices of DLPack
 
 
 class Info(NamedTuple):
-    """What is known of each solve besides x; arrays with an entry for each right-hand side.
+    """The record of each solve: arrays with an entry for each right-hand side.
 
     Attributes
     ----------

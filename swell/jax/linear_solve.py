@@ -100,7 +100,7 @@ def _linear_solve(system, values, b) -> tuple[jax.Array, Info]:
 
 
 def solve_dtype(options, values, b) -> np.dtype:
-    """The type in which to solve: that of the options, or else of the values and b together.
+    """The type in which to solve: the ``dtype`` of the options, or else the common type of the values and b.
 
     ``values``, ``b``: their types.
 

@@ -77,11 +77,11 @@ class Pattern:
 
     @property
     def canonical(self) -> Pattern:
-        """The same entries; the values are those of the CSR matrix, one for one."""
+        """The same entries in the same order as in the CSR matrix."""
         return Pattern(self.n, self.indptr, self.indices, None, (self.nnz,))
 
     def arrange(self, values):
-        """Return the user's values, a JAX array, as those of the CSR matrix."""
+        """Return the user's values, a JAX array, in the order of the CSR matrix."""
         if self.place is None:
             return values.reshape(self.nnz)
         return jnp.zeros(self.nnz, values.dtype).at[self.place].add(values, mode="drop")

@@ -45,7 +45,7 @@ class System:
         Parameters
         ----------
         values : array, shape (..., nnz)
-            The leading axes are those of ``vmap``; their size is 1 where the values do not depend on the axis.
+            The leading axes come from ``vmap``; their size is 1 where the values do not depend on the axis.
         b : array, shape (..., n) or (..., n, k)
         right_hand_sides : int
             Dimensions of b without those axes: 1 or 2.

@@ -1,4 +1,4 @@
-"""One call of SciPy's: its arguments become those of `swell.solve`, and the result becomes ``(x, info)``."""
+"""One call of SciPy's: it translates the arguments for `swell.solve`, and returns ``(x, info)``."""
 from __future__ import annotations
 
 import numbers

@@ -6,7 +6,7 @@
     x = ml.solve(b, accel=cg, residuals=history)
 
 The functions differ from PyAMG's in two ways. The only criterion is "rr", ‖b − A x‖ ≤ tol ‖b‖, tested with the returned
-x. gmres is preconditioned on the right, so its residuals are those of b − A x.
+x. gmres is preconditioned on the right, so its residuals are b − A x.
 """
 from __future__ import annotations
 
