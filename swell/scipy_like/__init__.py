@@ -10,7 +10,7 @@ a reason in words, the history, several right-hand sides, a choice of every part
 swell differs from SciPy in these ways:
 
 - Every function tests the true residual b − A x, with the returned x. SciPy's minres and tfqmr test estimates.
-- gmres, bicgstab, tfqmr and qmr are preconditioned on the right: residual norms, in a callback too, are norms of b − A x.
+- gmres, bicgstab, tfqmr and qmr are preconditioned on the right. Residual norms are norms of b − A x, in callbacks too.
 - A solve that stagnates ends before ``maxiter``, and gmres lengthens its cycles before it gives up.
 - An iteration of tfqmr is two of SciPy's steps. ``maxiter`` and ``info`` count SciPy's; a callback gets every other x.
 - minres and cg refuse a matrix that is not Hermitian, and minres takes complex ones.
