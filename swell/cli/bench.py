@@ -44,8 +44,10 @@ BENCHMARKS = {
             ("matrices", "files", "iterations", "outer-iterations", "cpu-iterations", "repeat", "no-cpu",
              "no-smoothers")),
     "block-gmres": ("The paper on block GMRES: ILU(0) with exact and inexact solves in GMRES(30), tables 1 to 4; "
-                    "inner products and updates by batches, figures 8 and 9.",
-                    ("matrices", "files", "block", "cpu-iterations", "no-cpu")),
+                    "inner products and updates by batches, figures 8 and 9; with --ranks across ranks that mpiexec "
+                    "starts, beside cuSPARSE and PETSc, figures 10 to 15.",
+                    ("matrices", "files", "block", "cpu-iterations", "no-cpu", "ranks", "partition", "sweeps",
+                     "threads", "repeat", "no-cusparse", "petsc", "petsc-ranks")),
     "scaling": ("Strong and weak scaling across ranks, which mpiexec starts: products with and without overlap "
                 "(figure 10 of the same paper), iterations (11), ILU(0) of each rank's block (tables 2 to 4), and a "
                 "model that predicts 8 to 1024 ranks (docs/SCALING.md).",
@@ -68,8 +70,8 @@ OPTIONS = {
              "commas"},
     "limit": {"type": float, "default": 20.0, "metavar": "S", "help": "time limit in seconds; failures and longer "
               "solves count as this; default %(default)g"},
-    "matrices": {"metavar": "LIST", "help": "names of the gallery, separated by commas; for amg also NAME:UNKNOWNS; "
-                 "default %(default)s"},
+    "matrices": {"metavar": "LIST", "help": "names of the gallery, separated by commas; for amg also NAME:UNKNOWNS, "
+                 "for block-gmres NAME/BLOCK, with blocks laid over points; default %(default)s"},
     "files": {"nargs": "*", "metavar": "PATH", "help": "files, besides the generated systems: matrices "
               "and folders of OpenFOAM; helmholtz takes meshes, and folders with K.npz, M.npz and B.npz"},
     "paths": {"nargs": "*", "metavar": "PATH", "help": "matrix files, and folders with .mtx and .mtx.gz files; sparse "
@@ -89,13 +91,18 @@ OPTIONS = {
     "repeat": {"type": int, "metavar": "N", "help": "repetitions, of which the median counts; default 100 vector "
                "operations (and their mean), 50 products (fvm on a CPU: 20; scaling: 20, and 10 solves), 5 sparse "
                "products, 3 solves, 10 in dense-lu"},
-    "ranks": {"metavar": "LIST", "default": "1,2", "help": "numbers of ranks, separated by commas; default 1,2"},
+    "ranks": {"metavar": "LIST", "help": "numbers of ranks, separated by commas; default of scaling: 1,2; block-gmres: "
+              "one device, without MPI"},
     "unknowns": {"type": int, "metavar": "N", "help": "rows of a rank in weak scaling, for Poisson in 3D; default "
                  "262144 (times --scale)"},
     "partition": {"default": "rows", "choices": ("rows", "graph"), "help": "distribution of the rows: consecutive "
                   "rows, or parts of the matrix' graph; default rows"},
-    "sweeps": {"metavar": "LIST", "default": "1,2,3,4,5,6,7,8", "help": "numbers of sweeps of the inexact solves with "
-               "ILU(0), separated by commas; default 1 to 8"},
+    "sweeps": {"metavar": "LIST", "help": "numbers of sweeps of the inexact solves with ILU(0), separated by commas; "
+               "default 1 to 8; of block-gmres with --ranks 1 to 5, without always 1 to 8"},
+    "no-cusparse": {"action": "store_true", "help": "if --device is a GPU: leave out cuSPARSE's solves"},
+    "petsc": {"metavar": "COMMAND", "help": "with --ranks: also solve by PETSc; COMMAND starts the program made from "
+              "benchmarks/petsc_bjacobi.c, such as 'mpiexec -n {ranks} ./petsc_bjacobi'"},
+    "petsc-ranks": {"metavar": "LIST", "help": "numbers of PETSc's ranks; default: those of --ranks"},
     "threads": {"type": int, "metavar": "N", "help": "threads of a rank, for every number of ranks; default: the "
                 "number of cores over the largest number of ranks"},
     "iterations": {"type": int, "default": 300, "metavar": "N", "help": "iterations timed; default 300"},

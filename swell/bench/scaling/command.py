@@ -12,6 +12,8 @@ from swell.core.errors import InputError, MissingDependency
 from swell.distributed.partition import consecutive
 from swell.io.rows import open_rows
 
+MODULE = "swell.bench.scaling.ranks"
+RANKS, SWEEPS = "1,2", "1,2,3,4,5,6,7,8"
 UNKNOWNS = 64**3
 REPEAT, SOLVE_REPEAT = 20, 10
 LINKS = ("ranks", "threads each", "copy GB/s a rank", "8 B one way, µs", "longest message GB/s", "sum of 1, µs",
@@ -30,8 +32,8 @@ ALONE = "no prediction: the model is fitted to times of 1 rank and of 2 or more,
 def run(arguments) -> int:
     """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
     parsed command line. Return the exit status."""
-    program = start.mpiexec()
-    ranks = _numbers("ranks", arguments.ranks)
+    program = start.mpiexec("scaling")
+    ranks = numbers("ranks", arguments.ranks or RANKS)
     threads = arguments.threads or max(1, start.cores() // max(ranks))
     settings = _settings(arguments, max(ranks))
     place = Place(arguments.device, threads)
@@ -42,7 +44,7 @@ def run(arguments) -> int:
             engine.tell(f"{count * threads} threads wait for one another on {start.cores()} cores: the times of "
                         f"{count} ranks say little")
         found.take({**record, "threads": threads, "oversubscribed": crowded, **engine.circumstances(place)}
-                   for record in start.records(program, count, threads, settings))
+                   for record in start.records(program, count, threads, settings, MODULE))
     records = [r for r in found.records if r.get("scaling") != "overhead"]
     found.table("Copies, messages, reductions", LINKS, _links(records))
     found.table("Figure 10: a product, with and without overlap", PRODUCTS, _products(records))
@@ -55,7 +57,7 @@ def run(arguments) -> int:
         predicted = found.take(prediction.records())
         _predicted(found, prediction, predicted)
     else:
-        engine.tell(ALONE.format(arguments.ranks))
+        engine.tell(ALONE.format(arguments.ranks or RANKS))
     if arguments.report:
         from swell.bench.scaling.figures import figures
         found.report(*figures(records, prediction, predicted))
@@ -75,7 +77,7 @@ class Place:
         return f"{self.name}, ranks of {self.threads} thread{'s' if self.threads > 1 else ''}"
 
 
-def _numbers(option, text) -> list[int]:
+def numbers(option, text) -> list[int]:
     """Parse ``text``, positive whole numbers separated by commas; return them ascending, or raise InputError, whose
     message names ``option``."""
     words = [word.strip() for word in str(text).split(",") if word.strip()]
@@ -98,7 +100,7 @@ def _settings(arguments, most) -> dict:
             "files": arguments.files or [], "predicted": PREDICTED,
             "side": max(2, round((arguments.unknowns or UNKNOWNS * arguments.scale) ** (1 / 3))),
             "repeat": arguments.repeat or REPEAT, "solve-repeat": arguments.repeat or SOLVE_REPEAT,
-            "solves": not arguments.no_solves, "sweeps": _numbers("sweeps", arguments.sweeps)}
+            "solves": not arguments.no_solves, "sweeps": numbers("sweeps", arguments.sweeps or SWEEPS)}
 
 
 def _of(records, kind):

@@ -50,8 +50,9 @@ STAGES = ("pack", "exchange", "local", "rest")
 BAD_INPUT = 2
 
 
-def main() -> int:
-    """Measure on the ranks that mpiexec started; return the exit status. The only argument is the settings as JSON."""
+def main(measure) -> int:
+    """Measure on the ranks that mpiexec started; return the exit status. The only argument is the settings as JSON.
+    ``measure``: yields the records, from the communicator and the settings."""
     settings = json.loads(sys.argv[1])
     try:
         ranks = distributed.init()
@@ -390,4 +391,4 @@ def _of(share):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(measure))

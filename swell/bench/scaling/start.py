@@ -21,8 +21,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def mpiexec() -> str:
-    """Return the path of mpiexec: the one beside this Python, else the first on PATH.
+def mpiexec(benchmark: str) -> str:
+    """Return the path of mpiexec: the one beside this Python, else the first on PATH. ``benchmark``: its name, for
+    messages.
 
     Raises
     ------
@@ -32,10 +33,10 @@ def mpiexec() -> str:
         If mpiexec has started this process itself.
     """
     if launched() > 1:
-        raise InputError("swell bench scaling was itself started by mpiexec: start it without, and name the numbers of "
-                         "ranks as --ranks 1,2")
+        raise InputError(f"swell bench {benchmark} was itself started by mpiexec: start it without, and name the "
+                         "numbers of ranks as --ranks 1,2")
     if importlib.util.find_spec("mpi4py") is None:
-        raise MissingDependency(f"swell bench scaling needs mpi4py, which is not installed: {INSTALL}")
+        raise MissingDependency(f"swell bench {benchmark} needs mpi4py, which is not installed: {INSTALL}")
     beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
     found = beside or shutil.which("mpiexec")
     if found is None:
@@ -43,9 +44,9 @@ def mpiexec() -> str:
     return found
 
 
-def records(program, ranks, threads, settings):
+def records(program, ranks, threads, settings, module):
     """Start ``ranks`` ranks with ``threads`` threads each; yield their records (dicts) as they arrive. ``program``: the
-    path of mpiexec; ``settings``: a dict for the ranks.
+    path of mpiexec; ``settings``: a dict for the ranks; ``module``: the name of the module that they run.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def records(program, ranks, threads, settings):
     SwellError
         If the ranks ended with a nonzero status; their stderr says why.
     """
-    command = [program, "-n", str(ranks), sys.executable, "-m", "swell.bench.scaling.ranks", json.dumps(settings)]
+    command = [program, "-n", str(ranks), sys.executable, "-m", module, json.dumps(settings)]
     variables = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "OMP_WAIT_POLICY": "passive"}
     error = None
     try:

@@ -1,0 +1,14 @@
+"""GMRES(30) with block ILU(0): the experiments of "Developing a Multi-GPU-Enabled Preconditioned GMRES with Inexact
+Triangular Solves for Block Sparse Matrices", by Ma, Hu, Yuan and Liu, 2021, tables 1 to 4 and figures 8 to 15.
+
+``device`` measures on one device, without MPI. With ``--ranks``, ``across`` starts ``ranks`` under mpiexec, a GPU each,
+once for each number of ranks, and shows their records beside PETSc's (``petsc``) and cuSPARSE's (``cusparse``).
+"""
+from __future__ import annotations
+
+
+def run(arguments) -> int:
+    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
+    parsed command line. Return the exit status."""
+    from swell.bench.block_gmres import across, device
+    return (across if arguments.ranks else device).run(arguments)

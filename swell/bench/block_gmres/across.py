@@ -1,0 +1,123 @@
+"""``swell bench block-gmres --ranks``: start the ranks and PETSc, collect and show their records.
+
+The matrices are made once, and lie in a temporary folder for all ranks. All sides get the same right-hand side and the
+same tolerance: 1e-3 of the first residual for thermal2~, 1e-5 for other matrices, as in the paper.
+"""
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from pathlib import Path
+
+import scipy.sparse as sp
+
+from swell.bench import engine
+from swell.bench.block_gmres import cases, petsc, rank_figures
+from swell.bench.block_gmres.device import MATRICES, System
+from swell.bench.block_gmres.rank_figures import of_kind
+from swell.bench.scaling import start
+from swell.bench.scaling.command import Place, efficiency, numbers
+from swell.bench.scaling.ranks import TOLERANCE, TOLERANCES
+from swell.core.devices import make_space
+from swell.core.errors import InputError, MissingDependency
+from swell.distributed.partition import consecutive
+
+MODULE = "swell.bench.block_gmres.ranks"
+REPEAT, SOLVE_REPEAT = 20, 2
+PETSC = "PETSc, bjacobi with ILU(0), CPU"
+SWEEPS = "1,2,3,4,5"                     # the paper's
+ORTHOGONAL = ("matrix", "basis", "batch", "ranks", "inner products µs", "updates µs")
+PRODUCTS = ("matrix", "ranks", "overlap µs", "without µs", "pack", "exchange", "diagonal block", "rest",
+            "communication %", "efficiency %")
+ITERATIONS = ("matrix", "ranks", "µs an iteration", "efficiency %")
+SOLVES = ("matrix", "preconditioner", "ranks", "T_precond ms: least", "largest", "mean", "load balance", "T_gmres ms",
+          "iterations", "reason", "‖b − Ax‖/‖b‖", "setup ms", "MB a rank")
+
+
+def run(arguments) -> int:
+    """Run the benchmark on each number of ranks, as ``swell.bench.block_gmres.run``."""
+    program = start.mpiexec("block-gmres")
+    ranks = numbers("ranks", arguments.ranks)
+    if arguments.partition == "graph" and importlib.util.find_spec("pymetis") is None:
+        raise MissingDependency("--partition graph needs pymetis: pip install 'swell[partition]'")
+    threads = arguments.threads or max(1, start.cores() // max(ranks))
+    place = Place(arguments.device, threads)
+    found = engine.Findings("swell bench block-gmres", place, arguments)
+    host = make_space("cpu")
+    with tempfile.TemporaryDirectory() as folder:
+        systems = [_written(folder, at, System(host, name, A, block), ranks)
+                   for at, (name, A, block) in enumerate(cases.given(arguments))]
+        found.table("Table 1: matrices", MATRICES, [system.row() for system, *_ in systems])
+        settings = {"device": arguments.device, "partition": arguments.partition, "block": None, "solves": True,
+                    "systems": [(system.name, str(path), system.block) for system, path, _ in systems],
+                    "repeat": arguments.repeat or REPEAT, "solve-repeat": SOLVE_REPEAT,
+                    "sweeps": numbers("sweeps", arguments.sweeps or SWEEPS),
+                    "cusparse": not arguments.no_cusparse, "host": not arguments.no_cpu,
+                    "cpu-iterations": arguments.cpu_iterations or cases.MAXITER}
+        for count in ranks:
+            found.take({**record, "threads": threads, **engine.circumstances(place)}
+                       for record in start.records(program, count, threads, settings, MODULE))
+        if arguments.petsc:
+            on = numbers("petsc-ranks", arguments.petsc_ranks) if arguments.petsc_ranks else ranks
+            found.take(_by_petsc(arguments.petsc, systems, on, settings["cpu-iterations"], place))
+    records = found.records
+    found.table("Figures 8 and 9: inner products and updates of a step, by vectors a launch; means over the ranks",
+                ORTHOGONAL, _orthogonal(records))
+    found.table("Figure 10: a product, with and without overlap", PRODUCTS, _products(records))
+    found.table("Figure 11: an iteration of GMRES(30) without preconditioner", ITERATIONS, _iterations(records))
+    found.table("Tables 2 to 4: GMRES(30) with block ILU(0) of each rank's block", SOLVES, _solves(records))
+    found.report(*rank_figures.drawn(records))
+    return 0
+
+
+def _written(folder, at, system, ranks):
+    """Write a System's matrix and right-hand side for the ranks and for PETSc; return (system, path for the ranks, path
+    for PETSc). Raise InputError if its blocks are too few for the ranks."""
+    consecutive(system.A.shape[0], max(ranks), system.block)
+    own, theirs = Path(folder) / f"{at}.npz", Path(folder) / f"{at}.petsc"
+    sp.save_npz(own, sp.csr_matrix(system.A), compressed=False)
+    petsc.write_system(theirs, system.A, system.rhs)
+    return system, own, theirs
+
+
+def _by_petsc(command, systems, ranks, limit, place):
+    """Yield the records of PETSc's solves, one for each system and number of ranks."""
+    for system, _, path in systems:
+        if system.A.dtype.kind == "c":
+            raise InputError(f"--petsc: {system.name} is complex, and the program is for real systems")
+        rtol = TOLERANCES.get(system.name.partition("/")[0], TOLERANCE)
+        for count in ranks:
+            engine.tell(f"PETSc on {count} CPU rank{'s' if count > 1 else ''}: {system.name}")
+            found = petsc.measure(command, count, path, system.block, rtol, min(limit, cases.MAXITER))
+            yield {"benchmark": "block_gmres solve", "scaling": "strong", "matrix": system.name,
+                   "n": system.A.shape[0], "nnz": system.A.nnz, "block": system.block, "preconditioner": PETSC,
+                   "rtol": rtol, "load_balance": found["largest"] / found["mean"], "bytes": None, **found,
+                   **engine.circumstances(place), "device": "cpu, PETSc"}
+
+
+def _micro(*seconds):
+    return [f"{1e6 * t:.1f}" for t in seconds]
+
+
+def _orthogonal(records):
+    return [(r["matrix"], r["basis"], r["batch"], r["ranks"], *_micro(r["inner_products"], r["updates"]))
+            for r in of_kind(records, "orthogonalisation")]
+
+
+def _products(records):
+    return [(r["matrix"], r["ranks"], *_micro(r["seconds"], r["seconds_without_overlap"], r["pack"], r["exchange"],
+                                              r["local"], r["rest"]),
+             f"{100 * r['share_of_communication']:.1f}", f"{efficiency(records, r, ()):.0f}")
+            for r in of_kind(records, "product")]
+
+
+def _iterations(records):
+    return [(r["matrix"], r["ranks"], *_micro(r["seconds"] or float("nan")), f"{efficiency(records, r, ()):.0f}")
+            for r in of_kind(records, "iteration")]
+
+
+def _solves(records):
+    return [(r["matrix"], r["preconditioner"], r["ranks"], *(f"{1e3 * r[k]:.2f}" for k in ("least", "largest", "mean")),
+             f"{r['load_balance']:.2f}", f"{1e3 * r['seconds']:.1f}", r["iterations"], r["reason"],
+             f"{r['residual']:.1e}", f"{1e3 * r['setup_seconds']:.0f}",
+             "" if r["bytes"] is None else f"{1e-6 * r['bytes']:.1f}") for r in of_kind(records, "solve")]

@@ -1,0 +1,118 @@
+"""Figures of ``swell bench block-gmres --ranks``."""
+from __future__ import annotations
+
+from swell.bench import engine
+from swell.bench.block_gmres.cases import BATCHES, EXACT, HOST
+
+SWEEP = "block ILU(0), "                 # how the labels of sweeps begin: "block ILU(0), 3 sweeps"
+BEST = "block ILU(0), the best number of sweeps"
+
+
+def drawn(records) -> list:
+    """Draw all figures from the records; return (caption, figure) pairs."""
+    kinds = {kind: of_kind(records, kind) for kind in ("orthogonalisation", "product", "iteration", "solve")}
+    most = max(r["ranks"] for r in kinds["product"])
+    at_most = [r for r in kinds["orthogonalisation"] if r["ranks"] == most and r["basis"] == "full"]
+    products, iterations = ({_label(r): r for r in kinds[kind]} for kind in ("product", "iteration"))
+    return [(f"Figure 8: inner products of a step on {most} ranks, by vectors a launch; means over the ranks",
+             _batches(at_most, "inner_products")),
+            (f"Figure 9: updates of a step on {most} ranks, by vectors a launch", _batches(at_most, "updates")),
+            ("Figure 10: a product with and without overlap, by number of ranks", engine.bars(
+                [*products], ["with overlap", "without"], {
+                    words: [1e6 * r[time] for r in products.values()]
+                    for words, time in (("with overlap", "seconds"), ("without", "seconds_without_overlap"))}, "µs")),
+            ("Figure 11: an iteration of GMRES(30) without preconditioner, by number of ranks", engine.bars(
+                [*iterations], ["GMRES(30)"],
+                {"GMRES(30)": [1e6 * r["seconds"] if r["seconds"] else None for r in iterations.values()]}, "µs")),
+            *((f"Figure 12: a whole solve over the sweeps, on {count} rank{'s' if count > 1 else ''}; dashed: exact "
+               "solves, dotted: cuSPARSE's bsrsv2", _over_sweeps([r for r in kinds["solve"] if r["ranks"] == count]))
+              for count in sorted({r["ranks"] for r in kinds["product"]})),
+            ("Figures 13 to 15: whole solves by number of ranks", _whole(kinds["solve"])),
+            ("Tables 2 to 4: the preconditioning steps of a restart, by number of ranks; the slowest rank",
+             _steps(kinds["solve"])),
+            ("Load balance factor of the preconditioning step, equation 13", _balance(kinds["solve"]))]
+
+
+def of_kind(records, kind) -> list:
+    """Return the records of a kind ("solve", ...), by matrix and preconditioner in order of first occurrence, then by
+    ranks."""
+    mine, places = [r for r in records if r["benchmark"] == f"block_gmres {kind}"], {}
+    for r in mine:
+        places.setdefault((r["matrix"], r.get("preconditioner"), r.get("batch"), r.get("basis")), len(places))
+    names = list(dict.fromkeys(r["matrix"] for r in mine))
+    return sorted(mine, key=lambda r: (names.index(r["matrix"]), places[
+        r["matrix"], r.get("preconditioner"), r.get("batch"), r.get("basis")], r["ranks"]))
+
+
+def _label(record):
+    return f"{record['matrix']}: {record['ranks']}"
+
+
+def _batches(records, part):
+    names = list(dict.fromkeys(r["matrix"] for r in records))
+    times = {(r["matrix"], r["batch"]): 1e6 * r[part] for r in records}
+    labels = {k: f"{k} a launch" for k in BATCHES}
+    return engine.bars(names, [*labels.values()], {label: [times[name, k] for name in names]
+                                                   for k, label in labels.items()}, "µs a step")
+
+
+def _sweeps(label):
+    """Return the number of sweeps in a preconditioner's label, or None if it is solved otherwise."""
+    word = label.removeprefix(SWEEP).partition(" ")[0]
+    return int(word) if label.startswith(SWEEP) and word.isdigit() else None
+
+
+def _over_sweeps(records):
+    from swell.display.figure import colour_of, finish, new_figure
+    figure, axes = new_figure(7.5, 4.2)
+    for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
+        colour = colour_of(k)
+        times = {r["preconditioner"]: 1e3 * r["seconds"] for r in records if r["matrix"] == name
+                 and r["reason"] == "CONVERGED"}
+        points = sorted((_sweeps(label), time) for label, time in times.items() if _sweeps(label))
+        if points:
+            axes.plot(*zip(*points), "o-", color=colour, lw=1.4, ms=4, label=name)
+            axes.set_xticks([count for count, _ in points])
+        for label, style in ((EXACT, "--"), ("cuSPARSE bsrsv2", ":")):
+            if label in times:
+                axes.axhline(times[label], color=colour, lw=0.9, ls=style)
+    engine.logarithmic(axes)
+    return finish(figure, axes, "sweeps for each triangle", "ms")
+
+
+def _by_label(records, field):
+    """Return (groups, {label: values by group}) for bars of a field of the solves; sweeps are left to ``BEST``."""
+    groups = list(dict.fromkeys(_label(r) for r in records if r["preconditioner"] == EXACT))
+    values = {label: [None] * len(groups) for label in dict.fromkeys(
+        r["preconditioner"] for r in records if _sweeps(r["preconditioner"]) is None)}
+    values[BEST] = [None] * len(groups)
+    fastest = {}
+    for r in records:
+        if _label(r) not in groups or r["reason"] != "CONVERGED":
+            continue
+        if _sweeps(r["preconditioner"]):
+            fastest[_label(r)] = min(fastest.get(_label(r), r), r, key=lambda one: one["seconds"])
+        else:
+            values[r["preconditioner"]][groups.index(_label(r))] = 1e3 * r[field]
+    for group, r in fastest.items():
+        values[BEST][groups.index(group)] = 1e3 * r[field]
+    return groups, {label: of for label, of in values.items() if any(of)}
+
+
+def _whole(records):
+    groups, values = _by_label(records, "seconds")
+    return engine.bars(groups, [*values], values, "ms (logarithmic)", log=True)
+
+
+def _steps(records):
+    groups, values = _by_label(records, "largest")
+    return engine.bars(groups, [*values], values, "ms (logarithmic)", log=True)
+
+
+def _balance(records):
+    mine = [r for r in records if r["preconditioner"] != HOST and r["ranks"] > 1]
+    groups = list(dict.fromkeys(_label(r) for r in mine if r["preconditioner"] == EXACT))
+    labels = list(dict.fromkeys(r["preconditioner"] for r in mine))
+    factor = {(_label(r), r["preconditioner"]): r["load_balance"] for r in mine}
+    return engine.bars(groups, labels, {label: [factor.get((g, label)) for g in groups] for label in labels},
+                       "largest over mean")
