@@ -51,8 +51,8 @@ BENCHMARKS = {
     "scaling": ("Strong and weak scaling across ranks, which mpiexec starts: products with and without overlap "
                 "(figure 10 of the same paper), iterations (11), ILU(0) of each rank's block (tables 2 to 4), and a "
                 "model that predicts 8 to 1024 ranks (docs/SCALING.md).",
-                ("ranks", "matrices", "files", "unknowns", "partition", "sweeps", "threads", "repeat", "no-solves",
-                 "csv")),
+                ("ranks", "matrices", "files", "block", "unknowns", "partition", "sweeps", "threads", "repeat",
+                 "no-solves", "csv")),
     "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of "
                  "accuracy.",
                  ("paths", "generated", "sizes", "decomposers", "solvers", "types", "repeat", "batch", "csv")),
@@ -80,8 +80,8 @@ OPTIONS = {
                   f"{', '.join(GENERATED)} (BDDC's bordered local matrices); without kinds, or without PATH: all"},
     "batch": {"type": int, "metavar": "N", "help": "also factor N generated matrices of each kind and size, one after "
               "the other and together"},
-    "block": {"type": int, "metavar": "N", "help": "size of the blocks, whose zeros are stored; default: the detected "
-              "size"},
+    "block": {"type": int, "metavar": "N", "help": "size of the blocks of --matrices and --files, whose zeros are "
+              "stored; default: the detected size"},
     "formats": {"metavar": "LIST", "default": "csr,sell", "help": "formats; default csr,sell"},
     "tune": {"action": "store_true", "help": "also compare the default format with the tuned one"},
     "complex": {"action": "store_true", "help": "stand-ins for the acoustic matrices of table 9 of the paper on "

@@ -57,10 +57,35 @@ def fetched(space, values, rows) -> list:
     return communicator.alltoall([values[wanted - space.first] for wanted in asked])
 
 
-def compressed(rest):
-    """Drop the empty rows of the SciPy CSR matrix ``rest``. Return (int32 indices of the other rows, a CSR matrix of
-    only these rows)."""
+def whole_blocks(numbers, block):
+    """Return all numbers in the blocks of ``block`` consecutive numbers that ``numbers`` touch, ascending, as int64."""
+    touched = np.unique(numbers.astype(np.int64, copy=False) // block)
+    return (touched[:, None] * block + np.arange(block)).reshape(-1)
+
+
+def compressed(rest, ghosts, block):
+    """Drop the empty block rows of a matrix, and complete its columns to whole blocks.
+
+    Parameters
+    ----------
+    rest : SciPy CSR, shape (rows, m)
+    ghosts : int array, shape (m,)
+        The global number of each column, ascending.
+    block : int
+        Rows of a block; the blocks of ``rows`` and of global columns begin at multiples of it.
+
+    Returns
+    -------
+    rows : int32 array
+        The kept rows.
+    rest : scipy.sparse.csr_array, shape (kept rows, columns)
+        The same entries in the same order.
+    columns : int64 array
+        The global number of each column of the new matrix, ascending.
+    """
     counts = np.diff(rest.indptr)
-    rows = np.flatnonzero(counts)
+    rows, columns = whole_blocks(np.flatnonzero(counts), block), whole_blocks(ghosts, block)
+    places = np.searchsorted(columns, ghosts).astype(rest.indices.dtype)
     indptr = np.concatenate([[0], np.cumsum(counts[rows])])
-    return rows.astype(np.int32), sp.csr_array((rest.data, rest.indices, indptr), shape=(rows.size, rest.shape[1]))
+    rest = sp.csr_array((rest.data, places[rest.indices], indptr), shape=(rows.size, columns.size))
+    return rows.astype(np.int32), rest, columns

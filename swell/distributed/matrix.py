@@ -243,8 +243,8 @@ class DistributedMatrix(SystemMatrix):
         rows = space.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
         found = gathered(space.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), space.starts)
         ghosts, places = np.unique(found.indices.astype(np.int64), return_inverse=True)
-        boundary, rest = compressed(sp.csr_array((found.data, places, found.indptr),
-                                                 shape=(self.own.shape[0], ghosts.size)))
+        rest = sp.csr_array((found.data, places, found.indptr), shape=(self.own.shape[0], ghosts.size))
+        boundary, rest, ghosts = compressed(rest, ghosts, self.block_size)
         return DistributedMatrix(space, self.own.transpose(), CSRMatrix.from_scipy(rest, space.local),
                                  space.from_host(boundary), Halo(space, ghosts, self.dtype), self.shape, self.nnz,
                                  order=self.order, overlap=self.overlap)

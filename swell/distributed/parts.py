@@ -93,12 +93,11 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
     space = DistributedSpace(local, communicator, starts)
     nnz = sum(communicator.allgather(int(own.nnz + rest.nnz)))
     with local.active():
-        boundary, rest = compressed(rest.astype(dtype, copy=False))
         own = CSRMatrix.from_scipy(own.astype(dtype, copy=False), local, block)
         if block is None:
             _agree_on_blocks(communicator, own, starts)
+        boundary, rest, ghosts = compressed(rest.astype(dtype, copy=False), ghosts, own.block_size)
         rest = CSRMatrix.from_scipy(rest, local)
-        ghosts = ghosts.astype(np.int64, copy=False)
         n = int(starts[-1])
         return DistributedMatrix(space, own, rest, space.from_host(boundary), Halo(space, ghosts, dtype), (n, n), nnz,
                                  order=order, overlap=overlap)

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from swell.core.errors import InputError
 from swell.core.operator import OperatorAround
 from swell.core.settings import describe
-from swell.distributed.entries import fetched
+from swell.distributed.entries import fetched, whole_blocks
 from swell.distributed.halo import Halo
 from swell.formats.csr import CSRMatrix
 
@@ -118,8 +118,7 @@ def layers(A, count):
     own = A.global_rows()
     rows, ghosts = own, np.empty(0, np.int64)
     for _ in range(count):
-        reached = np.unique(rows.indices.astype(np.int64) // size)
-        reached = (reached[:, None] * size + np.arange(size)).reshape(-1)
+        reached = whole_blocks(rows.indices, size)
         ghosts = np.union1d(ghosts, reached[(reached < space.first) | (reached >= space.stop)])
         rows = sp.vstack([own, *fetched(space, own, ghosts)], format="csr")
     numbers = np.concatenate([np.arange(space.first, space.stop), ghosts])

@@ -14,7 +14,7 @@ from swell.core.cpu import SERIAL
 from swell.core.errors import InputError
 from swell.core.settings import ON_CPU, Idle, circumstances, idle_notes
 from swell.core.system_matrix import SystemMatrix
-from swell.formats.blocks import checked_block_size, detect
+from swell.formats.blocks import BlockPattern, checked_block_size, detect
 from swell.formats.facts import Facts, gather
 from swell.formats.matrix import Matrix, index_type, rows_of
 from swell.formats.transpose import transposed_arrays
@@ -189,6 +189,15 @@ class CSRMatrix(Matrix, SystemMatrix):
     def known_block(self):
         """`block_size` if it is known, else 0."""
         return vars(self).get("block_size", 0)
+
+    def block_graph(self):
+        """Return the pattern of the nonempty blocks as a CSRMatrix with unspecified values; ``self`` if blocks have one
+        row."""
+        if self.block_size == 1:
+            return self
+        pattern = BlockPattern(self, self.block_size)
+        return CSRMatrix(self.space, pattern.indptr, pattern.indices,
+                         self.space.empty(pattern.indices.size, np.float32), (pattern.rows, pattern.columns))
 
     def with_values(self, data):
         """Return a new CSRMatrix with this pattern and the values ``data``; all arrays are shared, not copied."""

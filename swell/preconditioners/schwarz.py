@@ -31,7 +31,6 @@ from swell.core.operator import OperatorAround
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import Idle, describe, idle_notes, positive, without_effect
-from swell.formats.blocks import BlockPattern
 from swell.formats.csr import CSRMatrix
 from swell.orderings.ordering import adjacency
 from swell.preconditioners.coarse_space import CoarseSpace
@@ -256,11 +255,7 @@ def subdomains(A, settings) -> np.ndarray:
 
 def _block_graph(A):
     """Return [indptr, neighbours], host arrays: the graph whose vertices are the row blocks of A, in CSR form."""
-    if A.block_size > 1:
-        pattern = BlockPattern(A, A.block_size)
-        A = CSRMatrix(A.space, pattern.indptr, pattern.indices, A.space.empty(pattern.indices.size, np.float32),
-                      (pattern.rows, pattern.columns))
-    return [A.space.to_host(array) for array in adjacency(A)]
+    return [A.space.to_host(array) for array in adjacency(A.block_graph())]
 
 
 def overlapping(A, owner, overlap):

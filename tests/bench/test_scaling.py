@@ -83,17 +83,19 @@ def test_deviation_is_the_same_both_ways():
     assert model.deviation([3, 7], [3, 7]) == 0
 
 
+@pytest.mark.parametrize("block", [1, 3])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_shares_are_those_of_distributed_matrices(ranks):
+def test_shares_are_those_of_distributed_matrices(ranks, block):
     from swell import distributed
     A = sp.csr_array(gallery.poisson3d(6) + sp.random_array((216, 216), density=0.01, rng=np.random.default_rng(2)))
 
     def mine(communicator):
-        M = distributed.scatter(communicator, A if communicator.rank == 0 else None)
+        M = distributed.scatter(communicator, A if communicator.rank == 0 else None, block=block)
         return (M.own.shape[0], int(M.row_lengths().sum()), M.halo.ghosts.size, np.count_nonzero(M.halo.incoming))
 
     most = np.max(distributed.run(ranks, mine), axis=0)
-    counted = model.count_shares(A.indptr, A.indices, owners(consecutive(216, ranks), np.arange(216)), ranks)
+    owner = owners(consecutive(216, ranks, block), np.arange(216))
+    counted = model.count_shares(A.indptr, A.indices, owner, ranks, block)
     assert counted == Share(*most)
 
 
@@ -280,6 +282,31 @@ def test_a_run(mpi, tmp_path, capsys):
     assert report.read_text("utf-8").count("data:image/png") == 9
     with table.open(encoding="utf-8") as stream:
         assert len(list(csv.DictReader(stream))) == len(found)
+
+
+def test_blocks_across_ranks(mpi, tmp_path, capsys):
+    """Blocks that are not full, on three ranks, whose even shares of the rows would cut them."""
+    out, file = tmp_path / "r.jsonl", tmp_path / "own.npz"
+    sp.save_npz(file, sp.csr_array(sp.kron(gallery.poisson2d(7), np.eye(3)) + sp.diags_array(np.ones(146), offsets=1)))
+    assert main(["bench", "scaling", "--ranks", "3", "--unknowns", "64", "--matrices", "", "--files", str(file),
+                 "--block", "3", "--repeat", "1", "--sweeps", "2", "--threads", "1", "--out", str(out)]) == 0
+    found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert {(r["scaling"], r["block"]) for r in found if "block" in r} == {("weak", 1), ("strong", 3), ("overhead", 1)}
+    product, = (r for r in found if r["benchmark"] == "scaling product" and r["scaling"] == "strong")
+    assert "bsr, block 3" in product["format"] and product["share_rows"] == 51 and product["share_ghosts"] % 3 == 0
+    assert {r["preconditioner"] for r in found if r["benchmark"] == "scaling solve" and r["scaling"] == "strong"} == {
+        "block ILU(0), exact", "block ILU(0), 2 sweeps"}
+    assert "block ILU(0), exact" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("block, ranks, words", [("5", "1", "blocks of 5 rows do not divide the 12 rows of A"),
+                                                 ("0", "1", "--block 0: expected a positive number"),
+                                                 ("3", "1,5", "4 block rows of 3 cannot be shared by 5 ranks")])
+def test_blocks_that_cannot_be(here, block, ranks, words, tmp_path, capsys):
+    sp.save_npz(tmp_path / "twelve.npz", sp.eye_array(12, format="csr"))
+    assert main(["bench", "scaling", "--ranks", ranks, "--matrices", "", "--block", block, "--files",
+                 str(tmp_path / "twelve.npz")]) == 2
+    assert words in capsys.readouterr().err
 
 
 def test_more_ranks_than_rows(here, tmp_path, capsys):

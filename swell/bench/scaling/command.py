@@ -10,6 +10,7 @@ from swell.bench.scaling.model import PREDICTED, deviation
 from swell.bench.scaling.prediction import Prediction, held_out
 from swell.core.errors import InputError, MissingDependency
 from swell.distributed.partition import consecutive
+from swell.formats.blocks import checked_block_size
 from swell.io.rows import open_rows
 
 MODULE = "swell.bench.scaling.ranks"
@@ -18,7 +19,7 @@ UNKNOWNS = 64**3
 REPEAT, SOLVE_REPEAT = 20, 10
 LINKS = ("ranks", "threads each", "copy GB/s a rank", "8 B one way, µs", "longest message GB/s", "sum of 1, µs",
          "sum of 64, µs")
-PRODUCTS = ("matrix", "scaling", "n", "ranks", "overlap µs", "without µs", "least", "least without",
+PRODUCTS = ("matrix", "scaling", "n", "block", "ranks", "overlap µs", "without µs", "least", "least without",
             "pack", "exchange", "diagonal block", "rest", "communication %", "load balance", "efficiency %")
 ITERATIONS = ("matrix", "scaling", "method", "ranks", "µs an iteration", "reductions", "efficiency %")
 SOLVES = ("matrix", "scaling", "preconditioner", "ranks", "a restart's steps ms: least", "largest", "mean",
@@ -90,14 +91,16 @@ def _settings(arguments, most) -> dict:
     """Return the settings for the ranks as a dict, checked as far as possible; ``most``: the largest number of
     ranks."""
     engine.matrices(arguments.matrices, arguments.scale)             # raises for an unknown name
+    checked_block_size(arguments.block, 0)
     for path in arguments.files or ():
         if not Path(path).is_dir():
-            consecutive(open_rows(path).shape[0], most)              # raises for an unreadable file or too few rows
+            n = open_rows(path).shape[0]                             # raises for an unreadable file
+            consecutive(n, most, checked_block_size(arguments.block, n) or 1)          # ... or for too few rows
     if arguments.partition == "graph" and importlib.util.find_spec("pymetis") is None:
         raise MissingDependency("--partition graph needs pymetis: pip install 'swell[partition]'")
     return {"device": arguments.device, "scale": arguments.scale, "partition": arguments.partition,
             "matrices": [name.strip() for name in arguments.matrices.split(",") if name.strip()],
-            "files": arguments.files or [], "predicted": PREDICTED,
+            "files": arguments.files or [], "block": arguments.block, "predicted": PREDICTED,
             "side": max(2, round((arguments.unknowns or UNKNOWNS * arguments.scale) ** (1 / 3))),
             "repeat": arguments.repeat or REPEAT, "solve-repeat": arguments.repeat or SOLVE_REPEAT,
             "solves": not arguments.no_solves, "sweeps": numbers("sweeps", arguments.sweeps or SWEEPS)}
@@ -143,7 +146,7 @@ def _links(records):
 
 
 def _products(records):
-    return [(r["matrix"], r["scaling"], r["n"], r["ranks"], *(_micro(r[part]) for part in (
+    return [(r["matrix"], r["scaling"], r["n"], r["block"], r["ranks"], *(_micro(r[part]) for part in (
         "seconds", "seconds_without_overlap", "least", "least_without_overlap", "pack", "exchange", "local", "rest")),
         f"{100 * r['share_of_communication']:.1f}", f"{r['load_balance']:.2f}",
         f"{efficiency(records, r, (), 'least'):.0f}")

@@ -182,18 +182,18 @@ def deviation(predicted, measured) -> float:
     return float(np.expm1(np.sqrt(np.mean(np.log(np.asarray(predicted) / np.asarray(measured)) ** 2))))
 
 
-def count_shares(indptr, indices, owner, ranks: int) -> Share:
+def count_shares(indptr, indices, owner, ranks: int, block: int = 1) -> Share:
     """Return the Share of a CSR pattern whose row i belongs to rank owner[i]: numbers of rows, entries, ghosts and
-    neighbours, each a maximum over the ranks."""
-    n = indptr.size - 1
+    neighbours, each a maximum over the ranks. Ranks have whole blocks of ``block`` rows; a ghost is one of a block."""
+    blocks = (indptr.size - 1) // block
     lengths = np.diff(indptr)
     of_row = np.repeat(owner, lengths)
     outside = np.flatnonzero(of_row != owner[indices])
-    needed = np.unique(of_row[outside].astype(np.int64) * n + indices[outside])
-    needs, wanted = needed // n, needed % n
-    pairs = np.unique(needs * ranks + owner[wanted])
+    needed = np.unique(of_row[outside].astype(np.int64) * blocks + indices[outside] // block)
+    needs, wanted = needed // blocks, needed % blocks
+    pairs = np.unique(needs * ranks + owner[block * wanted])
     rows, entries = np.bincount(owner, minlength=ranks), np.bincount(owner, weights=lengths, minlength=ranks)
-    ghosts, neighbours = np.bincount(needs, minlength=ranks), np.bincount(pairs // ranks, minlength=ranks)
+    ghosts, neighbours = block * np.bincount(needs, minlength=ranks), np.bincount(pairs // ranks, minlength=ranks)
     return Share(*(int(of_ranks.max()) for of_ranks in (rows, entries, ghosts, neighbours)))
 
 

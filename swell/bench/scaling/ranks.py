@@ -28,6 +28,7 @@ from swell.core.stopping import Stopping
 from swell.core.timing import times
 from swell.distributed.devices import on_device
 from swell.distributed.partition import consecutive, load_balance, owners
+from swell.formats.bsr import BSR
 from swell.formats.symmetry import hermitian
 from swell.orderings.partition import of_matrix
 
@@ -98,7 +99,7 @@ def systems(ranks, settings):
             A = _from_first(ranks, name, settings, lambda: engine.pressure_laplacian(path))
         else:
             _say(ranks, f"{name}: reading")
-            A = distributed.read(ranks, path, device=device, partition=settings["partition"])
+            A = distributed.read(ranks, path, device=device, partition=settings["partition"], block=settings["block"])
         yield System(name, "strong", A, settings)
 
 
@@ -107,7 +108,8 @@ def _from_first(ranks, name, settings, make):
     _say(ranks, f"{name}: generating")
     with ranks.agreed():
         A = make() if ranks.rank == 0 else None
-    return distributed.scatter(ranks, A, device=settings["device"], partition=settings["partition"])
+    return distributed.scatter(ranks, A, device=settings["device"], partition=settings["partition"],
+                               block=settings["block"])
 
 
 def slab(ranks, side, device, planes=None):
@@ -202,7 +204,8 @@ class System:
     def __init__(self, name, scaling, A, settings):
         self.name, self.scaling, self.settings = name, scaling, settings
         self.given, self.space, self.ranks = A, A.space, A.space.communicator
-        self.A = A.stored_as(default_format(A.own))
+        self.format = BSR() if settings["block"] and A.block_size > 1 else default_format(A.own)
+        self.A = A.stored_as(self.format)
         rows = self.space.local_rows(A.shape[0])
         self.b, self.y = self.space.empty(rows, A.dtype), self.space.empty(rows, A.dtype)
         self.space.random(SEED, self.b)
@@ -226,7 +229,7 @@ class System:
     def record(self, kind, measured: dict) -> dict:
         """Return a record of this matrix, a dict, from its kind and a dict of measured fields."""
         return {"benchmark": f"scaling {kind}", "scaling": self.scaling, "matrix": self.name, "n": self.A.shape[0],
-                "nnz": self.A.nnz, **measured}
+                "nnz": self.A.nnz, "block": self.A.block_size, **measured}
 
     def share(self) -> Share:
         """Return the Share (rows, entries, ghosts, neighbours of a rank) of this matrix on the present ranks."""
@@ -307,8 +310,8 @@ class System:
             return self._solve_over_iterations(method)
         cycle = CYCLES[method]
         phases = cycle // WINDOW
-        solver = swell.prepare(self.given, method=method, stopping=engine.fixed(max(AT_LEAST, 4 * cycle)),
-                               b_like=self.b)
+        solver = swell.prepare(self.given, method=method, format=self.format, b_like=self.b,
+                               stopping=engine.fixed(max(AT_LEAST, 4 * cycle)))
         before, spans, done = self.ranks.reductions, [[] for _ in range(phases)], 0
         for _ in range(self.settings["solve-repeat"]):
             clock = {}
@@ -327,7 +330,8 @@ class System:
             "reductions": reductions, **_of(self.share())})
 
     def _solve_over_iterations(self, method) -> dict:
-        solver = swell.prepare(self.given, method=method, stopping=engine.fixed(IN_A_SOLVE), b_like=self.b)
+        solver = swell.prepare(self.given, method=method, format=self.format, b_like=self.b,
+                               stopping=engine.fixed(IN_A_SOLVE))
         results = [solver.solve(self.b) for _ in range(self.settings["solve-repeat"] + 1)][1:]
         seconds = np.max(self.ranks.allgather([r.timings["solve"] / r.iterations for r in results]), axis=0)
         return self.record("iteration", {
@@ -338,10 +342,11 @@ class System:
     # -- tables 2 to 4 -------------------------------------------------------------------------------------------
 
     def preconditioned(self):
-        """Yield the records of GMRES(30) with ILU(0) of each rank's diagonal block."""
-        named = {f"ILU(0), {k} sweep{'s' if k > 1 else ''}": f"ilu0(solve='sweeps(count={k}, guard=off)')"
+        """Yield the records of GMRES(30) with ILU(0) of each rank's diagonal block, block ILU(0) if A has blocks."""
+        label, factors = ("block ILU(0)", "block_ilu0") if self.A.block_size > 1 else ("ILU(0)", "ilu0")
+        named = {f"{label}, {k} sweep{'s' if k > 1 else ''}": f"{factors}(solve='sweeps(count={k}, guard=off)')"
                  for k in self.settings["sweeps"]}
-        for label, text in {"ILU(0), exact": "ilu0", **named}.items():
+        for label, text in {f"{label}, exact": factors, **named}.items():
             self.say(label)
             yield self.solve(label, text)
 
@@ -358,8 +363,9 @@ class System:
 
         restart()
         steps = ranks.allgather(min(_together(self.space, restart) for _ in range(RESTARTS)))
-        solver = swell.prepare(self.given, method=f"gmres(restart={RESTART})", precond=text, b_like=self.b,
-                               stopping=Stopping(rtol=rtol, relative_to="r0", maxiter=MAXITER))
+        stopping = Stopping(rtol=rtol, relative_to="r0", maxiter=MAXITER)
+        solver = swell.prepare(self.given, method=f"gmres(restart={RESTART})", precond=text, format=self.format,
+                               b_like=self.b, stopping=stopping)
         solver.solve(self.b, monitor=engine.a_few)
         result = solver.solve(self.b)
         seconds = max(ranks.allgather(result.timings["solve"]))
@@ -374,16 +380,16 @@ class System:
     def shares(self):
         """Yield records of the Share (rows, entries, ghosts, neighbours of a rank) that this matrix would have on more
         ranks."""
-        own, host = self.given.own, self.space.to_host
+        own, host, block = self.given.own, self.space.to_host, self.A.block_size
         indptr, indices, n = host(own.indptr), host(own.indices), self.A.shape[0]
         for count in self.settings["predicted"]:
-            if count > n:
+            if count > n // block:
                 return
-            owner = owners(consecutive(n, count), np.arange(n))
+            owner = owners(consecutive(n, count, block), np.arange(n))
             if self.settings["partition"] == "graph":
-                owner = of_matrix(own, count)
+                owner = np.repeat(of_matrix(own.block_graph(), count), block)
             yield self.record("shares", {
-                "of_ranks": count, **_of(count_shares(indptr, indices, owner, count))})
+                "of_ranks": count, **_of(count_shares(indptr, indices, owner, count, block))})
 
 
 def _of(share):
