@@ -14,6 +14,7 @@ from swell.batch.slots import Kind
 from swell.core.errors import InputError
 from swell.core.registry import load, name_of, resolve
 from swell.core.settings import describe, shown, without_effect
+from swell.preconditioners.block_jacobi import WITHOUT_BLOCKS
 
 if TYPE_CHECKING:
     from swell.batch.pattern import Pattern
@@ -60,7 +61,7 @@ class Choice:
     @property
     def block(self) -> int:
         """Rows of a block of block Jacobi; 1 otherwise."""
-        return self.precond.block if self.kind == Kind.BLOCK_JACOBI else 1
+        return self.precond.block or WITHOUT_BLOCKS if self.kind == Kind.BLOCK_JACOBI else 1
 
     def describe(self) -> str:
         """The parts with their settings."""

@@ -250,16 +250,16 @@ class Exchange(Shareable):
         self.start()
 
     def finish_product(self, kernels, rows, A, out, alpha):
-        """Wait for the received values v (``incoming``), then out[rows] += α A v. A: a CSRMatrix with one row for each
-        of ``rows``; ``kernels`` as in ``start_gathered``."""
+        """Wait for the received values v (``incoming``), then out[rows] += α A v. A: a CSRMatrix or BSRMatrix with one
+        row for each of ``rows``; ``kernels`` as in ``start_gathered``."""
         self.finish()
-        kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, alpha)
+        kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, A.block, alpha)
 
     def finish_product_dot(self, kernels, rows, A, out, w, dots):
         """Like ``finish_product`` with α = 1. It also adds the resulting change of the inner product (w, out) to
         dots[0]."""
         self.finish()
-        kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots)
+        kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots, A.block)
 
 
 def parts(buffer, counts):

@@ -67,7 +67,7 @@ class Halo:
 
     def finish_product(self, rows, A, out, alpha):
         """Wait for the ghost values g, then out[rows] += α A g; ``values`` is unspecified afterwards. A: a CSRMatrix
-        with one row for each of ``rows`` and one column for each ghost."""
+        or BSRMatrix with one row for each of ``rows`` and one column for each ghost."""
         self._exchange.finish_product(self._kernels, rows, A, out, out.dtype.type(alpha))
 
     def finish_product_dot(self, rows, A, out, w, dots):

@@ -1,12 +1,15 @@
 """DistributedMatrix: consecutive rows on each rank, split into the diagonal block and the rest.
 
 Section 3.2 of Ma, Hu, Yuan and Liu 2021. The diagonal block holds the rank's own columns, in any format. The rest
-multiplies ghost values: it is CSR of the boundary rows, those with entries in ghost columns, with its columns
-compressed to the halo. A product sends the entries that the neighbours need, and multiplies by the diagonal block
-meanwhile. Then it waits for the halo, and adds the product of the rest. Local indices have 32 bits, global ones 64.
+multiplies ghost values: it has the boundary rows, those with entries in ghost columns, and its columns are compressed
+to the halo. Ranks, boundary rows and ghosts are whole blocks of A's block size. So the rest is BSR if the diagonal
+block is stored in dense blocks, else CSR. A product sends the entries that the neighbours need, and multiplies by the
+diagonal block meanwhile. Then it waits for the halo, and adds the product of the rest. Local indices have 32 bits,
+global ones 64.
 """
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -19,6 +22,7 @@ from swell.core.settings import describe
 from swell.core.system_matrix import SystemMatrix
 from swell.distributed.entries import compressed, gathered
 from swell.distributed.halo import Halo
+from swell.formats.bsr import BSR
 from swell.formats.csr import CSRMatrix
 
 
@@ -37,6 +41,8 @@ class DistributedMatrix(SystemMatrix):
         The diagonal block in the format that products use.
     rest : CSRMatrix, shape (boundary rows, ghosts)
         The other entries of this rank's rows.
+    remote : CSRMatrix or BSRMatrix
+        The rest in the format that products use.
     boundary : int32 array of the space
         The rows of ``rest``, as local row numbers.
     halo : Halo
@@ -49,11 +55,13 @@ class DistributedMatrix(SystemMatrix):
 
     scratch = ("_edge",)
 
-    def __init__(self, space, own, rest, boundary, halo, shape, nnz, local=None, order=None, overlap=True):
+    def __init__(self, space, own, rest, boundary, halo, shape, nnz, local=None, remote=None, order=None,
+                 overlap=True):
         super().__init__(shape, own.dtype, space)
         self.own, self.halo, self.nnz, self.order, self.overlap = own, halo, nnz, order, overlap
         self.local = own if local is None else local
         self.rest, self.boundary = rest, boundary
+        self.remote = rest if remote is None else remote
         self._edge = None                        # buffer for x at the boundary, which only adjoint products need
         self._kernels = space.kernels("swell.distributed", "halo", own.dtype)
 
@@ -63,7 +71,7 @@ class DistributedMatrix(SystemMatrix):
             self.halo.finish()
         self.local.apply(x, out, alpha, beta)
         if self.overlap:
-            self.halo.finish_product(self.boundary, self.rest, out, alpha)
+            self.halo.finish_product(self.boundary, self.remote, out, alpha)
         else:
             self.add_rest(out, alpha)
 
@@ -75,25 +83,25 @@ class DistributedMatrix(SystemMatrix):
         if not self.overlap:
             self.halo.finish()
         self.local.apply_dots(x, out, w, dots)
-        rest = self.rest
+        remote = self.remote
         if self.overlap:
-            self.halo.finish_product_dot(self.boundary, rest, out, w, dots)
+            self.halo.finish_product_dot(self.boundary, remote, out, w, dots)
         else:
-            self._kernels.add_product_dot(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
-                                          w, dots)
+            self._kernels.add_product_dot(self.boundary, remote.indptr, remote.indices, remote.data, self.halo.values,
+                                          out, w, dots, remote.block)
 
     def add_rest(self, out, alpha=1):
         """out += alpha (A − diagonal block) x, for this rank's rows. The ghost values of x (values that other ranks
         own) must be in ``halo.values``."""
-        rest = self.rest
-        self._kernels.add_product(self.boundary, rest.indptr, rest.indices, rest.data, self.halo.values, out,
-                                  out.dtype.type(alpha))
+        remote = self.remote
+        self._kernels.add_product(self.boundary, remote.indptr, remote.indices, remote.data, self.halo.values, out,
+                                  remote.block, out.dtype.type(alpha))
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if self._edge is None:                   # allocated at the first use, as adjoints are
             self._edge = self.space.buffer(self.boundary.size, self.dtype)
         self._kernels.pack(self.boundary, x, self._edge)
-        self.rest.apply_adjoint(self._edge, self.halo.values, alpha)
+        self.remote.apply_adjoint(self._edge, self.halo.values, alpha)
         self.halo.start_return()
         self.local.apply_adjoint(x, out, alpha, beta)            # while the messages are pending
         self.halo.finish_return(out)
@@ -151,7 +159,7 @@ class DistributedMatrix(SystemMatrix):
     @property
     def revision(self):
         """A number that changes when the values of any part change."""
-        return self.own.revision + self.local.revision + self.rest.revision
+        return sum(part.revision for part in (self.own, self.local, self.rest, self.remote))
 
     def update(self, new):
         if not np.array_equal(new.halo.ghosts, self.halo.ghosts):
@@ -159,8 +167,9 @@ class DistributedMatrix(SystemMatrix):
         for mine, theirs in ((self.own, new.own), (self.rest, new.rest)):
             if mine is not theirs:
                 mine.update(theirs)
-        if self.local is not self.own:
-            self.local.update(self.own)
+        for stored, part in ((self.local, self.own), (self.remote, self.rest)):
+            if stored is not part:
+                stored.update(part)
 
     def with_values(self, own, rest):
         """Return a new DistributedMatrix of this pattern with other values.
@@ -216,7 +225,13 @@ class DistributedMatrix(SystemMatrix):
         return self.own.diagonal()
 
     def stored_as(self, settings):
-        return self._with(self.own, self.rest, settings.build(self.own))
+        """Return this matrix with the diagonal block in the format ``settings``. The rest becomes BSR if the format has
+        blocks on every rank, in the largest size that divides them all and the `block_size`. All ranks call it
+        together."""
+        with self.space.agreed():
+            local = settings.build(self.own)
+        block = math.gcd(self.block_size, *self.space.communicator.allgather(local.block))
+        return self._with(self.own, self.rest, local, BSR(block).build(self.rest) if block > 1 else None)
 
     def scaled(self, left, right):
         there = self._of_others(right)
@@ -288,17 +303,17 @@ class DistributedMatrix(SystemMatrix):
         self.halo.finish()
         return self.halo.values.real.astype(x.dtype)
 
-    def _with(self, own, rest, local=None):
+    def _with(self, own, rest, local=None, remote=None):
         """Return a new DistributedMatrix of this pattern. ``own``, ``rest``: its diagonal block and the rest, with
-        other values; ``local``: the diagonal block in the format for products, default ``own``."""
+        other values; ``local``, ``remote``: both in the formats for products, by default unchanged."""
         halo = self.halo if rest.dtype == self.dtype else Halo(self.space, self.halo.ghosts, rest.dtype)
-        return DistributedMatrix(self.space, own, rest, self.boundary, halo, self.shape, self.nnz, local, self.order,
-                                 self.overlap)
+        return DistributedMatrix(self.space, own, rest, self.boundary, halo, self.shape, self.nnz, local, remote,
+                                 self.order, self.overlap)
 
     @property
     def nbytes(self):
         """Bytes of the matrix and its halo on this rank."""
-        return self.local.nbytes + self.rest.nbytes + self.boundary.nbytes + self.halo.nbytes
+        return self.local.nbytes + self.remote.nbytes + self.boundary.nbytes + self.halo.nbytes
 
     @property
     def name(self):
@@ -312,7 +327,8 @@ class DistributedMatrix(SystemMatrix):
                 f"diagonal block, {self.rest.nnz} others that need {self.halo.ghosts.size} entries of other ranks")
 
     def describe(self):
-        return self.local.describe()
+        in_blocks = self.remote.block > 1 and self.space.communicator.size > 1
+        return self.local.describe() + (f"; off-diagonal part in blocks of {self.remote.block}" if in_blocks else "")
 
 
 def _to_compare(configuration):

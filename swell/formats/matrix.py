@@ -39,7 +39,11 @@ class Matrix(LinearOperator):
     ----------
     nnz : int
         Entries of the matrix, padding not counted.
+    block : int
+        Rows and columns of a stored block; 1 in formats that store single entries.
     """
+
+    block = 1
 
     hints = ("_positions",)                      # of `positions`, in formats that keep it
 

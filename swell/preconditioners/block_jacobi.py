@@ -14,8 +14,9 @@ from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import positive
+from swell.formats.blocks import LARGEST, divisors
 
-LARGEST = 32            # rows of a block
+WITHOUT_BLOCKS = 4      # rows of a block for a matrix without dense blocks
 SINGULAR = 1e-14        # reciprocal condition number in the infinity norm; a block below it counts as singular
 
 
@@ -26,16 +27,16 @@ class BlockJacobi(Preconditioner):
     Attributes
     ----------
     block : int
-        Rows of a block, 1 to 32.
+        Rows of a block, 1 to 32; 0: A's block size, or 4 if A has no dense blocks.
     """
 
-    block: int = 4
+    block: int = 0
 
     problem = "any matrix whose diagonal blocks are not singular; unknowns in groups"
     cost = "`block` + 2 words a row"
 
     def __post_init__(self):
-        positive(self, "block", 1, LARGEST)
+        positive(self, "block", 0, LARGEST)
 
     def build(self, A):
         return BlockJacobiOperator(A, self)
@@ -46,6 +47,8 @@ class BlockJacobiOperator(LinearOperator):
 
     Attributes
     ----------
+    block : int
+        Rows of a block.
     inverses : device array, shape (blocks, block, block)
 
     Raises
@@ -58,8 +61,8 @@ class BlockJacobiOperator(LinearOperator):
 
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
-        self.settings = settings
-        s = settings.block
+        size = divisors(A.block_size)[-1] if settings.block == 0 else settings.block
+        self.block = s = WITHOUT_BLOCKS if settings.block == 0 and size == 1 else size
         self._blocks = -(-A.shape[0] // s)
         self.inverses = A.space.empty((self._blocks, s, s), A.dtype)
         self._kernels = A.space.kernels("swell.preconditioners", "block_jacobi", A.dtype)
@@ -67,7 +70,7 @@ class BlockJacobiOperator(LinearOperator):
 
     def update(self, A):
         """Invert the diagonal blocks of a matrix of the same shape, into ``inverses``."""
-        xp, s, n = self.space.xp, self.settings.block, self.shape[0]
+        xp, s, n = self.space.xp, self.block, self.shape[0]
         rows = A.rows()
         inside = rows // s == A.indices // s
         blocks = xp.zeros((self._blocks, s, s), A.dtype)
@@ -86,22 +89,22 @@ class BlockJacobiOperator(LinearOperator):
         block, count = self.space.find_true(bad)  # sync
         if not count:
             return
-        s = self.settings.block
+        s = self.block
         raise FactorisationError(f"BlockJacobi(block={s}): the diagonal block {block} (rows {block * s} to "
                                  f"{min((block + 1) * s, self.shape[0]) - 1}) is singular: choose another block size, "
                                  "or method='direct'")
 
     def apply(self, x, out, alpha=1, beta=0):
         kind = out.dtype.type                    # one type, one compilation
-        self._kernels.apply(self.inverses, x, out, self.settings.block, kind(alpha), kind(beta))
+        self._kernels.apply(self.inverses, x, out, self.block, kind(alpha), kind(beta))
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         kind = out.dtype.type
-        self._kernels.apply_adjoint(self.inverses, x, out, self.settings.block, kind(alpha), kind(beta))
+        self._kernels.apply_adjoint(self.inverses, x, out, self.block, kind(alpha), kind(beta))
 
     @property
     def nbytes(self):
         return self.inverses.nbytes
 
     def describe(self):
-        return f"BlockJacobi(block={self.settings.block}), {self._blocks} blocks"
+        return f"BlockJacobi(block={self.block}), {self._blocks} blocks"

@@ -204,7 +204,8 @@ class System:
     def __init__(self, name, scaling, A, settings):
         self.name, self.scaling, self.settings = name, scaling, settings
         self.given, self.space, self.ranks = A, A.space, A.space.communicator
-        self.format = BSR() if settings["block"] and A.block_size > 1 else default_format(A.own)
+        in_blocks = settings["block"] is not None and scaling == "strong"      # weak scaling's rows are points
+        self.format = BSR() if in_blocks else default_format(A.own)
         self.A = A.stored_as(self.format)
         rows = self.space.local_rows(A.shape[0])
         self.b, self.y = self.space.empty(rows, A.dtype), self.space.empty(rows, A.dtype)

@@ -65,37 +65,47 @@ template <typename T> __global__ void receive(Context* ctx, const int* index, lo
   if (index[k] >= 0) out[index[k]] = value;
 }
 
-// A row of A times the received values.
-template <class T> DEVICE T received_row(int at, int end, const int* indices, const T* data, long long inbox, long long size, int sent, long long failed) {
+// Row k of A times the received values; A is as in halo.cu.
+template <int BLOCK, class T>
+DEVICE T received_row(const int* indptr, const int* indices, const T* data, long long inbox, long long size, int sent, long long failed,
+                      long long k) {
   const unsigned long long own = of_column<T>(inbox, size);
+  const long long i = k / BLOCK, r = k % BLOCK;
   T total(0);
-  for (; at < end; ++at) total = fused(data[at], await<T>(own, sent, size, indices[at], failed), total);
+  for (long long at = indptr[i]; at < indptr[i + 1]; ++at) {
+    const T* row = data + (at * BLOCK + r) * BLOCK;
+    const long long first = (long long)indices[at] * BLOCK;
+#pragma unroll
+    for (int c = 0; c < BLOCK; ++c) total = fused(row[c], await<T>(own, sent, size, first + c, failed), total);
+  }
   return total;
 }
 
 // Waits for the received values v, and out[rows] += alpha A v. ``received`` only passes the length of v.
 // launch: elements of rows, 256 threads
-template <typename T> __global__ void add_received(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data, long long inbox,
-                                                   const T* received, const int* sent, long long failed, T* out, T alpha, long long n,
-                                                   long long received_size) {
+template <typename T, int BLOCK>
+__global__ void add_received(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data, long long inbox,
+                             const T* received, const int* sent, long long failed, T* out, int block, T alpha, long long n,
+                             long long received_size) {
   begin();
   const long long k = thread_id();
   if (k >= n) return;
-  const T total = received_row(indptr[k], indptr[k + 1], indices, data, inbox, received_size, *sent, failed);
+  const T total = received_row<BLOCK>(indptr, indices, data, inbox, received_size, *sent, failed, k);
   if (!over(ctx)) out[rows[k]] = fused(alpha, total, out[rows[k]]);
 }
 
 // Like add_received with alpha = 1; also adds the resulting change of (w, out) to dots[0].
 // launch: elements of rows, 256 threads, at most 2 blocks per multiprocessor
-template <typename T> __global__ void add_received_dot(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
-                                                        long long inbox, const T* received, const int* sent, long long failed, T* out,
-                                                        const T* w, acc_t<T>* dots, long long n, long long received_size) {
+template <typename T, int BLOCK>
+__global__ void add_received_dot(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data, long long inbox,
+                                 const T* received, const int* sent, long long failed, T* out, const T* w, acc_t<T>* dots, int block,
+                                 long long n, long long received_size) {
   begin();
   const bool ended = over(ctx);
   acc_t<T> wy(0);
   for (long long k = thread_id(); k < n; k += threads()) {
     const int row = rows[k];
-    const T total = received_row(indptr[k], indptr[k + 1], indices, data, inbox, received_size, *sent, failed);
+    const T total = received_row<BLOCK>(indptr, indices, data, inbox, received_size, *sent, failed, k);
     if (ended) continue;
     const T before = out[row], after = before + total;
     out[row] = after;
