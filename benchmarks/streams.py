@@ -32,10 +32,12 @@ from swell.krylov.gmres import GMRES
 CYCLES = 10
 BLOCKS, THREADS = 264, 256
 KERNEL = r"""
-extern "C" __global__ void products(const double* V, long long stride, const double* w, long long n, double* partial)
+extern "C" __global__ void products(const double* V, long long stride, const double* w, long long n,
+                                    double* partial)
 {
     double sums[COUNT] = {};
-    for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n; i += (long long)gridDim.x * blockDim.x) {
+    for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n;
+         i += (long long)gridDim.x * blockDim.x) {
         double wi = w[i];
         for (int k = 0; k < COUNT; ++k)
             sums[k] += V[k * stride + i] * wi;

@@ -5,7 +5,6 @@ import csv
 import importlib.util
 import json
 import pathlib
-import shutil
 import sys
 
 import numpy as np
@@ -198,7 +197,7 @@ def test_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(start.shutil, "which", lambda name, path=None: None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     with pytest.raises(MissingDependency, match="there is no mpiexec .*pip install"):
-        start.mpiexec()
+        start.mpiexec("scaling")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["bench", "scaling"]) == 2
     assert "needs mpi4py" in capsys.readouterr().err
@@ -207,13 +206,13 @@ def test_what_is_missing(monkeypatch, capsys):
 def test_mpiexec_beside_python_comes_first(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     monkeypatch.setattr(start.shutil, "which", lambda name, path=None: "/there/mpiexec" if not path else path + "/x")
-    assert start.mpiexec() == str(pathlib.Path(sys.executable).parent) + "/x"
+    assert start.mpiexec("scaling") == str(pathlib.Path(sys.executable).parent) + "/x"
 
 
 def test_it_is_not_started_by_mpiexec_itself(monkeypatch):
     monkeypatch.setenv("PMI_SIZE", "2")
     with pytest.raises(InputError, match="start it without"):
-        start.mpiexec()
+        start.mpiexec("scaling")
 
 
 def program(tmp_path, text):
@@ -227,25 +226,16 @@ def program(tmp_path, text):
 def test_what_ranks_print(tmp_path, capsys):
     """Records come through, other lines go to stderr, an error that the ranks agree on is raised."""
     said = "print('a library greets'); print(json.dumps({'a': 1, 'threads': os.environ['NUMBA_NUM_THREADS']}))\n"
-    assert list(start.records(program(tmp_path, said), 2, 3, {})) == [{"a": 1, "threads": "3"}]
+    assert list(start.records(program(tmp_path, said), 2, 3, {}, "module")) == [{"a": 1, "threads": "3"}]
     assert "a library greets" in capsys.readouterr().err
     fails = said + "print(json.dumps({'error': 'too few rows'})); sys.exit(2)"
     with pytest.raises(InputError, match=r"too few rows \(on 2 ranks\)"):
-        list(start.records(program(tmp_path, fails), 2, 3, {}))
+        list(start.records(program(tmp_path, fails), 2, 3, {}, "module"))
     with pytest.raises(SwellError, match="ended with status 7"):
-        list(start.records(program(tmp_path, said + "sys.exit(7)"), 1, 1, {}))
+        list(start.records(program(tmp_path, said + "sys.exit(7)"), 1, 1, {}, "module"))
 
 
 # -- ranks -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def mpi():
-    """A skip that says what is missing."""
-    pytest.importorskip("mpi4py", reason="ranks need mpi4py and an MPI: pip install 'swell[mpi]' mpich")
-    beside = shutil.which("mpiexec", path=str(pathlib.Path(sys.executable).parent))
-    if beside is None and shutil.which("mpiexec") is None:
-        pytest.skip("there is no mpiexec: pip install mpich, or an MPI of your system")
 
 
 def test_a_run(mpi, tmp_path, capsys):

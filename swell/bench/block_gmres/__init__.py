@@ -7,8 +7,20 @@ once for each number of ranks, and shows their records beside PETSc's (``petsc``
 from __future__ import annotations
 
 
+OF_RANKS = {"partition": "rows", "sweeps": None, "threads": None, "repeat": None, "no_cusparse": False, "petsc": None,
+            "petsc_ranks": None}         # options that need --ranks, and their defaults
+
+
 def run(arguments) -> int:
     """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
     parsed command line. Return the exit status."""
     from swell.bench.block_gmres import across, device
+    from swell.core.errors import InputError
+    if not arguments.ranks:
+        for option, default in OF_RANKS.items():
+            if getattr(arguments, option) != default:
+                raise InputError(f"--{option.replace('_', '-')} is for --ranks: name numbers of ranks, such as --ranks "
+                                 "1,2, or leave it out")
+    elif arguments.petsc_ranks and not arguments.petsc:
+        raise InputError("--petsc-ranks is for --petsc: name the command that starts PETSc, or leave it out")
     return (across if arguments.ranks else device).run(arguments)

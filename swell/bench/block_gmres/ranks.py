@@ -111,8 +111,9 @@ class System(scaling.System):
             self.say(f"{label} is left out: {error}")
             return
         steps = ranks.allgather(min(cases.steps_of_a_restart(self.space.local, M)))
-        solver = swell.prepare(self.given, method=GMRES(RESTART, lengthen=False), M=M, b_like=self.b, format=self.format,
-                               stopping=Stopping(rtol=rtol, relative_to="r0", maxiter=min(limit, MAXITER)))
+        solver = swell.prepare(self.given, method=GMRES(RESTART, lengthen=False), M=M, format=self.format,
+                               b_like=self.b, stopping=Stopping(rtol=rtol, relative_to="r0",
+                                                                maxiter=min(limit, MAXITER)))
         solver.solve(self.b, monitor=engine.a_few)
         result = solver.solve(self.b)
         yield self.record("solve", {
