@@ -4,11 +4,12 @@
  *     mpiexec -n 4 ./petsc_bjacobi -f system.petsc -block 4 -rtol 1e-5 -maxiter 300
  *
  * The file has a matrix and a right-hand side in PETSc's binary form. The matrix is stored as BAIJ (as AIJ for blocks of
- * 1), the preconditioner acts from the right, and the start is zero. The second of two solves is timed. The steps of a
- * restart, 31 applications of the preconditioner, are timed on each rank. Rank 0 prints a line of JSON. */
+ * 1), the preconditioner acts from the right, and the start is zero. Two iterations warm up. The steps of a restart, 31
+ * applications of the preconditioner, are timed on each rank. Rank 0 prints a line of JSON. */
 #include <petscksp.h>
 
 #define RESTART 30
+#define WARM_UP 2
 
 static double seconds_of_a_restart(PC pc, Vec from, Vec to)
 {
@@ -60,7 +61,6 @@ int main(int argc, char **argv)
   PetscCall(KSPGMRESSetRestart(ksp, RESTART));
   PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
   PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
-  PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, most));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCBJACOBI)); /* a block a rank, ILU(0) in it: PETSc's defaults */
   PetscCall(KSPSetFromOptions(ksp));
@@ -70,6 +70,7 @@ int main(int argc, char **argv)
   PetscCall(PetscTime(&end));
   double setup = end - begin, own, sums[3];
   for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, k ? most : WARM_UP));
     PetscCall(VecSet(x, 0));
     PetscCall(PetscBarrier(NULL));
     PetscCall(PetscTime(&middle));
@@ -84,7 +85,6 @@ int main(int argc, char **argv)
   PetscCall(VecNorm(r, NORM_2, &norm));
   PetscCall(VecNorm(b, NORM_2, &of_b));
 
-  seconds_of_a_restart(pc, b, x);
   own = seconds_of_a_restart(pc, b, x);
   MPI_Reduce(&own, &sums[0], 1, MPI_DOUBLE, MPI_MIN, 0, PETSC_COMM_WORLD);
   MPI_Reduce(&own, &sums[1], 1, MPI_DOUBLE, MPI_MAX, 0, PETSC_COMM_WORLD);

@@ -70,8 +70,8 @@ OPTIONS = {
              "commas"},
     "limit": {"type": float, "default": 20.0, "metavar": "S", "help": "time limit in seconds; failures and longer "
               "solves count as this; default %(default)g"},
-    "matrices": {"metavar": "LIST", "help": "names of the gallery, separated by commas; for amg also NAME:UNKNOWNS, "
-                 "for block-gmres NAME/BLOCK, with blocks laid over points; default %(default)s"},
+    "matrices": {"metavar": "LIST", "help": "names of the gallery, separated by commas; for amg and block-gmres also "
+                 "NAME:UNKNOWNS, for block-gmres NAME/BLOCK, with blocks laid over points; default %(default)s"},
     "files": {"nargs": "*", "metavar": "PATH", "help": "files, besides the generated systems: matrices "
               "and folders of OpenFOAM; helmholtz takes meshes, and folders with K.npz, M.npz and B.npz"},
     "paths": {"nargs": "*", "metavar": "PATH", "help": "matrix files, and folders with .mtx and .mtx.gz files; sparse "

@@ -17,7 +17,6 @@ from swell.bench.block_gmres.device import MATRICES, System
 from swell.bench.block_gmres.rank_figures import of_kind
 from swell.bench.scaling import start
 from swell.bench.scaling.command import Place, efficiency, numbers
-from swell.bench.scaling.ranks import TOLERANCE, TOLERANCES
 from swell.core.devices import make_space
 from swell.core.errors import InputError, MissingDependency
 from swell.distributed.partition import consecutive
@@ -85,7 +84,7 @@ def _by_petsc(command, systems, ranks, limit, place):
     for system, _, path in systems:
         if system.A.dtype.kind == "c":
             raise InputError(f"--petsc: {system.name} is complex, and the program is for real systems")
-        rtol = TOLERANCES.get(system.name.partition("/")[0], TOLERANCE)
+        rtol = cases.tolerance(system.name)
         for count in ranks:
             engine.tell(f"PETSc on {count} CPU rank{'s' if count > 1 else ''}: {system.name}")
             found = petsc.measure(command, count, path, system.block, rtol, min(limit, cases.MAXITER))
@@ -120,4 +119,4 @@ def _solves(records):
     return [(r["matrix"], r["preconditioner"], r["ranks"], *(f"{1e3 * r[k]:.2f}" for k in ("least", "largest", "mean")),
              f"{r['load_balance']:.2f}", f"{1e3 * r['seconds']:.1f}", r["iterations"], r["reason"],
              f"{r['residual']:.1e}", f"{1e3 * r['setup_seconds']:.0f}",
-             "" if r["bytes"] is None else f"{1e-6 * r['bytes']:.1f}") for r in of_kind(records, "solve")]
+             f"{1e-6 * r['bytes']:.1f}" if r["bytes"] else "") for r in of_kind(records, "solve")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from swell import gallery
 from swell.bench import engine
 from swell.core import timing
 from swell.core.errors import InputError
@@ -25,23 +26,32 @@ ON_BLOCKS = "point ILU(0) on the blocks, exact"
 
 
 def named_matrices(text, scale):
-    """Yield (name, SciPy CSR matrix, block size or None) for words NAME and NAME/BLOCK separated by commas. BLOCK lays
-    blocks over a matrix of points, as the paper does; rows of the identity fill the last block.
+    """Yield (name, SciPy CSR matrix, block size or None) for words NAME, NAME:UNKNOWNS, NAME/BLOCK and
+    NAME:UNKNOWNS/BLOCK separated by commas. BLOCK lays blocks over a matrix of points, as the paper does; rows of the
+    identity fill the last block.
 
     Raises
     ------
     InputError
-        If the gallery has no such name, or BLOCK is no positive integer.
+        If the gallery has no such name, or UNKNOWNS or BLOCK is no positive integer.
     """
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    pairs = []
-    for word in words:
-        name, slash, size = word.partition("/")
-        if slash and not (size.isdigit() and int(size)):
-            raise InputError(f"--matrices {word}: expected NAME or NAME/BLOCK, with a number of rows, such as "
-                             "atmosmodd~/4")
-        pairs.append((word, int(size) if slash else None, engine.matrices(name, scale)))
-    return ((word, padded(A, block or 1), block) for word, block, generated in pairs for _, A in generated)
+    chosen = []
+    for word in filter(None, map(str.strip, text.split(","))):
+        named, slash, block = word.partition("/")
+        name, colon, unknowns = named.partition(":")
+        given = [number for mark, number in ((slash, block), (colon, unknowns)) if mark]
+        if not all(number.isdecimal() and int(number) for number in given):
+            raise InputError(f"--matrices {word}: expected NAME, NAME:UNKNOWNS, NAME/BLOCK or NAME:UNKNOWNS/BLOCK, with "
+                             "positive whole numbers, such as atmosmodd~/4")
+        engine.matrices(name, scale)             # raises for an unknown name
+        size = int(unknowns) / gallery.standard_size(name) if colon else 1
+        chosen.append((word, int(block) if slash else None, engine.matrices(name, scale * size)))
+    return ((word, padded(A, block or 1), block) for word, block, generated in chosen for _, A in generated)
+
+
+def tolerance(name) -> float:
+    """Return the paper's tolerance, relative to the first residual, for a matrix by its word on the command line."""
+    return 1e-3 if name.startswith("thermal2~") else 1e-5
 
 
 def padded(A, block):

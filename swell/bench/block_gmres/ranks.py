@@ -102,7 +102,7 @@ class System(scaling.System):
         """Yield the record of one preconditioner, or say why it cannot be built. ``build``: returns this rank's;
         ``limit``: most iterations."""
         self.say(label)
-        ranks, rtol = self.ranks, scaling.TOLERANCES.get(self.name.partition("/")[0], scaling.TOLERANCE)
+        ranks, rtol = self.ranks, cases.tolerance(self.name)
         try:
             with ranks.agreed():
                 with engine.stopwatch(self.space.local) as setup:
