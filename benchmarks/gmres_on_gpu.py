@@ -12,11 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from swell import api, gallery
-from swell.bench import block_gmres, engine
+from swell.bench import engine
+from swell.bench.block_gmres.cases import RESTART
+from swell.bench.block_gmres.device import System
 from swell.core.devices import make_space
 from swell.krylov.gmres import GMRES
 
-STEPS = block_gmres.RESTART
+STEPS = RESTART
 WORD = {"full": 8, "single": 4}
 
 
@@ -42,7 +44,7 @@ def main():
             return api.prepare(A, method=settings, device="cuda", stopping=stopping, b_like=b)
         seconds, _ = engine.seconds_an_iteration(prepare, b, 300, 5)
         print(f"an iteration of {settings}: {1e6 * seconds:.1f} µs", flush=True)
-    for record in block_gmres.System(space, "atmosmodd~", A, 1).orthogonalisation():
+    for record in System(space, "atmosmodd~", A, 1).orthogonalisation():
         floor = predicted(A.shape[0], record["batch"], record["basis"], speed)
         print(f"basis {record['basis']}, {record['batch']} a launch: inner products {1e6 * record['inner_products']:.1f} µs "
               f"(predicted {floor[0]:.1f}), updates {1e6 * record['updates']:.1f} ({floor[1]:.1f})", flush=True)

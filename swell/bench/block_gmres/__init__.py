@@ -16,11 +16,11 @@ def run(arguments) -> int:
     parsed command line. Return the exit status."""
     from swell.bench.block_gmres import across, device
     from swell.core.errors import InputError
-    if not arguments.ranks:
+    if arguments.ranks is None:
         for option, default in OF_RANKS.items():
             if getattr(arguments, option) != default:
                 raise InputError(f"--{option.replace('_', '-')} is for --ranks: name numbers of ranks, such as --ranks "
                                  "1,2, or leave it out")
-    elif arguments.petsc_ranks and not arguments.petsc:
+    elif arguments.petsc_ranks is not None and arguments.petsc is None:
         raise InputError("--petsc-ranks is for --petsc: name the command that starts PETSc, or leave it out")
-    return (across if arguments.ranks else device).run(arguments)
+    return (device if arguments.ranks is None else across).run(arguments)

@@ -37,6 +37,7 @@ def run(arguments) -> int:
     """Run the benchmark on each number of ranks, as ``swell.bench.block_gmres.run``."""
     program = start.mpiexec("block-gmres")
     ranks = numbers("ranks", arguments.ranks)
+    of_petsc = numbers("petsc-ranks", arguments.petsc_ranks, arguments.ranks)
     if arguments.partition == "graph" and importlib.util.find_spec("pymetis") is None:
         raise MissingDependency("--partition graph needs pymetis: pip install 'swell[partition]'")
     threads = arguments.threads or max(1, start.cores() // max(ranks))
@@ -50,15 +51,14 @@ def run(arguments) -> int:
         settings = {"device": arguments.device, "partition": arguments.partition, "block": None, "solves": True,
                     "systems": [(system.name, str(path), system.block) for system, path, _ in systems],
                     "repeat": arguments.repeat or REPEAT, "solve-repeat": SOLVE_REPEAT,
-                    "sweeps": numbers("sweeps", arguments.sweeps or SWEEPS),
+                    "sweeps": numbers("sweeps", arguments.sweeps, SWEEPS),
                     "cusparse": not arguments.no_cusparse, "host": not arguments.no_cpu,
                     "cpu-iterations": arguments.cpu_iterations or cases.MAXITER}
         for count in ranks:
             found.take({**record, "threads": threads, **engine.circumstances(place)}
                        for record in start.records(program, count, threads, settings, MODULE))
         if arguments.petsc:
-            on = numbers("petsc-ranks", arguments.petsc_ranks) if arguments.petsc_ranks else ranks
-            found.take(_by_petsc(arguments.petsc, systems, on, settings["cpu-iterations"], place))
+            found.take(_by_petsc(arguments.petsc, systems, of_petsc, settings["cpu-iterations"], place))
     records = found.records
     found.table("Figures 8 and 9: inner products and updates of a step, by vectors a launch; means over the ranks",
                 ORTHOGONAL, _orthogonal(records))

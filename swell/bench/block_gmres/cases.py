@@ -41,8 +41,8 @@ def named_matrices(text, scale):
         name, colon, unknowns = named.partition(":")
         given = [number for mark, number in ((slash, block), (colon, unknowns)) if mark]
         if not all(number.isdecimal() and int(number) for number in given):
-            raise InputError(f"--matrices {word}: expected NAME, NAME:UNKNOWNS, NAME/BLOCK or NAME:UNKNOWNS/BLOCK, with "
-                             "positive whole numbers, such as atmosmodd~/4")
+            raise InputError(f"--matrices {word}: expected NAME, NAME:UNKNOWNS, NAME/BLOCK or NAME:UNKNOWNS/BLOCK, "
+                             "with positive whole numbers, such as atmosmodd~/4")
         engine.matrices(name, scale)             # raises for an unknown name
         size = int(unknowns) / gallery.standard_size(name) if colon else 1
         chosen.append((word, int(block) if slash else None, engine.matrices(name, scale * size)))

@@ -34,7 +34,7 @@ def run(arguments) -> int:
     """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
     parsed command line. Return the exit status."""
     program = start.mpiexec("scaling")
-    ranks = numbers("ranks", arguments.ranks or RANKS)
+    ranks = numbers("ranks", arguments.ranks, RANKS)
     threads = arguments.threads or max(1, start.cores() // max(ranks))
     settings = _settings(arguments, max(ranks))
     place = Place(arguments.device, threads)
@@ -58,7 +58,7 @@ def run(arguments) -> int:
         predicted = found.take(prediction.records())
         _predicted(found, prediction, predicted)
     else:
-        engine.tell(ALONE.format(arguments.ranks or RANKS))
+        engine.tell(ALONE.format(",".join(map(str, ranks))))
     if arguments.report:
         from swell.bench.scaling.figures import figures
         found.report(*figures(records, prediction, predicted))
@@ -78,9 +78,10 @@ class Place:
         return f"{self.name}, ranks of {self.threads} thread{'s' if self.threads > 1 else ''}"
 
 
-def numbers(option, text) -> list[int]:
-    """Parse ``text``, positive whole numbers separated by commas; return them ascending, or raise InputError, whose
-    message names ``option``."""
+def numbers(option, text, default=None) -> list[int]:
+    """Parse ``text``, positive whole numbers separated by commas, or ``default`` if it is None; return them ascending,
+    or raise InputError, whose message names ``option``."""
+    text = default if text is None else text
     words = [word.strip() for word in str(text).split(",") if word.strip()]
     if not words or not all(word.isdigit() and int(word) for word in words):
         raise InputError(f"--{option} {text}: expected positive whole numbers separated by commas, such as 1,2")
@@ -103,7 +104,7 @@ def _settings(arguments, most) -> dict:
             "files": arguments.files or [], "block": arguments.block, "predicted": PREDICTED,
             "side": max(2, round((arguments.unknowns or UNKNOWNS * arguments.scale) ** (1 / 3))),
             "repeat": arguments.repeat or REPEAT, "solve-repeat": arguments.repeat or SOLVE_REPEAT,
-            "solves": not arguments.no_solves, "sweeps": numbers("sweeps", arguments.sweeps or SWEEPS)}
+            "solves": not arguments.no_solves, "sweeps": numbers("sweeps", arguments.sweeps, SWEEPS)}
 
 
 def _of(records, kind):
