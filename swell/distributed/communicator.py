@@ -253,13 +253,13 @@ class Exchange(Shareable):
         """Wait for the received values v (``incoming``), then out[rows] += α A v. A: a CSRMatrix or BSRMatrix with one
         row for each of ``rows``; ``kernels`` as in ``start_gathered``."""
         self.finish()
-        kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, A.block, alpha)
+        kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, A.kernel_block, alpha)
 
     def finish_product_dot(self, kernels, rows, A, out, w, dots):
         """Like ``finish_product`` with α = 1. It also adds the resulting change of the inner product (w, out) to
         dots[0]."""
         self.finish()
-        kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots, A.block)
+        kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots, A.kernel_block)
 
 
 def parts(buffer, counts):

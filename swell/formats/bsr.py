@@ -72,6 +72,8 @@ class BSRMatrix(Matrix):
     ----------
     block : int
         The block size s.
+    kernel_block : int or tuple
+        s as kernels take it: on a CPU a tuple of s zeros, whose length the compiler knows, empty for large s.
     fill : float
         Fill ratio: stored values over entries.
     """
@@ -90,7 +92,7 @@ class BSRMatrix(Matrix):
         self.settings = settings or BSR(s, any(count % s for count in shape))
         self._positions = None                   # see `positions`; computed by the first update
         self._kernels = space.kernels("swell.formats", "bsr", data.dtype)
-        self._size = (0,) * (s if s <= UNROLLED else 0) if space.name == "cpu" else s    # see kernels/bsr.py
+        self.kernel_block = (0,) * (s if s <= UNROLLED else 0) if space.name == "cpu" else s
 
     @staticmethod
     def _inside(space, indptr, indices, data, shape):
@@ -151,10 +153,10 @@ class BSRMatrix(Matrix):
 
     def apply(self, x, out, alpha=1, beta=0):
         alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
-        self._kernels.product(self.indptr, self.indices, self.data, x, out, self._size, alpha, beta)
+        self._kernels.product(self.indptr, self.indices, self.data, x, out, self.kernel_block, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):
-        self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots, self._size)
+        self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots, self.kernel_block)
         self.space.collect(dots)
 
     def _by_rows(self):

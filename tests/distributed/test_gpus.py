@@ -50,6 +50,7 @@ def test_product(count, partition, format, dtype, overlap, messages):
     def products(communicator):
         M = parts(communicator, A, partition=partition, block=3 if "bsr" in format else 1, overlap=overlap)
         M = M.stored_as(resolve("format", format))
+        assert M.remote.block == M.local.block                   # 3, or 1 for formats of entries
         space = M.space
         mine, y, z = space.from_host(x[M.rows]), space.empty(x[M.rows].size, dtype), space.from_host(x[M.rows])
         M.apply(mine, y)
@@ -66,6 +67,28 @@ def test_product(count, partition, format, dtype, overlap, messages):
         assert frobenius == pytest.approx(np.linalg.norm(exact), rel=rounding)
         both = (abs(x) + 1)[:, None] * abs(exact) * (abs(x) + 2)
         assert scaled == pytest.approx(both.sum(axis=1).max(), rel=rounding)
+
+
+@pytest.mark.parametrize("messages", ["peer", "nccl"])
+@pytest.mark.parametrize("format, precond", [("bsr", "block_ilu0"), ("block_sell", "block_ilu0(solve='sweeps(count=2)')"),
+                                             ("bsr", "schwarz(inner=block_ilu0, overlap=1)"), ("bsr", "block_jacobi")])
+def test_systems_in_blocks(count, format, precond, messages):
+    """From products to solves of several right-hand sides; the solver has the size of the matrix alone."""
+    A = gallery.coupled_transport((3, 5, 5), 3)
+    B = A @ np.random.default_rng(3).standard_normal((225, 2))
+
+    def solves(communicator):
+        M = parts(communicator, A)
+        solver = swell.prepare(M, method="gmres", precond=precond, format=format)
+        in_blocks = any("off-diagonal part in blocks of 3" in line for line in solver.describe())
+        assert M.block_size == 3 and in_blocks == (communicator.size > 1)
+        x = solver.solve(B[M.rows], together=True).x
+        solver.update(parts(communicator, 2 * A))
+        return M.gather(x), M.gather(solver.solve(B[M.rows][:, 0]).x)
+
+    for x, halved in on_gpus(count, solves, messages=messages):
+        assert np.linalg.norm(A @ x - B) <= 1e-7 * np.linalg.norm(B)
+        assert np.linalg.norm(2 * A @ halved - B[:, 0]) <= 1e-7 * np.linalg.norm(B[:, 0])
 
 
 def test_slabs_that_the_gpus_make(count):

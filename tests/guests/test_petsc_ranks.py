@@ -67,6 +67,24 @@ def spread(S, rows=None, comm=None):
     return A
 
 
+def spread_blocks(S, size):
+    """Like ``spread``, as a BAIJ: each rank has about as many blocks of ``size`` rows."""
+    comm, blocks = PETSc.COMM_WORLD, S.shape[0] // size
+    rows = size * (blocks // comm.size + (comm.rank < blocks % comm.size))
+    A = PETSc.Mat().create(comm)
+    A.setSizes(((rows, S.shape[0]), (rows, S.shape[0])))
+    A.setType("baij")
+    A.setBlockSize(size)
+    A.setUp()
+    A.setOption(PETSc.Mat.Option.NEW_NONZERO_ALLOCATION_ERR, False)
+    first, stop = A.getOwnershipRange()
+    own = sp.coo_matrix(sp.csr_matrix(S)[first:stop])
+    for i, j, value in zip(own.row, own.col, own.data):
+        A.setValue(first + i, j, value)
+    A.assemble()
+    return A
+
+
 def ksp_for(A, **words):
     """A KSP whose options are these alone."""
     database = PETSc.Options()
@@ -195,26 +213,48 @@ def parts_are_read_where_they_lie():
 
 @case
 def blocks():
-    S = sp.csr_matrix(sp.kron(poisson(6), [[2, 1], [1, 3]]).astype(SCALAR))
-    exact = solved(ksp_for(spread(S, (30, 42)), ksp_type="cg", ksp_rtol="1e-12"), tolerance=1e-10)
-    A = PETSc.Mat().create(PETSc.COMM_WORLD)
-    rows = (30, 42)[A.comm.rank]
-    A.setSizes(((rows, 72), (rows, 72)))
-    A.setType("baij")
-    A.setBlockSize(2)
-    A.setUp()
-    A.setOption(PETSc.Mat.Option.NEW_NONZERO_ALLOCATION_ERR, False)
+    """A BAIJ is read where it lies, and its size is the solver's; also with zeros inside blocks."""
+    for point in ([[2, 1], [1, 3]], [[2, 1], [0, 3]]):
+        S = sp.csr_matrix(sp.kron(poisson(6), point).astype(SCALAR))
+        A = spread_blocks(S, 2)
+        exact = solved(ksp_for(A, ksp_type="gmres", ksp_rtol="1e-12"), tolerance=1e-10)
+        views_are_of_blocks(A, S)
+        ksp = ksp_for(A, ksp_swell_method="gmres", ksp_swell_precond="block_ilu0", ksp_swell_format="bsr", **OWN_KSP)
+        assert difference(solved(ksp), exact) < 1e-6
+        solver, said = ksp.getPythonContext()._solver, ksp.getPythonContext().result.configuration
+        assert solver.A.block_size == 2 and any("off-diagonal part in blocks of 2" in line for line in said)
+        A.scale(4)
+        views_are_of_blocks(A, 4 * S)
+        assert difference(solved(ksp), 0.25 * exact) < 1e-6 and ksp.getPythonContext()._solver is solver
+        precond = ksp_for(A, pc_swell_precond="schwarz(inner=block_ilu0)", **OWN_PC)
+        assert difference(solved(precond, tolerance=1e-7), 0.25 * exact) < 1e-6
+
+
+def views_are_of_blocks(A, S):
+    """Both parts are PETSc's blocks, and no copies: two views of one part are the same memory."""
+    (own, rest, columns), again = views.parts(A), views.parts(A)
     first, stop = A.getOwnershipRange()
-    own = sp.coo_matrix(S)
-    for i, j, value in zip(own.row, own.col, own.data):
-        if first <= i < stop:
-            A.setValue(i, j, value)
-    A.assemble()
-    ksp = ksp_for(A, ksp_swell_method="cg", **OWN_KSP)
-    assert difference(solved(ksp), exact) < 1e-6
-    solver = ksp.getPythonContext()._solver
-    A.scale(4)
-    assert difference(solved(ksp), 0.25 * exact) < 1e-6 and ksp.getPythonContext()._solver is solver
+    whole = S[first:stop].toarray()
+    assert own.format == rest.format == "bsr" and own.blocksize == rest.blocksize == (A.getBlockSize(),) * 2
+    assert all(np.shares_memory(mine.data, other.data) for mine, other in zip((own, rest), again))
+    assert np.array_equal(own.toarray(), whole[:, first:stop]) and np.array_equal(rest.toarray(), whole[:, columns])
+
+
+@case
+def a_real_system_of_blocks():
+    """A reservoir of 302 cells on three ranks: PETSc's block ILU(0), and swell's as its PC and as a whole solver."""
+    A, counts = spread_blocks(sp.csr_matrix(scipy.io.mmread(sys.argv[2])), 3), []
+    ones, b = A.createVecs()
+    ones.set(1)
+    A.mult(ones, b)                              # with b = 1 PETSc's GMRES breaks down
+    for words in ({"ksp_type": "gmres", "ksp_pc_side": "right", "pc_type": "bjacobi", "sub_pc_type": "ilu"},
+                  {"ksp_type": "gmres", "ksp_pc_side": "right", "pc_swell_precond": "block_ilu0", **OWN_PC},
+                  {"ksp_swell_method": "gmres(restart=30)", "ksp_swell_precond": "block_ilu0", **OWN_KSP}):
+        ksp = ksp_for(A, **words)
+        solved(ksp, b)
+        counts.append(ksp.getIterationNumber())
+    theirs, as_pc, as_ksp = counts
+    assert abs(as_pc - theirs) <= 3 and as_ksp <= theirs + 3, counts
 
 
 @case
@@ -306,7 +346,8 @@ def refusals():
                            ({"ksp_swell_methd": "cg"}, "did you mean -ksp_swell_method"),
                            ({"ksp_swell_method": ("cg", "gmres")[rank]}, "the ranks disagree")):
         expect(swell.InputError, message, lambda w=words: solved(ksp_for(A, **w, **OWN_KSP)))
-    expect(swell.InputError, "rank 0 has no row of the 64", lambda: solved(ksp_for(spread(flow(8), (0, 64)), **OWN_KSP)))
+    uneven = spread(flow(8), (0, 64))
+    expect(swell.InputError, "rank 0 has no row of the 64", lambda: solved(ksp_for(uneven, **OWN_KSP)))
     A = spread(poisson(8))
     ksp = ksp_for(A, ksp_swell_method="cg", **OWN_KSP)
     solved(ksp)
@@ -353,7 +394,10 @@ def of_some_ranks():
         assert again.getPythonContext()._solver.A.space.communicator is communicator
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "of_some_ranks"])
+ALONE = {"of_some_ranks", "a_real_system_of_blocks"}             # they have tests of their own
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - ALONE))
 def test_two_ranks(name):
     started(name, 2)
 
@@ -363,6 +407,15 @@ def test_two_ranks(name):
 def test_a_real_system(data, ranks):
     said = started("as_petsc", ranks, str(data / "matrices" / "ml_elasticity.mtx.gz"))
     assert said.count("method cg on") + said.count("FGMRES") > 0
+
+
+@pytest.mark.data
+def test_a_real_system_of_blocks(data):
+    started("a_real_system_of_blocks", 3, str(data / "matrices" / "fasp_spe01_bsr3.mtx.gz"))
+
+
+def test_blocks_on_three_ranks():
+    started("blocks", 3)
 
 
 def test_some_ranks():

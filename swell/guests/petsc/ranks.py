@@ -62,7 +62,7 @@ def matrix(A, device):
     ``device``.
 
     On a CPU the parts are copied once, since later changes of the Mat must not affect the prepared system. To a GPU
-    they are copied from PETSc's memory directly.
+    an AIJ's parts are copied from PETSc's memory directly. The copies of a BAIJ's blocks are in CSR.
     """
     if A.comm.size == 1:
         return A
@@ -70,8 +70,7 @@ def matrix(A, device):
     ranks = communicator(A.comm)
     with ranks.agreed():
         own, rest, columns = views.parts(A)
-        if device == "cpu":
-            own, rest, columns = own.copy(), rest.copy(), columns.copy()
+        own, rest = (part.tocsr(copy=device == "cpu") for part in (own, rest))
     return from_parts(ranks, own, rest, columns, device=device, block=views.block_size(A))
 
 
@@ -84,4 +83,4 @@ def new_values(A, prepared):
         own, rest, columns = views.parts(A)
         if not np.isin(columns, prepared.halo.ghosts).all():
             raise InputError("the pattern of the Mat differs from the prepared one: prepare again, ksp.reset()")
-    return prepared.with_values(own.data, rest.data)
+    return prepared.with_values(own.tocsr().data, rest.tocsr().data)

@@ -6,8 +6,8 @@ the library that petsc4py itself is linked to. Not shared: BAIJ stores its block
 triangle, so the conversion to CSR makes new arrays. The conversion of PETSc's 64-bit indices to 32 bits also does.
 
 Across ranks, PETSc stores a rank's rows as swell does: a diagonal block, the other entries with compressed columns, and
-the numbers of these columns. The three parts of an AIJ are not copied; PETSc converts a BAIJ first. SBAIJ is refused:
-if its diagonal blocks store their upper triangles only, PETSc 3.18 converts it to a wrong matrix.
+the numbers of these columns, in a BAIJ of block columns. The parts of AIJ and BAIJ are views: PETSc converts nothing.
+SBAIJ is refused: if its diagonal blocks store their upper triangles only, PETSc 3.18 converts it to a wrong matrix.
 
 The views are read-only, keep their PETSc object alive, and are valid until its pattern changes.
 """
@@ -24,6 +24,7 @@ from swell.core.errors import InputError
 from swell.core.guests import Guest
 
 MATRIX_FREE = ("shell", "python", "mffd")
+SPREAD = ("mpiaij", "mpibaij")          # how the names of the types begin that are read on several ranks
 
 
 class PETSc(Guest):
@@ -169,13 +170,16 @@ def _check_assembled(A):
 
 @dataclass(frozen=True)
 class _Part:
-    """A sequential AIJ matrix inside the Mat ``whole``, which it keeps alive."""
+    """A sequential matrix inside the Mat ``whole``, which it keeps alive."""
 
     handle: int
     whole: Any
 
     def getType(self):
-        return "seqaij"
+        return self.whole.getType().replace("mpi", "seq", 1)
+
+    def getBlockSize(self):
+        return self.whole.getBlockSize()
 
     def getSize(self):
         from petsc4py import PETSc
@@ -190,16 +194,16 @@ def parts(A):
     Parameters
     ----------
     A : petsc4py.PETSc.Mat
-        Of type AIJ, or BAIJ, which PETSc converts first.
+        Of type AIJ or BAIJ.
 
     Returns
     -------
-    own : scipy.sparse.csr_matrix
+    own : scipy.sparse.csr_matrix, or bsr_matrix of a BAIJ
         The diagonal block.
-    rest : scipy.sparse.csr_matrix
+    rest : scipy.sparse.csr_matrix, or bsr_matrix of a BAIJ
         The other entries, with columns numbered from 0.
     columns : array
-        The numbers of these columns in A, ascending.
+        The numbers of these columns in A, ascending; of a BAIJ a new array, since PETSc has a number a block.
 
     Raises
     ------
@@ -208,17 +212,17 @@ def parts(A):
     """
     from petsc4py import PETSc
     kind = A.getType()
-    if not kind.startswith(("mpiaij", "mpibaij")):
+    if not kind.startswith(SPREAD):
         raise InputError(f"A is a Mat of type {kind} on {A.comm.size} ranks: expected aij or baij; assemble it as one "
                          "of these, or use swell as a preconditioner of each rank's diagonal block, -pc_type python "
                          "-pc_python_type swell.guests.petsc.PC")
     _check_assembled(A)
-    if not kind.startswith("mpiaij"):
-        A = A.convert("mpiaij", PETSc.Mat())
+    name, read, size = ("AIJ", _aij, 1) if kind.startswith("mpiaij") else ("BAIJ", _baij, A.getBlockSize())
     own, rest, columns = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    _call("MatMPIAIJGetSeqAIJ", A, *(ctypes.byref(out) for out in (own, rest, columns)))
-    own, rest = (_aij(_Part(part.value, A)) for part in (own, rest))
-    return own, rest, _view(columns.value, rest.shape[1], np.dtype(PETSc.IntType), A)
+    _call(f"MatMPI{name}GetSeq{name}", A, *(ctypes.byref(out) for out in (own, rest, columns)))
+    own, rest = (read(_Part(part.value, A)) for part in (own, rest))
+    columns = _view(columns.value, rest.shape[1] // size, np.dtype(PETSc.IntType), A)
+    return own, rest, columns if size == 1 else (columns[:, None] * size + np.arange(size)).reshape(-1)
 
 
 def _rows(A, blocked):
