@@ -21,6 +21,7 @@ MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE,
             "scaling": ("thermal2~", "ecology2~", "atmosmodd~"),
             "block-gmres": ("multiconductor2", "coupled_transport3", "coupled_transport4", "thermal_plate5",
                             "atmosmodd~")}
+LIMITS = {("block-gmres", "maxiter"): {"default": 300}}
 GENERATED = ("random", "border", "bordered")
 POSITIONAL = ("paths",)
 BESIDE_A_GPU = 100      # default of --cpu-iterations if the device is a GPU
@@ -47,7 +48,7 @@ BENCHMARKS = {
                     "inner products and updates by batches, figures 8 and 9; with --ranks across ranks that mpiexec "
                     "starts, beside cuSPARSE and PETSc, figures 10 to 15.",
                     ("matrices", "files", "block", "cpu-iterations", "no-cpu", "ranks", "partition", "sweeps",
-                     "threads", "repeat", "no-cusparse", "petsc", "petsc-ranks")),
+                     "threads", "repeat", "maxiter", "no-cusparse", "petsc", "petsc-ranks")),
     "scaling": ("Strong and weak scaling across ranks, which mpiexec starts: products with and without overlap "
                 "(figure 10 of the same paper), iterations (11), ILU(0) of each rank's block (tables 2 to 4), and a "
                 "model that predicts 8 to 1024 ranks (docs/SCALING.md).",
@@ -143,7 +144,8 @@ OPTIONS = {
                 "methods, and cocg"},
     "preconds": {"nargs": "*", "metavar": "NAME", "help": "default: none jacobi ilu0"},
     "rtol": {"type": float, "default": 1e-9, "metavar": "R", "help": "relative tolerance; default 1e-9, the paper's"},
-    "maxiter": {"type": int, "default": 1000, "metavar": "N", "help": "iteration limit; default 1000, the paper's"},
+    "maxiter": {"type": int, "default": 1000, "metavar": "N", "help": "iteration limit; default %(default)s, the "
+                "paper's"},
     "scaling": {"action": "store_true", "help": "iterations over n, anisotropy, jumps and stretched cells, instead of "
                 "whole solves"},
     "most": {"type": int, "metavar": "N", "help": "unknowns of the largest systems of --scaling; default 2200000, on a "
@@ -161,7 +163,7 @@ def add_arguments(parser):
         one.add_argument("--scale", type=float, default=1.0, metavar="S",
                          help="factor for the standard sizes; below 1 for a quick look; default 1")
         for option in options:
-            default = {"default": ",".join(MATRICES[name])} if option == "matrices" else {}
+            default = {"default": ",".join(MATRICES[name])} if option == "matrices" else LIMITS.get((name, option), {})
             one.add_argument(option if option in POSITIONAL else f"--{option}", **OPTIONS[option], **default)
         one.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
         one.add_argument("--report", metavar="FILE", help="write an HTML report")

@@ -110,7 +110,8 @@ def settings(folder, device, **more):
         sp.save_npz(path, sp.csr_matrix(A))
         systems.append((name, str(path), block))
     return {"device": device, "partition": "rows", "block": None, "solves": True, "systems": systems, "repeat": 2,
-            "solve-repeat": 1, "sweeps": [2, 20], "cusparse": False, "host": True, "cpu-iterations": 300, **more}
+            "solve-repeat": 1, "sweeps": [2, 20], "cusparse": False, "host": True, "maxiter": 300,
+            "cpu-iterations": 300, **more}
 
 
 def of_solves(found):

@@ -121,6 +121,24 @@ def test_each_rank_makes_its_slab_of_the_cube(ranks, planes):
         assert np.allclose(y, A @ x, rtol=1e-14) and entries == A.nnz
 
 
+def test_restarts_keep_their_length_when_iterations_are_timed(monkeypatch):
+    """GMRES lengthens slow cycles, and then an iteration is no longer one of GMRES(30)."""
+    import swell
+    from swell import distributed
+    from swell.bench.scaling import ranks
+    from swell.core.registry import resolve
+    methods, prepare = [], swell.prepare
+    monkeypatch.setattr(swell, "prepare", lambda A, **more: methods.append(more["method"]) or prepare(A, **more))
+
+    def timed(communicator):
+        settings = {"repeat": 1, "solve-repeat": 1, "block": None}
+        return ranks.System("A", "strong", ranks.slab(communicator, 16, "cpu"), settings).iteration("gmres(restart=30)")
+
+    distributed.run(1, timed)
+    method = resolve("method", methods[0])
+    assert method.restart == 30 and not method.lengthen
+
+
 def made_up(ranks, local, copy):
     """What a run would record, were the model right, of one matrix with CG."""
     size = 10**6

@@ -53,7 +53,8 @@ def run(arguments) -> int:
                     "repeat": arguments.repeat or REPEAT, "solve-repeat": SOLVE_REPEAT,
                     "sweeps": numbers("sweeps", arguments.sweeps, SWEEPS),
                     "cusparse": not arguments.no_cusparse, "host": not arguments.no_cpu,
-                    "cpu-iterations": arguments.cpu_iterations or cases.MAXITER}
+                    "maxiter": arguments.maxiter,
+                    "cpu-iterations": min(arguments.cpu_iterations or arguments.maxiter, arguments.maxiter)}
         for count in ranks:
             found.take({**record, "threads": threads, **engine.circumstances(place)}
                        for record in start.records(program, count, threads, settings, MODULE))
@@ -87,7 +88,7 @@ def _by_petsc(command, systems, ranks, limit, place):
         rtol = cases.tolerance(system.name)
         for count in ranks:
             engine.tell(f"PETSc on {count} CPU rank{'s' if count > 1 else ''}: {system.name}")
-            found = petsc.measure(command, count, path, system.block, rtol, min(limit, cases.MAXITER))
+            found = petsc.measure(command, count, path, system.block, rtol, limit)
             yield {"benchmark": "block_gmres solve", "scaling": "strong", "matrix": system.name,
                    "n": system.A.shape[0], "nnz": system.A.nnz, "block": system.block, "preconditioner": PETSC,
                    "rtol": rtol, "load_balance": found["largest"] / found["mean"], "bytes": None, **found,

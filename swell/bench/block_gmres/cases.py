@@ -16,8 +16,7 @@ from swell.krylov import method
 from swell.krylov.gmres import GMRES
 
 RESTART = 30
-RESTARTS = {"cpu": 2, "cuda": 4}        # repetitions when a restart's preconditioning steps are timed
-MAXITER = 300
+RESTARTS = {"cpu": 2, "cuda": 2}        # repetitions when a restart's preconditioning steps are timed
 SEED = 11
 SWEEPS = tuple(range(1, 9))
 BATCHES = (1, 2, 4, 8, 16, 30)

@@ -17,7 +17,7 @@ from swell import api
 from swell.advisor.choose import default_format
 from swell.bench import engine
 from swell.bench.block_gmres import cases, figures
-from swell.bench.block_gmres.cases import EXACT, HOST, MAXITER, NONE, ON_BLOCKS, RESTART, SEED, OnHost, preconditioners
+from swell.bench.block_gmres.cases import EXACT, HOST, NONE, ON_BLOCKS, RESTART, SEED, OnHost, preconditioners
 from swell.bench.block_gmres.figures import BROKEN_DOWN, TOLERANCES, WHOLLY
 from swell.core import timing
 from swell.core.devices import make_space
@@ -101,7 +101,7 @@ class System:
                 A = BSRMatrix(self.space, blocks.indptr, blocks.indices, blocks.data, A.shape).to_csr()
             return None if settings is None else settings.build(A)
 
-    def solver(self, M, rtol, maxiter=MAXITER):
+    def solver(self, M, rtol, maxiter=300):
         """Return a Solver: GMRES(30) with the preconditioner M (None for none). ``rtol`` is relative to the first
         residual."""
         return api.prepare(self.csr, method=GMRES(RESTART, lengthen=False), M=M, b_like=self.b,
@@ -118,9 +118,9 @@ class System:
                 engine.tell(f"{self.name}: {label} is left out: {error}")
                 continue
             step = self._step(M) if label in (NONE, EXACT, cases.sweeps(BROKEN_DOWN)) else {}
-            yield from self._solves(label, M, setup[0], step)
+            yield from self._solves(label, M, setup[0], step, arguments.maxiter)
             if label == EXACT and self.space.name != "cpu" and not arguments.no_cpu:
-                yield from self.beside_a_gpu(arguments.cpu_iterations)
+                yield from self.beside_a_gpu(min(arguments.cpu_iterations, arguments.maxiter))
 
     def beside_a_gpu(self, limit):
         """Yield records of the paper's PETScPrecond, and of solves entirely on the host; ``limit``: iterations a
@@ -133,11 +133,11 @@ class System:
         engine.tell(f"{self.name}, cpu: {WHOLLY}")
         yield from host._solves(WHOLLY, M, setup[0], host._step(M), limit)
 
-    def _solves(self, label, M, setup, step, limit=MAXITER):
+    def _solves(self, label, M, setup, step, limit):
         with self.space.active(self.A.shape[0]):
             restarts = [] if M is None or label == WHOLLY else cases.steps_of_a_restart(self.space, M)
         for rtol in TOLERANCES:
-            solver = self.solver(M, rtol, min(limit, MAXITER))
+            solver = self.solver(M, rtol, limit)
             solver.solve(self.b, monitor=engine.a_few)
             result = solver.solve(self.b)
             x = self.space.to_host(result.x)

@@ -17,7 +17,7 @@ import swell
 from swell import distributed, gallery
 from swell.bench import engine
 from swell.bench.block_gmres import cases
-from swell.bench.block_gmres.cases import EXACT, HOST, MAXITER, RESTART
+from swell.bench.block_gmres.cases import EXACT, HOST, RESTART
 from swell.bench.block_gmres.cusparse import BY_CUSPARSE
 from swell.bench.scaling import ranks as scaling
 from swell.core.devices import make_space
@@ -98,9 +98,9 @@ class System(scaling.System):
         host = CSRMatrix.from_scipy(self.given.own.to_scipy(), make_space("cpu"), self.block)
         return cases.OnHost(resolve("precond", text).build(host), self.space.local)
 
-    def _solved(self, label, build, limit=MAXITER):
+    def _solved(self, label, build, limit=None):
         """Yield the record of one preconditioner, or say why it cannot be built. ``build``: returns this rank's;
-        ``limit``: most iterations."""
+        ``limit``: most iterations; None: ``--maxiter``."""
         self.say(label)
         ranks, rtol = self.ranks, cases.tolerance(self.name)
         try:
@@ -112,8 +112,8 @@ class System(scaling.System):
             return
         steps = ranks.allgather(min(cases.steps_of_a_restart(self.space.local, M)))
         solver = swell.prepare(self.given, method=GMRES(RESTART, lengthen=False), M=M, format=self.format,
-                               b_like=self.b, stopping=Stopping(rtol=rtol, relative_to="r0",
-                                                                maxiter=min(limit, MAXITER)))
+                               b_like=self.b, stopping=Stopping(
+                                   rtol=rtol, relative_to="r0", maxiter=limit or self.settings["maxiter"]))
         solver.solve(self.b, monitor=engine.a_few)
         result = solver.solve(self.b)
         yield self.record("solve", {
