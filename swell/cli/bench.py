@@ -164,7 +164,7 @@ def add_arguments(parser):
                          help="factor for the standard sizes; below 1 for a quick look; default 1")
         for option in options:
             default = {"default": ",".join(MATRICES[name])} if option == "matrices" else LIMITS.get((name, option), {})
-            one.add_argument(option if option in POSITIONAL else f"--{option}", **OPTIONS[option], **default)
+            one.add_argument(option if option in POSITIONAL else f"--{option}", **{**OPTIONS[option], **default})
         one.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
         one.add_argument("--report", metavar="FILE", help="write an HTML report")
         one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,
