@@ -154,8 +154,9 @@ def test_tables_across_ranks(tmp_path, count):
 
 
 @pytest.mark.gpu
-def test_tables_across_gpus(tmp_path):
+def test_tables_across_gpus(tmp_path, monkeypatch):
     """The host's exact solves are the GPU's."""
+    monkeypatch.setattr(ranks.scaling, "IN_A_SOLVE", 35)
     given = settings(tmp_path, "cuda")
     for found in on_gpus(gpus(), lambda communicator: [*ranks.measure(communicator, given)]):
         solves = checked(found, {EXACT, HOST, cases.sweeps(2), cases.sweeps(20)})

@@ -66,7 +66,8 @@ def run(arguments) -> int:
     found.table("Figure 10: a product, with and without overlap", PRODUCTS, _products(records))
     found.table("Figure 11: an iteration of GMRES(30) without preconditioner", ITERATIONS, _iterations(records))
     found.table("Tables 2 to 4: GMRES(30) with block ILU(0) of each rank's block", SOLVES, _solves(records))
-    found.report(*rank_figures.drawn(records))
+    if arguments.report:
+        found.report(*rank_figures.drawn(records))
     return 0
 
 

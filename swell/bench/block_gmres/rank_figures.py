@@ -30,7 +30,8 @@ def drawn(records) -> list:
             ("Figures 13 to 15: whole solves by number of ranks", _whole(kinds["solve"])),
             ("Tables 2 to 4: the preconditioning steps of a restart, by number of ranks; the slowest rank",
              _steps(kinds["solve"])),
-            ("Load balance factor of the preconditioning step, equation 13", _balance(kinds["solve"]))]
+            *([("Load balance factor of the preconditioning step, equation 13", _balance(kinds["solve"]))]
+              if most > 1 else [])]
 
 
 def of_kind(records, kind) -> list:
