@@ -255,7 +255,8 @@ class System:
         of_ranks = np.median(self.ranks.allgather(stages), axis=1)                     # (ranks, stages)
         mean = dict(zip(STAGES, of_ranks.mean(axis=0).tolist()))
         return self.record("product", {
-            "format": A.describe(), "seconds": statistics.median(largest[True]),
+            "format": A.describe(), "rest_bytes": max(self.ranks.allgather(A.remote.matrix_bytes)),
+            "seconds": statistics.median(largest[True]),
             "seconds_without_overlap": statistics.median(largest[False]),
             "least": min(largest[True]), "least_without_overlap": min(largest[False]), **mean,
             "share_of_communication": (mean["pack"] + mean["exchange"]) / sum(mean.values()),
