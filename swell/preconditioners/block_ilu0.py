@@ -20,15 +20,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from swell.core.settings import describe, positive
 from swell.formats.blocks import LARGEST, check_pad, chosen_size
 from swell.formats.bsr import BSR
-from swell.formats.csr import CSRMatrix
 from swell.preconditioners.block_lu_factorisation import BlockFixedPoint, BlockScheduled, BlockSequential, BlockThreaded
+from swell.preconditioners.block_rows import LACKING, BlockRows, block_name, block_pattern
 from swell.preconditioners.block_triangular import BlockFactor
-from swell.preconditioners.incomplete_lu import PatternLU, PatternLUOperator, largest_moduli
+from swell.preconditioners.incomplete_lu import PatternLU, PatternLUOperator
 from swell.preconditioners.lu_factorisation import levels_pay
 
 
@@ -57,7 +55,7 @@ class BlockILU0(PatternLU):
         positive(self, "block", 0, LARGEST)
         check_pad(self)
 
-    def pattern(self, A):
+    def pattern(self, A, entry_bytes):
         return A.indptr, A.indices
 
     def build(self, A):
@@ -85,29 +83,24 @@ class BlockILU0Operator(PatternLUOperator):
         L strictly below the diagonal blocks, and U, in elimination order, with the inverses of U's diagonal blocks.
     """
 
-    lacking = "diagonal blocks have no entry"
+    lacking = LACKING
 
     def __init__(self, A, settings):
-        size = chosen_size(A, settings, "BlockILU0")
+        size = chosen_size(A, settings, type(settings).__name__)
         self.matrix = BSR(size, size > 1).build(A)
         self.block = self.matrix.block
         super().__init__(A, settings)
 
     def _unknowns(self, A):
-        indptr, indices = self.matrix.indptr, self.matrix.indices
-        count = indptr.size - 1
-        return CSRMatrix(self.space, indptr, indices, self.space.xp.empty(indices.size, np.float32), (count, count))
+        return block_pattern(self.matrix)
 
     def _allocate(self, A, filled):
         xp, s, count = self.space.xp, self.block, filled.shape[0]
-        self.factor = BlockFactor(self.space, filled.indptr, filled.indices, xp.empty_like(self.matrix.data),
+        self.factor = BlockFactor(self.space, filled.indptr, filled.indices, xp.empty((filled.nnz, s, s), A.dtype),
                                   xp.empty((count, s, s), A.dtype), A.shape[0])
-        every = xp.arange(s)
-        self._entries = ((self.diagonal.astype(np.int64) * s)[:, None] * s + every * (s + 1)).reshape(-1)
         self.diagonal = self.diagonal.astype(self.factor.indptr.dtype, copy=False)
-        places = xp.arange(count) if self.order is None else self.order
-        self._point_rows = (places[:, None] * s + every).reshape(-1)
-        self._beyond = self._entries[self._point_rows >= A.shape[0]]
+        self._rows = BlockRows(self.space, self.diagonal, s, A.shape[0], self.order)
+        self._entries = self._rows.entries
 
     def _algorithm(self):
         T, diagonal, how = self.factor, self.diagonal, self.settings.factor
@@ -119,26 +112,18 @@ class BlockILU0Operator(PatternLUOperator):
         return (BlockThreaded if by_levels else BlockSequential)(T, diagonal)
 
     def _named(self, row):
-        block = self._row(row)
-        last = min((block + 1) * self.block, self.shape[0]) - 1
-        return f"diagonal block {block} (rows {block * self.block} to {last})"
+        return block_name(self._row(row), self.block, self.shape[0])
 
     def _load(self, A):
-        xp = self.space.xp
         if self.L is not None:                   # at setup ``__init__`` has just built it from A
             self.matrix.update(A)
-        self._values = self.matrix.data if self._entry is None else self.matrix.data[self._entry]
-        if self._beyond.size:
-            self._values = self._values.copy()
-            self._values.reshape(-1)[self._beyond] = 1
-        scale = xp.ones(self._point_rows.size, self._values.real.dtype)
-        scale[:A.shape[0]] = largest_moduli(A.row_maxima(xp.ones(A.shape[1], scale.dtype)))
-        self._scale = scale[self._point_rows]
+        self._values = self._placed(self.matrix.data)
+        self._values = self._rows.completed(self._values, self._values is self.matrix.data)
+        self._scale = self._rows.scale(A)
 
     @property
     def nbytes(self):
-        maps = self._entries.nbytes + self._point_rows.nbytes
-        return super().nbytes + self.matrix.nbytes + self.factor.inverse.nbytes + maps
+        return super().nbytes + self.matrix.nbytes + self.factor.inverse.nbytes + self._rows.nbytes
 
     def _described(self):
         return f"{describe(self.settings)}, blocks of {self.block}, fill {self.matrix.fill:.2f}"

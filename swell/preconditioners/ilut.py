@@ -44,7 +44,7 @@ class ILUT(IncompleteLU):
         super().__post_init__()
         for name, value in (("drop", self.drop), ("fill", self.fill)):
             if not isinstance(value, numbers.Real) or isinstance(value, bool) or not value >= 0:
-                raise InputError(f"ILUT({name}={value!r}): expected a number of at least 0")
+                raise InputError(f"{type(self).__name__}({name}={value!r}): expected a number of at least 0")
 
     def build(self, A):
         """Return the operator (L U)⁻¹.
@@ -65,10 +65,10 @@ class ThresholdLUOperator(LUOperator):
     """Incomplete LU whose pattern depends on the values."""
 
     self_adjoint = False                         # a row and the column of the same number keep different entries
+    block, _unit = 1, "entries"
 
     def _analyse(self, A):
-        from swell.preconditioners.kernels import ilut
-        self._kernels, self._host = ilut, make_space("cpu")
+        self._host = make_space("cpu")
         self._builds = 0
 
     def _load(self, A):
@@ -78,7 +78,7 @@ class ThresholdLUOperator(LUOperator):
             ordered = Permutation(A, self.order).matrix(A)
         arrays = (space.to_host(a) for a in (ordered.indptr, ordered.indices, ordered.data))       # sync
         self._matrix = CSRMatrix(self._host, *arrays, A.shape)
-        self._diagonal = diagonal_places(self._matrix, self._name, self._named)
+        self._entries = diagonal_places(self._matrix, self._name, self._named)
         ones = np.ones(self.shape[1], self._matrix.data.real.dtype)
         self._scale = largest_moduli(self._matrix.row_maxima(ones))
 
@@ -87,27 +87,40 @@ class ThresholdLUOperator(LUOperator):
 
     def _factorise(self, shift, replacement):
         A, s = self._matrix, self.settings
-        data = shifted(np, A.data, self._diagonal, self._scale, shift)
+        data = shifted(np, A.data.reshape(-1), self._entries, self._scale, shift).reshape(A.data.shape)
         bad = np.array([np.iinfo(np.int64).max, 0])
-        limit = self._host.memory()[0] // ENTRY_BYTES
-        ptr, columns, values, row = self._kernels.factor(
-            A.indptr, A.indices, data, self._scale, float(s.drop), float(s.fill), TINY * float(np.finfo(A.dtype).eps),
-            replacement, bad, limit)
-        if row < self.shape[0]:
-            raise OutOfMemory(f"ILUT: L and U have {ptr[row]:.2g} entries after {row} of {self.shape[0]} rows, about "
-                              f"{ptr[row] * ENTRY_BYTES * self.shape[0] / max(row, 1) / 2**30:.2g} GiB in all, and "
-                              f"{self._host.memory()[0] / 2**30:.2g} GiB are free: choose a larger drop or a smaller "
-                              "fill")
-        index = index_type(*self.shape, values.size)
-        arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
-        self.factor = CSRMatrix(self.space, *arrays, self.shape)
+        each = ENTRY_BYTES * self.block**2
+        limit = self._host.memory()[0] // each
+        ptr, row, found = self._eliminate(data, float(s.drop), float(s.fill), TINY * float(np.finfo(A.dtype).eps),
+                                          replacement, bad, limit)
+        if row < ptr.size - 1:
+            raise OutOfMemory(f"{self._name}: L and U have {ptr[row]:.2g} {self._unit} after {row} of {ptr.size - 1} "
+                              f"rows, about {ptr[row] * each * (ptr.size - 1) / max(row, 1) / 2**30:.2g} GiB in all, "
+                              f"and {self._host.memory()[0] / 2**30:.2g} GiB are free: choose a larger drop or a "
+                              "smaller fill")
+        self.factor = self._matrix_of(ptr, *found)
         first, count = (int(v) for v in bad)
         return self._check_finite(first if count else None, count)
+
+    def _eliminate(self, data, *rest):
+        """Run the kernel on the values ``data`` of A. Returns (row pointers, the row where memory ended or n, arrays
+        for `_matrix_of`)."""
+        from swell.preconditioners.kernels import ilut
+        A = self._matrix
+        ptr, columns, values, row = ilut.factor(A.indptr, A.indices, data, self._scale, *rest)
+        return ptr, row, (columns, values)
+
+    def _matrix_of(self, ptr, columns, values):
+        """Return the factor in this space from host arrays: row pointers, columns, values."""
+        index = index_type(*self.shape, values.size)
+        arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
+        return CSRMatrix(self.space, *arrays, self.shape)
 
     def _refactor(self, A):
         super()._refactor(A)
         if self.space.name != "cpu":
-            self.notes = (*self.notes, "ILUT: factored on the host, since what a row keeps depends on the rows before")
+            self.notes = (*self.notes, f"{self._name}: factored on the host, since what a row keeps depends on the "
+                                       "rows before")
 
     def _solve_with_factor(self):
         self.L = self.U = None                   # the pattern has changed

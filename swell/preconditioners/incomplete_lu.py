@@ -91,9 +91,9 @@ class PatternLU(IncompleteLU):
         check_factor(self, ("exact", "levels", "sweeps"))
 
     @abstractmethod
-    def pattern(self, A):
+    def pattern(self, A, entry_bytes):
         """Return (indptr, indices) of L and U together for a CSRMatrix A, in its space. They contain A's pattern, and
-        may be A's own arrays."""
+        may be A's own arrays. An entry of L and U, a number or a block, takes ``entry_bytes``."""
 
     def build(self, A):
         """Return the operator (L U)⁻¹.
@@ -267,6 +267,8 @@ class LUOperator(IncompleteOperator):
 class PatternLUOperator(LUOperator):
     """Incomplete LU whose pattern is fixed before factoring."""
 
+    block = 1
+
     def _unknowns(self, A):
         """Return the CSRMatrix whose rows are eliminated: A here. `BlockILU0Operator` returns a new matrix with one
         entry for each block of A; its values have no meaning."""
@@ -281,7 +283,7 @@ class PatternLUOperator(LUOperator):
         if self.order is not None:
             indptr, indices, self._entry = Permutation(given, self.order).pattern(given)
             ordered = CSRMatrix(A.space, indptr, indices, given.data, given.shape)       # its values are never read
-        pattern = self.settings.pattern(ordered)
+        pattern = self.settings.pattern(ordered, A.dtype.itemsize * self.block**2)
         filled = CSRMatrix(A.space, *pattern, A.space.xp.empty(pattern[1].size, given.dtype), given.shape)
         self.diagonal = diagonal_places(filled, self._name, self._named, self.lacking)
         self._place = places(ordered, filled)
@@ -302,13 +304,18 @@ class PatternLUOperator(LUOperator):
         return (Threaded if self.settings.factor == "levels" else fastest_exact)(self.factor, self.diagonal)
 
     def _load(self, A):
-        xp = self.space.xp
-        self._values = A.data if self._entry is None else A.data[self._entry]
-        if self._place is not None:
-            given, self._values = self._values, xp.zeros(self.factor.nnz, A.dtype)
-            self._values[self._place] = given
-        scale = largest_moduli(A.row_maxima(xp.ones(A.shape[1], A.data.real.dtype)))
+        self._values = self._placed(A.data)
+        scale = largest_moduli(A.row_maxima(self.space.xp.ones(A.shape[1], A.data.real.dtype)))
         self._scale = scale if self.order is None else scale[self.order]
+
+    def _placed(self, values):
+        """Return the entries, or blocks, ``values`` of A at their places in L and U, with zeros at all others."""
+        values = values if self._entry is None else values[self._entry]
+        if self._place is None:
+            return values
+        placed = self.space.xp.zeros((self.factor.indices.size, *values.shape[1:]), values.dtype)
+        placed[self._place] = values
+        return placed
 
     def _factorise(self, shift, replacement):
         data = shifted(self.space.xp, self._values.reshape(-1), self._entries, self._scale, shift)
