@@ -3,14 +3,15 @@ factor of "A Parallel Preconditioned GMRES for Block-Sparse Matrices on GPUs", s
 
 For systems with several unknowns a vertex. (L U)ᵢⱼ = Aᵢⱼ holds in whole blocks, fill inside a block included. L is
 block lower with identities on its diagonal. Each diagonal block is inverted with partial pivoting, so a zero on the
-diagonal is no breakdown, but a singular block is. U's diagonal blocks are stored inverted. Blocks of 1 give ILU(0).
+diagonal is no breakdown, but a singular block is. Blocks of 1 give ILU(0).
 
 Setup: a product of two blocks takes 2 s³ operations. A CPU factors one block row after the other, or by levels on its
 threads. On a GPU a warp factors a block row as soon as the block rows that it needs are done. ``factor_sweeps``
 fixed-point sweeps with two buffers update all blocks at once and converge to the same factors (ParILU, Chow and Patel
 2015, with blocks as entries). An application: two blockwise solves (block_triangular.py), exact or by sweeps.
 
-Storage: A's blocks twice (the factor, and L and U in the layout of the solves), 2 s words a row for the inverses.
+Storage: A's blocks once. L, the inverses of U's diagonal blocks and U overwrite them, and the solves read them there.
+Every call factors from A's entries, which go straight to their places in the factor; no other copy of A is kept.
 
 A pivot below 100 ε of the largest entry of its row of A is a breakdown. It is shifted or perturbed, and reported, as in
 incomplete_lu.py. Differs from the textbook: pivots are compared after division by their rows' largest entries. So
@@ -22,11 +23,9 @@ from dataclasses import dataclass
 
 from swell.core.settings import describe, positive
 from swell.formats.blocks import LARGEST, check_pad, chosen_size
-from swell.formats.bsr import BSR
 from swell.preconditioners.block_lu_factorisation import BlockFixedPoint, BlockScheduled, BlockSequential, BlockThreaded
-from swell.preconditioners.block_rows import LACKING, BlockRows, block_name, block_pattern
-from swell.preconditioners.block_triangular import BlockFactor
-from swell.preconditioners.incomplete_lu import PatternLU, PatternLUOperator
+from swell.preconditioners.block_rows import BlockRows
+from swell.preconditioners.incomplete_lu import LUOperator, PatternLU
 from swell.preconditioners.lu_factorisation import levels_pay
 
 
@@ -74,56 +73,60 @@ class BlockILU0(PatternLU):
         return BlockILU0Operator(A, self)
 
 
-class BlockILU0Operator(PatternLUOperator):
+class BlockILU0Operator(LUOperator):
     """z = U⁻¹ L⁻¹ r, blockwise, for one matrix.
 
     Attributes
     ----------
     factor : BlockFactor
-        L strictly below the diagonal blocks, and U, in elimination order, with the inverses of U's diagonal blocks.
+        L and U in elimination order.
     """
 
-    lacking = LACKING
-
     def __init__(self, A, settings):
-        size = chosen_size(A, settings, type(settings).__name__)
-        self.matrix = BSR(size, size > 1).build(A)
-        self.block = self.matrix.block
+        self.block = chosen_size(A, settings, type(settings).__name__)
+        self._rows = BlockRows(A, self.block)
         super().__init__(A, settings)
 
-    def _unknowns(self, A):
-        return block_pattern(self.matrix)
+    def _find_order(self, A):
+        return super()._find_order(self._rows.pattern)
 
-    def _allocate(self, A, filled):
-        xp, s, count = self.space.xp, self.block, filled.shape[0]
-        self.factor = BlockFactor(self.space, filled.indptr, filled.indices, xp.empty((filled.nnz, s, s), A.dtype),
-                                  xp.empty((count, s, s), A.dtype), A.shape[0])
-        self.diagonal = self.diagonal.astype(self.factor.indptr.dtype, copy=False)
-        self._rows = BlockRows(self.space, self.diagonal, s, A.shape[0], self.order)
-        self._entries = self._rows.entries
+    def _analyse(self, A):
+        pattern = self._rows.arrange(self.order)
+        pattern = self.settings.pattern(pattern, A.dtype.itemsize * self.block**2 + 8)
+        self.factor = self._rows.factor(*pattern, A.dtype, self._name)
+        self._factor = self._algorithm()
 
     def _algorithm(self):
-        T, diagonal, how = self.factor, self.diagonal, self.settings.factor
+        T, how = self.factor, self.settings.factor
         if how == "sweeps":
-            return BlockFixedPoint(T, diagonal, self.settings.factor_sweeps)
+            return BlockFixedPoint(T, self.settings.factor_sweeps)
         if self.space.name != "cpu":
-            return BlockScheduled(T, diagonal)
-        by_levels = how == "levels" or levels_pay(diagonal.size, self.block)
-        return (BlockThreaded if by_levels else BlockSequential)(T, diagonal)
+            return BlockScheduled(T)
+        by_levels = how == "levels" or levels_pay(T.count, self.block)
+        return (BlockThreaded if by_levels else BlockSequential)(T)
 
     def _named(self, row):
-        return block_name(self._row(row), self.block, self.shape[0])
+        return self._rows.name(row)
 
     def _load(self, A):
-        if self.L is not None:                   # at setup ``__init__`` has just built it from A
-            self.matrix.update(A)
-        self._values = self._placed(self.matrix.data)
-        self._values = self._rows.completed(self._values, self._values is self.matrix.data)
-        self._scale = self._rows.scale(A)
+        self._values, self._scale = A, self._rows.scale(A)
+
+    def _factorise(self, shift, replacement):
+        self._rows.write(self._values, self.factor, self._scale, shift)
+        found = self._factor(self._scale, replacement)
+        self.change = self._factor.change
+        return self._check_finite(*found)
+
+    def _row_at(self, place):
+        return int(self.factor.rows()[place // self.block**2])
+
+    def update(self, A):
+        super().update(A)
+        self._values = self._scale = None        # let go of A
 
     @property
     def nbytes(self):
-        return super().nbytes + self.matrix.nbytes + self.factor.inverse.nbytes + self._rows.nbytes
+        return super().nbytes + self._rows.nbytes + self._factor.nbytes
 
     def _described(self):
-        return f"{describe(self.settings)}, blocks of {self.block}, fill {self.matrix.fill:.2f}"
+        return f"{describe(self.settings)}, blocks of {self.block}, fill {self._rows.fill:.2f}"

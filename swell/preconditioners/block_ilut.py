@@ -15,16 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from swell.core.settings import describe, positive
 from swell.formats.blocks import LARGEST, check_pad, chosen_size
-from swell.formats.bsr import BSR, BSRMatrix
-from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
-from swell.preconditioners.block_rows import LACKING, BlockRows, block_name, block_pattern
+from swell.preconditioners.block_rows import BlockRows
 from swell.preconditioners.block_triangular import BlockFactor
 from swell.preconditioners.ilut import ILUT, ThresholdLUOperator
-from swell.preconditioners.incomplete_lu import diagonal_places
-from swell.transforms.permutation import Permutation
 
 
 @dataclass(frozen=True)
@@ -78,55 +76,55 @@ class BlockThresholdLUOperator(ThresholdLUOperator):
     Attributes
     ----------
     factor : BlockFactor
-        L strictly below the diagonal blocks, and U, in elimination order, with the inverses of U's diagonal blocks.
+        L and U in elimination order.
     """
 
-    lacking, _unit = LACKING, "blocks"
+    _unit = "blocks"
 
     def __init__(self, A, settings):
-        size = chosen_size(A, settings, "BlockILUT")
-        self._blocks = BSR(size, size > 1).build(A)
-        self.block = self._blocks.block
+        self.block = chosen_size(A, settings, "BlockILUT")
+        self._rows = BlockRows(A, self.block)
         super().__init__(A, settings)
 
     def _find_order(self, A):
-        return super()._find_order(block_pattern(self._blocks))
+        return super()._find_order(self._rows.pattern)
+
+    def _analyse(self, A):
+        super()._analyse(A)
+        pattern = self._rows.arrange(self.order)
+        self._given = self._rows.factor(pattern.indptr, pattern.indices, A.dtype, self._name)
 
     def _named(self, row):
-        return block_name(self._row(row), self.block, self.shape[0])
+        return self._rows.name(row)
 
     def _load(self, A):
-        space, T = self.space, self._blocks
-        if self._builds:                         # at setup ``__init__`` has just built it from A
-            T.update(A)
-        pattern, blocks = block_pattern(T), T.data
-        if self.order is not None:
-            indptr, indices, entry = Permutation(pattern, self.order).pattern(pattern)
-            pattern = CSRMatrix(space, indptr, indices, pattern.data, pattern.shape)
-            blocks = blocks[entry]
-        rows = BlockRows(space, diagonal_places(pattern, self._name, self._named, self.lacking), self.block,
-                         A.shape[0], self.order)
-        blocks = rows.completed(blocks, blocks is T.data)
-        self._entries, self._scale = space.to_host(rows.entries), space.to_host(rows.scale(A))           # sync
-        arrays = (space.to_host(a) for a in (pattern.indptr, pattern.indices, blocks))                   # sync
-        size = pattern.shape[0] * self.block
-        self._matrix = BSRMatrix(self._host, *arrays, (size, size))
+        self._values, self._scale = A, self.space.to_host(self._rows.scale(A))                   # sync
 
-    def _eliminate(self, data, *rest):
+    def _eliminate(self, shift, *rest):
         from swell.preconditioners.kernels import block_ilut
-        A = self._matrix
-        ptr, columns, values, inverse, row = block_ilut.factor(A.indptr, A.indices, data, self._scale, *rest)
-        return ptr, row, (columns, values, inverse)
+        T, space, s = self._given, self.space, self.block
+        self._rows.write(self._values, T, space.from_host(self._scale), shift)
+        given = (space.to_host(a) for a in (T.lower, T.upper, T.indices, T.data))                # sync
+        lower, left, L, D, upper, right, U, row = block_ilut.factor(*given, T.below, self._scale, *rest)
+        self._check_memory(lower[row] + upper[row], row, T.count)
+        first = left.size + T.count                                # the place of U
+        indices, blocks = np.concatenate([left, np.arange(T.count), right]), np.concatenate([L, D, U]).reshape(-1, s, s)
+        index = index_type(T.count * s, T.count * s, blocks.size)
+        arrays = (space.from_host(a.astype(index)) for a in (lower, upper + first, indices))
+        F = BlockFactor(space, *arrays, space.from_host(blocks), self.shape[0], left.size, T.count)
+        self._rows.scale_columns(F)
+        return F
 
-    def _matrix_of(self, ptr, columns, values, inverse):
-        s, space = self.block, self.space
-        index = index_type(*self._matrix.shape, values.size)
-        arrays = (ptr.astype(index), columns.astype(index), values.reshape(-1, s, s), inverse.reshape(-1, s, s))
-        return BlockFactor(space, *map(space.from_host, arrays), self.shape[0])
+    def _row_at(self, place):
+        return int(self.factor.rows()[place // self.block**2])
+
+    def update(self, A):
+        super().update(A)
+        self._values = None                      # let go of A
 
     @property
     def nbytes(self):
-        return super().nbytes + self._blocks.nbytes + self.factor.inverse.nbytes
+        return self.L.nbytes + self.U.nbytes + self.factor.nbytes + self._given.nbytes + self._rows.nbytes
 
     def _described(self):
-        return f"{describe(self.settings)}, blocks of {self.block}, fill {self._blocks.fill:.2f}"
+        return f"{describe(self.settings)}, blocks of {self.block}, fill {self._rows.fill:.2f}"

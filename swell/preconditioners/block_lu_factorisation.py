@@ -1,14 +1,16 @@
 """Incomplete LU factorisation of blocks on a given pattern, by four algorithms; see block_ilu0.py.
 
 They are the algorithms of lu_factorisation.py with dense blocks as entries. Each diagonal block is inverted with
-partial pivoting, and the inverses are stored beside the factor.
+partial pivoting, and its inverse overwrites it. At the end U's strict blocks are multiplied by the inverses of their
+columns' diagonal blocks, for the solves (block_triangular.py).
 """
 from __future__ import annotations
+
+from abc import abstractmethod
 
 import numpy as np
 
 from swell.formats.bsr import UNROLLED
-from swell.formats.csr import CSRMatrix
 from swell.preconditioners.factorisation import Factorisation
 from swell.preconditioners.level_schedule import Schedule
 from swell.preconditioners.lu_factorisation import TINY, ByColumns, levels, relative_change
@@ -17,46 +19,55 @@ APART = 16              # words between the work arrays of two threads, so that 
 
 
 class BlockLUFactorisation(Factorisation):
-    """Base of the four algorithms. Arguments of a call: A's blocks on the pattern, the largest modulus of each row, and
-    the replacement of a tiny pivot, as a fraction of it."""
+    """Base of the four algorithms. ``factor.data`` holds A's blocks before a call, L and U after it. Arguments of a
+    call: the largest modulus of each row, in elimination order, and the replacement of a tiny pivot, as a fraction of
+    it."""
 
-    def __init__(self, factor, diagonal):
+    def __init__(self, factor):
         super().__init__(factor, "block_ilu", TINY)
-        self.diagonal, self.block = diagonal, factor.block
-        s = factor.block
+        s = self.block = factor.block
         self.size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s
 
-    def arrays(self, data, scale):
-        """Copy A's blocks ``data`` into the factor, where the kernels overwrite them by L and U. Returns the kernels'
-        first arguments, a tuple. ``scale`` has the largest modulus of each row."""
+    @property
+    def arrays(self):
+        """The kernels' first arguments."""
         T = self.factor
-        T.data[...] = data
-        return T.indptr, T.indices, self.diagonal, scale, T.data, T.inverse, self.size
+        return T.lower, T.upper, T.indices, T.data, self.size, T.below
+
+    def factorise(self, scale, replacement):
+        self.eliminate(scale, replacement)
+        T = self.factor
+        first = T.below + T.diagonals
+        self.kernels.scale_columns(T.indices, T.data, self.size, T.below, first)
+
+    @abstractmethod
+    def eliminate(self, scale, replacement):
+        """Overwrite A's blocks by L, the inverse diagonal blocks and U."""
 
 
 class BlockSequential(BlockLUFactorisation):
     """Factors one block row after the other, on a CPU."""
 
-    def factorise(self, data, scale, replacement):
-        work, order = np.empty(self.block**2, data.dtype), np.empty(self.block, np.int64)
-        self.kernels.factor(*self.arrays(data, scale), np.zeros(self.diagonal.size, np.int64), work, order, self.tiny,
-                            replacement, self.bad)
+    def eliminate(self, scale, replacement):
+        T = self.factor
+        work, order = np.empty(self.block**2, T.dtype), np.empty(self.block, np.int64)
+        self.kernels.factor(*self.arrays, scale, np.zeros(T.count, np.int64), work, order, self.tiny, replacement,
+                            self.bad)
 
 
 class BlockThreaded(BlockLUFactorisation):
     """Factors level by level; a CPU's threads share the block rows of a level, each with its own work arrays."""
 
-    def __init__(self, factor, diagonal):
-        super().__init__(factor, diagonal)
-        self.sequence, self.bounds = levels(factor.indptr, factor.indices, diagonal)
+    def __init__(self, factor):
+        super().__init__(factor)
+        self.sequence, self.bounds = levels(factor.lower, factor.indices, factor.lower[1:])
 
-    def factorise(self, data, scale, replacement):
+    def eliminate(self, scale, replacement):
         from numba import get_num_threads
-        threads, s = get_num_threads(), self.block
-        work, order = np.empty((threads, s * s + APART), data.dtype), np.empty((threads, s + APART), np.int64)
-        places = np.zeros((threads, self.diagonal.size), np.int64)
-        self.kernels.factor_levels(*self.arrays(data, scale), places, work, order, self.sequence, self.bounds,
-                                   self.tiny, replacement, self.bad)
+        threads, s, T = get_num_threads(), self.block, self.factor
+        work, order = np.empty((threads, s * s + APART), T.dtype), np.empty((threads, s + APART), np.int64)
+        self.kernels.factor_levels(*self.arrays, scale, np.zeros((threads, T.count), np.int64), work, order,
+                                   self.sequence, self.bounds, self.tiny, replacement, self.bad)
 
     @property
     def nbytes(self):
@@ -66,18 +77,14 @@ class BlockThreaded(BlockLUFactorisation):
 class BlockScheduled(BlockLUFactorisation):
     """Factors in level order on a GPU: each block row starts as soon as the block rows that it needs are done."""
 
-    def __init__(self, factor, diagonal):
-        super().__init__(factor, diagonal)
-        xp, count = self.space.xp, diagonal.size
-        pattern = CSRMatrix(self.space, factor.indptr, factor.indices, xp.empty(factor.indices.size, np.float32),
-                            (count, count))
-        self.sequence = Schedule(pattern, True).sequence.astype(factor.indptr.dtype)
+    def __init__(self, factor):
+        super().__init__(factor)
+        self.sequence = Schedule(factor.pattern(True), True).sequence.astype(factor.lower.dtype, copy=False)
 
-    def factorise(self, data, scale, replacement):
+    def eliminate(self, scale, replacement):
         xp = self.space.xp
-        done, drawn = xp.zeros(self.diagonal.size, np.int32), xp.zeros(1, np.int32)
-        self.kernels.factor_rows(*self.arrays(data, scale), done, self.sequence, drawn, self.tiny, replacement,
-                                 self.bad)
+        done, drawn = xp.zeros(self.factor.count, np.int32), xp.zeros(1, np.int32)
+        self.kernels.factor_rows(*self.arrays, scale, done, self.sequence, drawn, self.tiny, replacement, self.bad)
 
     @property
     def nbytes(self):
@@ -85,27 +92,33 @@ class BlockScheduled(BlockLUFactorisation):
 
 
 class BlockFixedPoint(BlockLUFactorisation):
-    """Chow and Patel's sweeps. They start from A's triangles, the lower one times the inverse diagonal blocks."""
+    """Chow and Patel's sweeps. They start from A's triangles, the lower one times the inverse diagonal blocks. A call
+    needs A's blocks, two iterates and the inverses beside the factor."""
 
-    def __init__(self, factor, diagonal, sweeps):
-        super().__init__(factor, diagonal)
-        self.sweeps, self.columns = sweeps, ByColumns(factor.indptr, factor.indices, self.space)
+    def __init__(self, factor, sweeps):
+        super().__init__(factor)
+        ptr, columns, _ = factor.triangle(False)
+        self.sweeps, self.columns = sweeps, ByColumns(ptr, columns, self.space)
+        self.rows = factor.rows().astype(columns.dtype)
+        self.columns.places += columns.dtype.type(factor.below + factor.diagonals)
         if self.space.name == "cpu":
             self.size = ()                       # compiled once for all sizes
 
-    def factorise(self, data, scale, replacement):
-        xp, T, kernels = self.space.xp, self.factor, self.kernels
+    def eliminate(self, scale, replacement):
+        xp, T, kernels, columns = self.space.xp, self.factor, self.kernels, self.columns
+        data, inverse = T.data.copy(), xp.empty((T.diagonals, self.block, self.block), T.dtype)
+        by_columns = columns.starts, columns.column_rows, columns.places
 
         def sweep(old, fresh):
-            kernels.fixed_point(T.indptr, T.indices, *self.columns.arrays, data, T.inverse, old, fresh, self.size)
-            kernels.invert_blocks(self.diagonal, scale, fresh, T.inverse, self.size, self.tiny, replacement, self.bad)
+            kernels.fixed_point(T.lower, T.indices, self.rows, *by_columns, data, inverse, old, fresh, self.size)
+            kernels.invert_blocks(fresh, inverse, self.size, T.below, scale, self.tiny, replacement, self.bad)
 
         start = data.copy()
-        kernels.invert_blocks(self.diagonal, scale, start, T.inverse, self.size, self.tiny, 1.0, self.bad)
-        lower = xp.flatnonzero(T.indices < self.columns.entry_rows)
-        start[lower] = xp.matmul(start[lower], T.inverse[T.indices[lower]])
+        kernels.invert_blocks(start, inverse, self.size, T.below, scale, self.tiny, 1.0, self.bad)
+        start[:T.below] = xp.matmul(start[:T.below], inverse[T.indices[:T.below]])
         self.change = relative_change(self.space, *self.iterate(self.sweeps, start, sweep))
+        T.inverse[...] = inverse
 
     @property
     def nbytes(self):
-        return self.columns.nbytes
+        return self.rows.nbytes + self.columns.nbytes

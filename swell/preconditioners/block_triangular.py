@@ -1,19 +1,24 @@
-"""Blockwise triangular solves, for factors in BSR: equations 5, 10 and 11, algorithms 6 and 7 of "A Parallel
+"""Block triangular solves with one copy of the factor: equations 5, 10 and 11, algorithms 6 and 7 of "A Parallel
 Preconditioned GMRES for Block-Sparse Matrices on GPUs".
 
 T = (I + N) D with D the diagonal blocks and N = (T − D) D⁻¹, as in triangular.py. The solve is w = b − N w, x = D⁻¹ w,
-so one block row waits for no multiplication by another's diagonal block. D is stored inverted; a unit D is not stored.
+so one block row waits for no multiplication by another's diagonal block. Tᴴ = Dᴴ (I + Nᴴ) divides first.
 
-- ``rows[p]``: the block of the vectors that belongs to the p-th visited block row; upper triangles start at the last;
-- ``ptr``, ``columns``, ``blocks``: N, its block rows in the order of visits, its columns as blocks of the vectors. The
-  blocks are column-major: so the lanes of a GPU, and the sums of four rows on a CPU, read adjacent numbers;
-- ``inverse[p]``: D⁻¹ of that block row, column-major;
-- w has the length of all blocks; the vectors are shorter where the last block is padded.
+`BlockFactor` holds L = I + N and U = (I + N) D of one factorisation in one array, in A's block pattern:
+
+- ``data``: the strictly lower blocks N of L by block rows, the inverse diagonal blocks D⁻¹, the strictly upper blocks N
+  of U by block rows. Blocks are row-major;
+- ``indices``: the block column of each of them;
+- ``lower[i]``, ``upper[i]``: where the blocks of block row i begin in both triangles.
+
+Factorisations overwrite these arrays, and the solves read them: no solve has blocks of its own. So every sweep reads
+one contiguous part of ``data``. Block rows are in elimination order; ``order[i]`` is the block of the vectors that
+belongs to block row i. Work vectors are in elimination order too, and both triangles share them.
 
 The exact solve on a CPU visits one block row after the other. A GPU solves by levels, with one launch for each wide
-level and one block of threads for a run of narrow ones, or without synchronisation (level_schedule.py). A warp has one
-block row. Sweeps: w ← b − N w, the paper's (10) and (11), (10) without the inverse inside its sum. They start from
-w = b and use two buffers; so a fixed count is a fixed linear map, unlike the paper's update in place.
+level and one block of threads for a run of narrow ones, or without synchronisation (level_schedule.py).
+Sweeps: w ← b − N w, the paper's (10) and (11), (10) without the inverse inside its sum. They start from w = b; the last
+writes x = D⁻¹ w only. With two buffers a fixed count is a fixed linear map, unlike the paper's update in place.
 
 A solve, or a sweep but the first, reads 8 + 4/s² bytes an entry and 3 vectors; 8 s a row more with the diagonal.
 """
@@ -24,7 +29,7 @@ from abc import abstractmethod
 import numpy as np
 
 from swell.core.errors import FactorisationError
-from swell.formats.bsr import UNROLLED, BSRMatrix
+from swell.formats.bsr import UNROLLED
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type, rows_of
 from swell.preconditioners.level_schedule import FEW, Schedule
@@ -33,27 +38,61 @@ from swell.preconditioners.triangular import Gathering, random_vector
 NARROW = 64             # block rows of a level, at most, that one block of threads (32 warps) solves
 
 
-class BlockFactor(BSRMatrix):
-    """A factor of row-major blocks, with the inverses of its diagonal blocks.
+class BlockFactor:
+    """L and U of one factorisation, or one triangle, in one array of blocks; see the top of this file.
 
     Parameters
     ----------
-    space, indptr, indices, data
-        See BSRMatrix.
-    inverse : device array, shape (block rows, s, s)
+    space : Space
+    lower, upper : int arrays, shape (block rows + 1,)
+        Where the strictly lower and upper blocks of each block row begin.
+    indices : int array
+        Block columns, ascending in each block row of a triangle.
+    data : array, shape (blocks, s, s)
     n : int
         Length of the vectors; their last block may be shorter than s.
+    below : int
+        Number of strictly lower blocks: the place of the first inverse diagonal block.
+    diagonals : int
+        Number of inverse diagonal blocks; 0 for a unit triangle.
+    divides_first : bool
+        The triangle is D (I + N), not (I + N) D.
     """
 
-    def __init__(self, space, indptr, indices, data, inverse, n):
-        size = (indptr.size - 1) * data.shape[1]
-        super().__init__(space, indptr, indices, data, (size, size))
-        self.inverse, self.n = inverse, n
+    scratch = ("_work",)
+
+    def __init__(self, space, lower, upper, indices, data, n, below, diagonals, divides_first=False):
+        self.space, self.n, self.below, self.diagonals = space, n, below, diagonals
+        self.lower, self.upper, self.indices, self.data, self.shape = lower, upper, indices, data, (n, n)
+        self.block, self.dtype, self.divides_first = data.shape[1], data.dtype, divides_first
+        self._work = self._single = None
 
     @classmethod
-    def of(cls, T, unit=False):
-        """Return the BSRMatrix T as a BlockFactor: T if it is one, else a new one that shares T's arrays. With ``unit``
-        it has no inverses of diagonal blocks.
+    def on_pattern(cls, pattern, size, dtype, n):
+        """Return a factor without values.
+
+        Parameters
+        ----------
+        pattern : CSRMatrix
+            One entry for each block of L and U, the diagonal's included; its values are never read.
+        size : int
+            Rows of a block.
+        dtype : numpy.dtype
+        n : int
+            Length of the vectors.
+        """
+        space, xp, count, rows = pattern.space, pattern.space.xp, pattern.shape[0], pattern.rows()
+        parts = [xp.flatnonzero(which) for which in (pattern.indices < rows, pattern.indices > rows)]
+        index = index_type(count * size, count * size, pattern.nnz * size**2)
+        lower, upper = (space.row_pointers(rows[part], count, index) for part in parts)
+        upper += index.type(parts[0].size + count)
+        indices = xp.concatenate([pattern.indices[parts[0]], xp.arange(count), pattern.indices[parts[1]]])
+        data = space.empty((indices.size, size, size), dtype)
+        return cls(space, lower, upper, indices.astype(index), data, n, parts[0].size, count)
+
+    @classmethod
+    def of(cls, T, lower, unit=False):
+        """Return one triangle of the BSRMatrix T as a BlockFactor, a copy; T itself if it is a BlockFactor.
 
         Raises
         ------
@@ -62,109 +101,195 @@ class BlockFactor(BSRMatrix):
         """
         if isinstance(T, cls):
             return T
-        xp = T.space.xp
-        diagonal = T.data[:0] if unit else T.data[T.indices == rows_of(T.indptr, T.indices.size, xp)]
+        xp, rows = T.space.xp, rows_of(T.indptr, T.indices.size, T.space.xp)
+        strict = xp.flatnonzero(T.indices < rows if lower else T.indices > rows)
+        diagonal = T.data[:0] if unit else T.data[T.indices == rows]
         first, singular = T.space.find_true(xp.linalg.slogdet(diagonal)[0] == 0)  # sync
         if singular:
             raise FactorisationError(f"the diagonal block {first} of the triangular factor is "
                                      "singular: the factorisation broke down; choose another preconditioner")
-        return cls(T.space, T.indptr, T.indices, T.data, xp.linalg.inv(diagonal), T.shape[0])
+        inverse, blocks, columns = xp.linalg.inv(diagonal), T.data[strict], T.indices[strict]
+        if not unit:
+            blocks = xp.matmul(blocks, inverse[columns])
+        ptr = T.space.row_pointers(rows[strict], T.indptr.size - 1, T.indptr.dtype)
+        return cls._of_triangle(T.space, lower, ptr, columns, blocks, inverse, T.shape[0])
 
-    def adjoint(self):
-        """Return Tᴴ, a new BlockFactor at every call."""
-        T = super().adjoint()
-        self.discard_adjoint()
-        return BlockFactor(self.space, T.indptr, T.indices, T.data, self.inverse.transpose(0, 2, 1).conj(), self.n)
+    @classmethod
+    def _of_triangle(cls, space, lower, ptr, columns, blocks, inverse, n, divides_first=False):
+        """Return a factor with one triangle: ``ptr``, ``columns`` and ``blocks`` of its N, and its D⁻¹, empty for a
+        unit triangle."""
+        xp, diagonals, below = space.xp, inverse.shape[0], blocks.shape[0] if lower else 0
+        numbers = xp.arange(diagonals, dtype=columns.dtype)
+        indices = xp.concatenate([columns, numbers] if lower else [numbers, columns])
+        data = xp.ascontiguousarray(xp.concatenate([blocks, inverse] if lower else [inverse, blocks]))
+        other = xp.zeros_like(ptr)
+        return cls(space, *((ptr, other) if lower else (other, ptr + ptr.dtype.type(diagonals))), indices, data, n,
+                   below, diagonals, divides_first)
+
+    @property
+    def count(self) -> int:
+        """Number of block rows."""
+        return self.lower.size - 1
+
+    @property
+    def nnz(self) -> int:
+        """Number of entries of the stored blocks."""
+        return self.data.size
+
+    @property
+    def inverse(self):
+        """The inverse diagonal blocks, a view of ``data``."""
+        return self.data[self.below:self.below + self.diagonals]
+
+    def triangle(self, lower):
+        """Return (ptr, columns, blocks) of the strict triangle N of L if ``lower``, else of U; ``ptr`` from 0."""
+        if lower:
+            return self.lower, self.indices[:self.below], self.data[:self.below]
+        first = self.below + self.diagonals
+        return self.upper - self.upper.dtype.type(first), self.indices[first:], self.data[first:]
+
+    def pattern(self, lower):
+        """Return the strict triangle as a CSRMatrix with one entry for each block; its values have no meaning."""
+        ptr, columns, _ = self.triangle(lower)
+        return CSRMatrix(self.space, ptr, columns, self.space.empty(columns.size, np.float32), (self.count,) * 2)
+
+    def rows(self):
+        """Return the block row of each block, an int array."""
+        xp, first = self.space.xp, self.below + self.diagonals
+        return xp.concatenate([rows_of(self.lower, self.below, xp), xp.arange(self.diagonals),
+                               rows_of(self.triangle(False)[0], self.indices.size - first, xp)])
+
+    def diagonal(self):
+        """Return the diagonal blocks D, a new array."""
+        return self.space.xp.linalg.inv(self.inverse)
+
+    def adjoint(self, lower, unit):
+        """Return Tᴴ as a new BlockFactor, T the lower triangle if ``lower``, else the upper one."""
+        xp, (ptr, columns, blocks) = self.space.xp, self.triangle(lower)
+        order = xp.argsort(columns, kind="stable")               # block rows ascend already
+        rows = rows_of(ptr, columns.size, xp)[order].astype(columns.dtype)
+        inverse = self.inverse[:0] if unit else self.inverse
+        return self._of_triangle(self.space, not lower, self.space.row_pointers(columns, self.count, ptr.dtype), rows,
+                                 blocks[order].transpose(0, 2, 1).conj(), inverse.transpose(0, 2, 1).conj(), self.n,
+                                 not self.divides_first and not unit)
+
+    def stored(self, dtype):
+        """Return ``data`` in the type ``dtype``: itself, or a copy that is kept and refreshed by this call."""
+        if dtype == self.dtype:
+            return self.data
+        if self._single is None:
+            self._single = self.space.empty(self.data.shape, dtype)
+        self._single[...] = self.data
+        return self._single
+
+    def work(self, vectors):
+        """Return ``vectors`` work vectors of whole blocks, a matrix, which solves with both triangles may share. Every
+        row begins at a multiple of 16 bytes."""
+        if self._work is None or self._work.shape[0] < vectors:
+            self._work = self.space.xp.zeros((vectors, -(-self.count * self.block // 4) * 4), self.dtype)
+        return self._work[:vectors] if vectors < self._work.shape[0] else self._work
+
+    @property
+    def nbytes(self):
+        arrays = self.lower, self.upper, self.indices, self.data, self._work, self._single
+        return sum(a.nbytes for a in arrays if a is not None)
 
 
 class BlockTriangular(Gathering):
-    """x = T⁻¹ b for one triangle of a BSRMatrix.
+    """x = T⁻¹ b for one triangle of a BlockFactor or BSRMatrix.
 
     Parameters
     ----------
-    T : BSRMatrix
-        Square, every diagonal block stored unless ``unit``.
+    T : BlockFactor or BSRMatrix
+        A BSRMatrix is square, every diagonal block stored unless ``unit``, and its triangle is copied.
     lower, unit : bool
     order : int array of the space, or None
         Block row i of T belongs to block ``order[i]`` of the vectors.
     settings : TriangularSolve
     """
 
-    scratch = ("w",)
+    scratch = ("w", "_whole")
 
     def __init__(self, T, lower, unit, order, settings):
-        T = BlockFactor.of(T, unit)
-        super().__init__(T, lower, unit, order, settings)
-        self.shape, self.block = (T.n, T.n), T.block
-        xp, s, count = self.space.xp, T.block, T.indptr.size - 1
-        self._kernels = T.space.kernels("swell.preconditioners", "block_triangular", T.dtype)
-        self._size = (0,) * (s if s <= UNROLLED else 0) if T.space.name == "cpu" else s
-        pattern = CSRMatrix(T.space, T.indptr, T.indices, xp.empty(T.indices.size, np.float32), (count, count))
-        owner = pattern.rows()
-        self._visited = self._sequence(pattern)
-        place = xp.empty(count, np.int64)
-        place[self._visited] = xp.arange(count)
-        strict = xp.flatnonzero(T.indices < owner if lower else T.indices > owner)
-        self._strict = strict[xp.argsort(place[owner[strict]], kind="stable")]
-        index = index_type(count * s, count * s, self._strict.size)
-        places = xp.arange(count, dtype=index) if order is None else order.astype(index)
-        self._places, self.rows = places, places[self._visited]
-        self.ptr = self.space.row_pointers(place[owner[self._strict]], count, index)
-        self.columns = places[T.indices[self._strict]]
-        stored = self.stored(T.dtype)
-        self.blocks = xp.empty((self._strict.size, s, s), stored)
-        self.inverse = xp.empty((0 if unit else count, s, s), stored)
-        self.w = xp.zeros((self._buffers(), count * s), T.dtype)
-        self._nothing = xp.empty(0, T.dtype)
-        self.update(T)
+        self.factor = F = BlockFactor.of(T, lower, unit)
+        super().__init__(F, lower, unit, order, settings)
+        self.shape, self.block, self._owned = (F.n, F.n), F.block, F is not T
+        self._kernels = F.space.kernels("swell.preconditioners", "block_triangular", F.dtype)
+        self._size = (0,) * (F.block if F.block <= UNROLLED else 0) if F.space.name == "cpu" else F.block
+        self.ptr, index = F.lower if lower else F.upper, F.indices.dtype
+        self._order = F.indices[:0] if order is None else order.astype(index, copy=False)
+        self._no_blocks = self.space.xp.zeros_like(self.ptr)
+        self._whole = None                       # a vector of whole blocks, numbered as the vectors
+        self.divides_first = F.divides_first and not unit
+        if self.divides_first or self._needs_whole():
+            self._whole = self.space.xp.zeros(F.count * F.block, F.dtype)
+        self.load(F)
 
-    def _sequence(self, pattern):
-        """Return the block rows in the order of visits, an int array. ``pattern`` is a CSRMatrix with one entry for
-        each block."""
-        forwards = self.space.xp.arange(pattern.shape[0])
-        return forwards if self.lower else forwards[::-1].copy()
-
-    @abstractmethod
-    def _buffers(self) -> int:
-        """Return the number of work vectors ``w`` that the solve needs."""
+    def _needs_whole(self) -> bool:
+        """True if `_solve` copies its input into ``_whole``."""
+        return False
 
     def update(self, T):
-        super().update(BlockFactor.of(T, self.unit))
-
-    def adjoint_of(self, T):
-        return T.adjoint()
+        super().update(BlockFactor.of(T, self.lower, self.unit))
+        self._source = self.factor               # so that new values are kept once
 
     def load(self, T):
-        strict = T.data[self._strict]
-        if not self.unit:
-            strict = self.space.xp.matmul(strict, T.inverse[T.indices[self._strict]])
-            self.inverse[...] = T.inverse[self._visited].transpose(0, 2, 1)
-        self.blocks[...] = strict.transpose(0, 2, 1)
+        if T is not self.factor:
+            self.factor.data[...] = T.data
+        self.blocks = self.factor.stored(self.stored(self.dtype))
+        self.space.synchronize()                 # a solve may read the blocks before the preceding kernel has ended
+
+    def adjoint_of(self, T):
+        return T.adjoint(self.lower, self.unit)
 
     @property
-    def arrays(self):
-        """The kernels' first arguments: rows, ptr, columns, blocks, inverse, as explained at the top of this file."""
-        return self.rows, self.ptr, self.columns, self.blocks, self.inverse
+    def _arrays(self):
+        """The kernels' first arguments: order, ptr, columns, blocks."""
+        return self._order, self.ptr, self.factor.indices, self.blocks
+
+    @property
+    def _last_arguments(self):
+        """The kernels' last arguments: the size of a block, and the place of D⁻¹, −1 for a unit triangle."""
+        return self._size, -1 if self.unit or self.divides_first else self.factor.below
+
+    def solve(self, x, out):
+        if self.divides_first:
+            self._divide(x, self._whole[:x.size])
+            x = self._whole
+        self._solve(x, out)
+
+    @abstractmethod
+    def _solve(self, x, out):
+        """Write the solve with (I + N) D, or with I + N if ``divides_first``."""
+
+    def _divide(self, x, out):
+        """Write out = D⁻¹ x."""
+        self._kernels.sweep(self._order, self._no_blocks, *self._arrays[2:], x, x, out, self._size, self.factor.below,
+                            True, True)
 
     @property
     def nbytes(self):
-        return sum(a.nbytes for a in (*self.arrays, self.w)) + (0 if self._adjoint is None else self._adjoint.nbytes)
+        """Bytes of the arrays that only this solve has; the factor counts its own, unless it was made for the solve."""
+        arrays = (self._order if self.order is not None else None, self._whole)
+        return (sum(a.nbytes for a in arrays if a is not None) + (self.factor.nbytes if self._owned else 0)
+                + (0 if self._adjoint is None else self._adjoint.nbytes))
 
 
 class BlockSequential(BlockTriangular):
-    """Substitution, one block row after the other, on a CPU; the adjoint scatters, so it needs no second layout."""
+    """Substitution, one block row after the other, on a CPU; the adjoint scatters, so it needs no transposed factor."""
 
-    def _buffers(self):
-        return 1
+    def __init__(self, T, lower, unit, order, settings):
+        super().__init__(T, lower, unit, order, settings)
+        self.w = self.factor.work(1)
 
     def prepare_adjoint(self):
         pass
 
-    def solve(self, x, out):
-        self._kernels.solve(*self.arrays, x, self.w[0], out, self._nothing, self._size)
+    def _solve(self, x, out):
+        self._kernels.solve(*self._arrays, x, self.w[0], out, *self._last_arguments, self.lower)
 
     def solve_adjoint(self, x, out):
-        self._kernels.solve_adjoint(*self.arrays, x, self.w[0], out, self._size)
+        self._kernels.solve_adjoint(*self._arrays, x, self.w[0], out, *self._last_arguments, self.lower)
 
     def describe(self):
         return f"Exact(), sequential, blocks of {self.block}"
@@ -177,28 +302,33 @@ class BlockScheduled(BlockTriangular):
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
+        F = self.factor
+        self.schedule = Schedule(F.pattern(lower), lower, NARROW)
+        self.rows = self.schedule.sequence.astype(self.ptr.dtype, copy=False)
         self.schedule.bounds = self.schedule.bounds.astype(self.ptr.dtype)
         deep = self.schedule.levels > FEW
         self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
         if self.sync_free:
+            self.w = self.space.xp.empty((2, F.count * F.block), F.dtype)
             self.w.view(np.uint8).fill(255)      # a NaN marks a row that is not yet solved
+        else:
+            self.w = F.work(1)
         self._state = self.space.xp.zeros(3, np.int32)
 
-    def _sequence(self, pattern):
-        self.schedule = Schedule(pattern, self.lower, NARROW)
-        return self.schedule.sequence
-
-    def _buffers(self):
-        return 2
-
-    def solve(self, x, out):
+    def _solve(self, x, out):
+        arrays, last = self._arrays, self._last_arguments
         if self.sync_free:
-            self._kernels.sync_free(*self.arrays, x, self.w, out, self._state, self._size)
+            self._kernels.sync_free(self.rows, *arrays, x, self.w, out, self._state, *last)
             return
         w = self.w[0]
         self.schedule.run(
-            lambda first, last: self._kernels.level(*self.arrays, self.rows[first:last], x, w, out, self._size, first),
-            lambda bounds: self._kernels.levels(*self.arrays, bounds, x, w, out, self._size))
+            lambda first, end: self._kernels.level(self.rows[first:end], *arrays, x, w, out, *last),
+            lambda bounds: self._kernels.levels(self.rows, *arrays, bounds, x, w, out, *last))
+
+    @property
+    def nbytes(self):
+        own = self.rows.nbytes + self.schedule.bounds.nbytes + (self.w.nbytes if self.sync_free else 0)
+        return super().nbytes + own
 
     def describe(self):
         name, launches = ("sync_free", 1) if self.sync_free else ("levels", len(self.schedule.groups))
@@ -211,41 +341,58 @@ class BlockSwept(BlockTriangular):
     def __init__(self, T, lower, unit, order, settings):
         self.count = settings.count if lower or not settings.upper else settings.upper
         super().__init__(T, lower, unit, order, settings)
-        self.variable = settings.in_place and self.count > 1
-        self._no_blocks = self.space.xp.zeros_like(self.ptr)
+        self.w = self.factor.work(min(max(settings.count, settings.upper, 2) - 2, 2))
+        self.variable = settings.in_place and self.count > 2
 
-    def _buffers(self):
-        return 2
+    def _needs_whole(self):
+        return self.count == 2 or self.count > 2 and self.factor.n % self.block > 0
 
-    def solve(self, x, out):
-        (w, other), single = self.w, self.count == 1
-        ptr = self._no_blocks if single else self.ptr
-        old, in_place = x, self.settings.in_place
-        if not single and (in_place or x.size < w.size or (x is out and self.count == 2)):
-            self.space.copy(x, w[:x.size])       # the gather needs whole blocks, and a source other than its output
-            old = w
-        for k in range(1 if single else 2, self.count + 1):
-            fresh = w if in_place or old is not w else other
-            self._kernels.sweep(self.rows, ptr, *self.arrays[2:], x, old, fresh, out, self._nothing, self._size,
+    def source(self, out):
+        return self._whole[:out.size] if self.count == 2 else out
+
+    def _solve(self, x, out):
+        count, diagonal = self.count, self._last_arguments[1]
+        if count == 1 and diagonal < 0:
+            self.space.copy(x[:out.size], out)
+        elif count == 1:
+            self._divide(x, out)
+        else:
+            self._sweep(x, out)
+
+    def _sweep(self, x, out):
+        """Write all sweeps but the first, which is w = x."""
+        old, in_place, w = x, self.variable, self.w
+        whole = self._whole is None or x.size == self._whole.size
+        if not whole or (self.count == 2 and x is out):          # the gather needs whole blocks, and not its output
+            self.space.copy(x, self._whole[:x.size])
+            old = self._whole
+        if in_place:
+            order, _, *blocks = self._arrays
+            self._kernels.sweep(order, self._no_blocks, *blocks, x, x, w[0], self._size, -1, True, False)    # w = x
+            old = w[0]
+        for k in range(2, self.count + 1):
+            fresh = out if k == self.count else w[0] if in_place else w[k % 2]
+            self._kernels.sweep(*self._arrays, x, old, fresh, *self._last_arguments, k == 2 and not in_place,
                                 k == self.count)
             old = fresh
 
     def remainders(self, count):
         """Return ‖(I − D⁻¹ T)ᵏ v‖ / ‖v‖, the error that k sweeps leave, for a fixed random v and k = 1 to ``count``: a
         list of float. Allocates vectors; for setup only."""
-        xp, s = self.space.xp, self.block
-        T, v = self._source, random_vector(self.shape[0], self.dtype, self.space)
+        xp, F = self.space.xp, self.factor
+        v = random_vector(self.shape[0], self.dtype, self.space)
         out, zero = xp.empty_like(v), xp.zeros_like(v)
         norm, norms = self.space.norms(v)[0], []  # sync
-        old = xp.zeros(self.w.shape[1], self.dtype)
+        old, fresh = (xp.zeros(F.count * F.block, self.dtype) for _ in range(2))
         old[:v.size] = v
+        old = old.reshape(F.count, F.block, 1)
+        old = (old if self.order is None else old[self.order])
         if not self.unit:                        # w = D v
-            diagonal = T.data[T.indices == rows_of(T.indptr, T.indices.size, xp)]
-            by_rows = old.reshape(-1, s, 1)[self._places]
-            old.reshape(-1, s, 1)[self._places] = xp.matmul(diagonal, by_rows)
-        fresh = xp.zeros_like(old)
+            old = xp.linalg.solve(F.inverse, old)
+        old = xp.ascontiguousarray(old).reshape(-1)
         for _ in range(count):
-            self._kernels.sweep(*self.arrays, zero, old, fresh, out, self._nothing, self._size, True)
+            for target, last in ((out, True), (fresh, False)):
+                self._kernels.sweep(*self._arrays, zero, old, target, *self._last_arguments, False, last)
             norms.append(self.space.norms(out)[0] / norm)  # sync
             old, fresh = fresh, old
         return norms

@@ -33,7 +33,7 @@ from swell.core.errors import InputError
 from swell.core.settings import ON_CPU, Idle, describe, switch
 from swell.core.cpu import SERIAL
 from swell.core.space import accumulator
-from swell.formats.bsr import BSRMatrix
+from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 from swell.preconditioners.block_triangular import BlockScheduled, BlockSequential
 from swell.preconditioners.level_schedule import ScheduledTriangular
@@ -69,8 +69,8 @@ class Exact(TriangularSolve):
         switch(self, "single")
 
     def build(self, T, lower, unit=False, order=None):
-        sequential, scheduled = (BlockSequential, BlockScheduled) if isinstance(T, BSRMatrix) else \
-            (SequentialTriangular, ScheduledTriangular)
+        sequential, scheduled = (SequentialTriangular, ScheduledTriangular) if isinstance(T, CSRMatrix) else \
+            (BlockSequential, BlockScheduled)
         return (sequential if T.space.name == "cpu" else scheduled)(T, lower, unit, order, self)
 
 

@@ -66,7 +66,7 @@ def filled(A, level, entry_bytes, name, unit):
     Parameters
     ----------
     entry_bytes : int
-        Bytes of a number, or of a block, of L and U.
+        Bytes that a number, or a block, of L and U takes.
     name, unit : str
         "ILU(2)" and "entries", for the message.
 
@@ -82,7 +82,7 @@ def filled(A, level, entry_bytes, name, unit):
     what = (f"{name}, its factors of about {entries:.2g} {unit}, {entries / max(A.nnz, 1):.1f} times as many as in A,")
     remedy = "a lower level, or ilut or block_ilut, whose fill is bounded"
     make_space("cpu").check_fits(entries * SYMBOLIC_BYTES, what, remedy)
-    space.check_fits(entries * (20 + 3 * entry_bytes), what, remedy)                     # A, L U and the solves' copies
+    space.check_fits(entries * entry_bytes, what, remedy)
     pointers, columns = iluk.fill(indptr, indices, level)
     index = index_type(*A.shape, columns.size)
     return space.from_host(pointers.astype(index)), space.from_host(columns.astype(index))

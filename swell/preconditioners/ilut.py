@@ -78,7 +78,7 @@ class ThresholdLUOperator(LUOperator):
             ordered = Permutation(A, self.order).matrix(A)
         arrays = (space.to_host(a) for a in (ordered.indptr, ordered.indices, ordered.data))       # sync
         self._matrix = CSRMatrix(self._host, *arrays, A.shape)
-        self._entries = diagonal_places(self._matrix, self._name, self._named)
+        self._diagonal = diagonal_places(self._matrix, self._name, self._named)
         ones = np.ones(self.shape[1], self._matrix.data.real.dtype)
         self._scale = largest_moduli(self._matrix.row_maxima(ones))
 
@@ -86,35 +86,31 @@ class ThresholdLUOperator(LUOperator):
         return self._host.max_on_host(self._scale)
 
     def _factorise(self, shift, replacement):
-        A, s = self._matrix, self.settings
-        data = shifted(np, A.data.reshape(-1), self._entries, self._scale, shift).reshape(A.data.shape)
-        bad = np.array([np.iinfo(np.int64).max, 0])
-        each = ENTRY_BYTES * self.block**2
-        limit = self._host.memory()[0] // each
-        ptr, row, found = self._eliminate(data, float(s.drop), float(s.fill), TINY * float(np.finfo(A.dtype).eps),
-                                          replacement, bad, limit)
-        if row < ptr.size - 1:
-            raise OutOfMemory(f"{self._name}: L and U have {ptr[row]:.2g} {self._unit} after {row} of {ptr.size - 1} "
-                              f"rows, about {ptr[row] * each * (ptr.size - 1) / max(row, 1) / 2**30:.2g} GiB in all, "
-                              f"and {self._host.memory()[0] / 2**30:.2g} GiB are free: choose a larger drop or a "
-                              "smaller fill")
-        self.factor = self._matrix_of(ptr, *found)
+        s, bad = self.settings, np.array([np.iinfo(np.int64).max, 0])
+        limit = self._host.memory()[0] // (ENTRY_BYTES * self.block**2)
+        self.factor = self._eliminate(shift, float(s.drop), float(s.fill), TINY * float(np.finfo(self.dtype).eps),
+                                      replacement, bad, limit)
         first, count = (int(v) for v in bad)
         return self._check_finite(first if count else None, count)
 
-    def _eliminate(self, data, *rest):
-        """Run the kernel on the values ``data`` of A. Returns (row pointers, the row where memory ended or n, arrays
-        for `_matrix_of`)."""
+    def _eliminate(self, shift, *rest):
+        """Return the factor of A + ``shift`` S; ``rest`` are the last arguments of the kernel."""
         from swell.preconditioners.kernels import ilut
         A = self._matrix
+        data = shifted(np, A.data, self._diagonal, self._scale, shift)
         ptr, columns, values, row = ilut.factor(A.indptr, A.indices, data, self._scale, *rest)
-        return ptr, row, (columns, values)
-
-    def _matrix_of(self, ptr, columns, values):
-        """Return the factor in this space from host arrays: row pointers, columns, values."""
+        self._check_memory(ptr[row], row, ptr.size - 1)
         index = index_type(*self.shape, values.size)
         arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
         return CSRMatrix(self.space, *arrays, self.shape)
+
+    def _check_memory(self, entries, row, rows):
+        """Raise OutOfMemory if the kernel stopped at ``row``, before the last of ``rows``, with so many ``entries``."""
+        if row < rows:
+            needed = entries * ENTRY_BYTES * self.block**2 * rows / max(row, 1)
+            raise OutOfMemory(f"{self._name}: L and U have {entries:.2g} {self._unit} after {row} of {rows} rows, "
+                              f"about {needed / 2**30:.2g} GiB in all, and {self._host.memory()[0] / 2**30:.2g} GiB "
+                              "are free: choose a larger drop or a smaller fill")
 
     def _refactor(self, A):
         super()._refactor(A)

@@ -93,7 +93,7 @@ class PatternLU(IncompleteLU):
     @abstractmethod
     def pattern(self, A, entry_bytes):
         """Return (indptr, indices) of L and U together for a CSRMatrix A, in its space. They contain A's pattern, and
-        may be A's own arrays. An entry of L and U, a number or a block, takes ``entry_bytes``."""
+        may be A's own arrays. An entry of L and U takes ``entry_bytes`` bytes, its places in the solves included."""
 
     def build(self, A):
         """Return the operator (L U)⁻¹.
@@ -127,7 +127,6 @@ class LUOperator(IncompleteOperator):
 
     change = 0.0
     hints = "growth", "_scale"
-    lacking = "rows have no diagonal entry"
 
     def __init__(self, A, settings):
         super().__init__(A, settings)
@@ -218,7 +217,11 @@ class LUOperator(IncompleteOperator):
         place, bad = (0, 0) if count else self.space.find_true(~xp.isfinite(T.data).reshape(-1))  # sync
         if not bad:
             return first, count
-        return int(rows_of(T.indptr, T.indices.size, xp)[place * T.indices.size // T.data.size]), 1
+        return self._row_at(place), 1
+
+    def _row_at(self, place):
+        """Return the row of the factors that has the value at ``place`` of ``factor.data``, flattened."""
+        return int(rows_of(self.factor.indptr, self.factor.indices.size, self.space.xp)[place])
 
     def update(self, A):
         """Replace L and U by the factors of new values of A, with the same pattern; pattern, order and analysis are
@@ -267,33 +270,16 @@ class LUOperator(IncompleteOperator):
 class PatternLUOperator(LUOperator):
     """Incomplete LU whose pattern is fixed before factoring."""
 
-    block = 1
-
-    def _unknowns(self, A):
-        """Return the CSRMatrix whose rows are eliminated: A here. `BlockILU0Operator` returns a new matrix with one
-        entry for each block of A; its values have no meaning."""
-        return A
-
-    def _find_order(self, A):
-        return super()._find_order(self._unknowns(A))
-
     def _analyse(self, A):
-        given, self._entry = self._unknowns(A), None
-        ordered = given
+        ordered, self._entry = A, None
         if self.order is not None:
-            indptr, indices, self._entry = Permutation(given, self.order).pattern(given)
-            ordered = CSRMatrix(A.space, indptr, indices, given.data, given.shape)       # its values are never read
-        pattern = self.settings.pattern(ordered, A.dtype.itemsize * self.block**2)
-        filled = CSRMatrix(A.space, *pattern, A.space.xp.empty(pattern[1].size, given.dtype), given.shape)
-        self.diagonal = diagonal_places(filled, self._name, self._named, self.lacking)
-        self._place = places(ordered, filled)
-        self._allocate(A, filled)
+            indptr, indices, self._entry = Permutation(A, self.order).pattern(A)
+            ordered = CSRMatrix(A.space, indptr, indices, A.data, A.shape)               # its values are never read
+        pattern = self.settings.pattern(ordered, 20 + 3 * A.dtype.itemsize)      # L, U and the solves' copies
+        self.factor = CSRMatrix(A.space, *pattern, A.space.xp.empty(pattern[1].size, A.dtype), A.shape)
+        self.diagonal = diagonal_places(self.factor, self._name, self._named)
+        self._place = places(ordered, self.factor)
         self._factor = self._algorithm()
-
-    def _allocate(self, A, filled):
-        """Set ``factor``, a matrix on the pattern of ``filled``, a CSRMatrix; and ``_entries``, the flat indices in its
-        data of the diagonal's numbers."""
-        self.factor, self._entries = filled, self.diagonal
 
     def _algorithm(self):
         """Return a new `Factorisation` of ``factor``, of the kind that the settings name."""
@@ -304,22 +290,17 @@ class PatternLUOperator(LUOperator):
         return (Threaded if self.settings.factor == "levels" else fastest_exact)(self.factor, self.diagonal)
 
     def _load(self, A):
-        self._values = self._placed(A.data)
-        scale = largest_moduli(A.row_maxima(self.space.xp.ones(A.shape[1], A.data.real.dtype)))
+        xp = self.space.xp
+        self._values = A.data if self._entry is None else A.data[self._entry]
+        if self._place is not None:
+            given, self._values = self._values, xp.zeros(self.factor.nnz, A.dtype)
+            self._values[self._place] = given
+        scale = largest_moduli(A.row_maxima(xp.ones(A.shape[1], A.data.real.dtype)))
         self._scale = scale if self.order is None else scale[self.order]
 
-    def _placed(self, values):
-        """Return the entries, or blocks, ``values`` of A at their places in L and U, with zeros at all others."""
-        values = values if self._entry is None else values[self._entry]
-        if self._place is None:
-            return values
-        placed = self.space.xp.zeros((self.factor.indices.size, *values.shape[1:]), values.dtype)
-        placed[self._place] = values
-        return placed
-
     def _factorise(self, shift, replacement):
-        data = shifted(self.space.xp, self._values.reshape(-1), self._entries, self._scale, shift)
-        found = self._factor(data.reshape(self._values.shape), self._scale, replacement)
+        data = shifted(self.space.xp, self._values, self.diagonal, self._scale, shift)
+        found = self._factor(data, self._scale, replacement)
         self.change = self._factor.change
         return self._check_finite(*found)
 
@@ -393,8 +374,12 @@ def shifted(xp, data, diagonal, scale, shift):
     if not shift:
         return data
     data = data.copy()
-    d = data[diagonal]
+    data[diagonal] = moved(xp, data[diagonal], scale, shift)
+    return data
+
+
+def moved(xp, d, scale, shift):
+    """Return the diagonal of A + shift S, a new array, for the diagonal d of A; see `shifted`."""
     modulus = abs(d)
     sign = xp.where(modulus > 0, d / xp.where(modulus > 0, modulus, 1), 1)
-    data[diagonal] = d + sign * (scale * scale.dtype.type(shift))
-    return data
+    return d + sign * (scale * scale.dtype.type(shift))

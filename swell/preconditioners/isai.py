@@ -99,11 +99,9 @@ class ApproximateInverse(TriangularOperator):
     scratch = ("_copy",)
 
     def __init__(self, T, lower, unit, order, settings):
-        blocks = isinstance(T, BSRMatrix)
-        T = BlockFactor.of(T, unit) if blocks else T
+        T = T if isinstance(T, CSRMatrix) else BlockFactor.of(T, lower, unit)
         super().__init__(T, lower, unit, order, settings)
-        n = T.n if blocks else T.shape[0]
-        self.shape, self.block = (n, n), T.block if blocks else 1
+        n, self.block = T.shape[0], 1 if isinstance(T, CSRMatrix) else T.block
         self._kernels = T.space.kernels("swell.preconditioners", "isai", T.dtype)
         self.ptr, self.columns = self._pattern(T)
         self._renumber_pattern()
@@ -115,6 +113,7 @@ class ApproximateInverse(TriangularOperator):
         """Return (ptr, columns), the pattern of the power Tᵖ of the triangle with its diagonal, p from the settings.
 
         Rows with more than ``longest`` entries are cut; ``notes`` then reports it."""
+        T = T if isinstance(T, CSRMatrix) else T.pattern(self.lower)
         xp, count = self.space.xp, T.indptr.size - 1
         rows = rows_of(T.indptr, T.indices.size, xp)
         strict = T.indices < rows if self.lower else T.indices > rows
@@ -127,7 +126,7 @@ class ApproximateInverse(TriangularOperator):
         if self.space.max_on_host(xp.diff(ptr)) > self.settings.longest:  # sync
             keys = self._cut_long_rows(keys, ptr, count)
             ptr = self.space.row_pointers(keys // count, count)
-        index = index_type(*T.shape, keys.size * self.block**2)
+        index = index_type(*self.shape, keys.size * self.block**2)
         return ptr.astype(index), (keys % max(count, 1)).astype(index)
 
     def _pattern_product(self, left, right, count):
@@ -174,17 +173,22 @@ class ApproximateInverse(TriangularOperator):
 
     def _inverse(self, T):
         """Return W for the values of T, a new matrix with rows and columns numbered as in the vectors. Sets
-        ``remainder``."""
+        ``remainder``.
+
+        Of T = (I + N) D in blocks W is D⁻¹ times the inverse of I + N."""
         xp, s, index = self.space.xp, self.block, self.ptr.dtype
-        if isinstance(T, BlockFactor):
-            inverse = T.inverse[:0] if self.unit else T.inverse
+        if isinstance(T, CSRMatrix):
+            strict, inverse = (T.indptr, T.indices, T.data), T.data[:0] if self.unit else inverse_diagonal(T)
         else:
-            inverse = T.diagonal()[:0] if self.unit else inverse_diagonal(T)
+            strict, inverse = T.triangle(self.lower), T.data.reshape(-1)[:0]
+        ptr, columns, blocks = strict
         values = xp.empty(self.columns.size * s * s, T.dtype)
         self._kernels.approximate(
-            T.indptr.astype(index, copy=False), T.indices.astype(index, copy=False), T.data.reshape(-1),
-            xp.ascontiguousarray(inverse).reshape(-1), self.ptr[:-1], self.ptr[1:], self.columns, values, s, self.lower)
+            ptr.astype(index, copy=False), columns.astype(index, copy=False), blocks.reshape(-1), inverse,
+            self.ptr[:-1], self.ptr[1:], self.columns, values, s, self.lower)
         values = values.reshape(-1, s, s)
+        if not isinstance(T, CSRMatrix) and not self.unit:
+            values = xp.matmul(T.inverse[rows_of(self.ptr, self.columns.size, xp)], values)
         self.remainder = self._measure(T, values)
         return self._as_matrix(*self._placed, values if self._numbers is None else values[self._numbers], self.shape[0])
 
@@ -192,15 +196,20 @@ class ApproximateInverse(TriangularOperator):
         """Return ‖(I − W T) v‖ / ‖v‖ for a fixed random v; ``values`` are the entries of W on the pattern ``ptr``,
         ``columns``."""
         xp, size = self.space.xp, (self.ptr.size - 1) * self.block
-        rows = rows_of(T.indptr, T.indices.size, xp)
-        kept = (T.indices < rows if self.lower else T.indices > rows) | ((T.indices == rows) & (not self.unit))
-        ptr = self.space.row_pointers(rows[kept], self.ptr.size - 1)
-        triangle = self._as_matrix(ptr, T.indices[kept], T.data[kept], size)
         v = random_vector(size, T.dtype, self.space)
-        product, left = (v.copy() if self.unit else xp.zeros_like(v)), v.copy()
-        triangle.apply(v, product, 1, 1)
+        product, left = v.copy(), v.copy()
+        if isinstance(T, CSRMatrix):
+            rows = rows_of(T.indptr, T.indices.size, xp)
+            kept = (T.indices < rows if self.lower else T.indices > rows) | ((T.indices == rows) & (not self.unit))
+            ptr = self.space.row_pointers(rows[kept], self.ptr.size - 1)
+            self._as_matrix(ptr, T.indices[kept], T.data[kept], size).apply(v, product, 1, int(self.unit))
+        else:
+            if not self.unit:                    # v becomes D v
+                v = xp.linalg.solve(T.inverse, v.reshape(T.count, self.block, 1)).reshape(-1)
+                product[...] = v
+            self._as_matrix(*T.triangle(self.lower), size).apply(v, product, 1, 1)
         self._as_matrix(self.ptr, self.columns, values, size).apply(product, left, -1, 1)
-        remainder, _, norm, _ = self.space.norms(left, v)  # sync
+        remainder, _, norm, _ = self.space.norms(left, random_vector(size, T.dtype, self.space))  # sync
         return remainder / max(norm, 1e-300)
 
     def _as_matrix(self, ptr, columns, values, size):
@@ -211,7 +220,7 @@ class ApproximateInverse(TriangularOperator):
         return BSRMatrix(self.space, ptr, columns, values, (size, size))
 
     def update(self, T):
-        fresh = self._inverse(BlockFactor.of(T, self.unit) if isinstance(T, BSRMatrix) else T)
+        fresh = self._inverse(T if isinstance(T, CSRMatrix) else BlockFactor.of(T, self.lower, self.unit))
         copy_values(self.matrix, fresh)
         if self._adjoint is not None:
             copy_values(self._adjoint, fresh.adjoint())

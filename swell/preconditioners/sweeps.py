@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.settings import Idle, idle_notes, positive, switch, without_effect
-from swell.formats.bsr import BSRMatrix
+from swell.formats.csr import CSRMatrix
 from swell.preconditioners.block_triangular import BlockSwept
 from swell.preconditioners.exact import Exact
 from swell.preconditioners.guard import GuardedSolve
@@ -74,7 +74,7 @@ class Sweeps(GuardedSolve):
         super().__post_init__()
 
     def unguarded(self, T, lower, unit, order):
-        return (BlockSwept if isinstance(T, BSRMatrix) else SweptTriangular)(T, lower, unit, order, self)
+        return (SweptTriangular if isinstance(T, CSRMatrix) else BlockSwept)(T, lower, unit, order, self)
 
     def remainder(self, operator):
         return operator.remainders(operator.count)[-1]

@@ -43,15 +43,16 @@ class TriangularSolve(ABC):
 
         Parameters
         ----------
-        T : CSRMatrix or BSRMatrix
-            One triangle is used, entries of the other are ignored. A BSRMatrix gives a blockwise solve.
+        T : CSRMatrix, BSRMatrix or BlockFactor
+            One triangle is used, entries of the other are ignored. Blocks give a blockwise solve; of a BSRMatrix the
+            triangle is copied.
         lower : bool
             True: the lower triangle; False: the upper one.
         unit : bool
             Take a unit diagonal, and ignore a stored one.
         order : int device array, shape (n,), or None
-            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i. For a BSRMatrix: block row i
-            and block ``order[i]``.
+            Row i of T belongs to entry ``order[i]`` of the vectors; None: to entry i. With blocks: block row i and
+            block ``order[i]``.
 
         Returns
         -------

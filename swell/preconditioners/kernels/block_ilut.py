@@ -46,30 +46,32 @@ def insert(columns, start, end, after, member, i, m, row, area):
 
 
 @njit(cache=True, fastmath=CONTRACT)
-def factor(indptr, indices, blocks, scale, drop, fill, tiny, replacement, bad, limit):
-    """Return (indptr, columns, values, inverse, n) of L, without its identities, and U together, columns ascending:
-    their blocks, and the inverses of U's diagonal blocks, both flat. If the blocks exceed ``limit``, it stops, and the
-    last number is the current block row.
+def factor(lower, upper, indices, blocks, below, scale, drop, fill, tiny, replacement, bad, limit):
+    """Return (lower, columns of L, L, inverse, upper, columns of U, U, n): row pointers and block columns, ascending, of
+    the strict triangles of L and U, their blocks, and the inverse diagonal blocks of U, all blocks flat. If the blocks
+    exceed ``limit``, it stops, and the last number is the current block row.
 
-    A is in BSR. Norms are Frobenius norms after division by ``scale``, the largest
-    modulus of each row of A. Blocks of block row i below ``drop`` times its norm are dropped; the largest ``fill`` / 2
-    times as many as it has in A are kept in each of L and U. `invert` says how a tiny pivot is replaced; bad[0] becomes
-    the first block row with one, bad[1] their number.
+    ``lower`` to ``below`` are a `BlockFactor` that holds A, in place of a factor. Norms are Frobenius norms after
+    division by ``scale``, the largest modulus of each row of A. Blocks of block row i below ``drop`` times its norm are
+    dropped; the largest ``fill`` / 2 times as many as it has in A are kept in each of L and U. `invert` says how a tiny
+    pivot is replaced; bad[0] becomes the first block row with one, bad[1] their number.
 
     Block row i is a linked list of ascending columns, where n marks head and end, with a dense vector of blocks."""
-    n, size, kind = indptr.size - 1, np.uint64(blocks.shape[1]), blocks.dtype.type
+    n, size, kind = lower.size - 1, np.uint64(blocks.shape[1]), blocks.dtype.type
     area, none = blocks.shape[1]**2, np.uint64(0)
     data = blocks.reshape(-1)
-    ptr = np.zeros(n + 1, np.int64)
-    middle = np.empty(n, np.int64)               # places of the diagonal blocks
-    columns, values = np.empty(indices.size, np.int64), np.empty(indices.size * area, data.dtype)
+    lptr, uptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    lcolumns, ucolumns = np.empty(below, np.int64), np.empty(indices.size - below, np.int64)
+    lvalues, uvalues = np.empty(lcolumns.size * area, data.dtype), np.empty(ucolumns.size * area, data.dtype)
     inverse = np.empty(n * area, data.dtype)
     after, member = np.empty(n + 1, np.int64), np.full(n, -1, np.int64)
     row = np.zeros(n * area, data.dtype)
     work, order = np.empty(area, data.dtype), np.empty(blocks.shape[1], np.int64)
     for i in range(n):
-        at, total, length, own = n, 0.0, indptr[i + 1] - indptr[i], np.uint64(i)
-        for k in range(indptr[i], indptr[i + 1]):
+        at, total, own = n, 0.0, np.uint64(i)
+        left, length = lower[i + 1] - lower[i], lower[i + 1] - lower[i] + 1 + upper[i + 1] - upper[i]
+        for e in range(length):
+            k = lower[i] + e if e < left else below + i if e == left else upper[i] + e - left - 1
             j = np.int64(indices[k])
             after[at] = j
             at, member[j] = j, i
@@ -77,39 +79,37 @@ def factor(indptr, indices, blocks, scale, drop, fill, tiny, replacement, bad, l
             total += norm2(data, np.uint64(k), scale, own, size)
         after[at] = n
         threshold, most = drop**2 * total, int(min(np.ceil(fill * length / 2), n))
-        count = ptr[i]
-        m = after[n]
+        count, m = lptr[i], after[n]
         while m < i:
             if not norm2(row, np.uint64(m), scale, own, size) < threshold:
                 for e in range(size * size):
                     work[e] = 0
                 add_product(row, np.uint64(m), inverse, np.uint64(m), work, none, size, kind(1))
-                insert(columns, middle[m] + 1, ptr[m + 1], after, member, i, m, row, area)
-                for k in range(np.uint64(middle[m] + 1), np.uint64(ptr[m + 1])):
-                    add_product(work, none, values, k, row, np.uint64(columns[k]), size, kind(-1))
-                columns, values = grown(columns, count + 1), grown(values, (count + 1) * area)
-                columns[count] = m
-                copy(work, none, values, np.uint64(count), size)
+                insert(ucolumns, uptr[m], uptr[m + 1], after, member, i, m, row, area)
+                for k in range(np.uint64(uptr[m]), np.uint64(uptr[m + 1])):
+                    add_product(work, none, uvalues, k, row, np.uint64(ucolumns[k]), size, kind(-1))
+                lcolumns, lvalues = grown(lcolumns, count + 1), grown(lvalues, (count + 1) * area)
+                lcolumns[count] = m
+                copy(work, none, lvalues, np.uint64(count), size)
                 count += 1
             m = after[m]
-        count = keep_largest_blocks(columns, values, ptr[i], count, most, scale, i, size)
-        middle[i] = count
-        m = i                                    # the diagonal block is always kept
-        while m < n:
-            if m == i or not norm2(row, np.uint64(m), scale, own, size) < threshold:
-                columns, values = grown(columns, count + 1), grown(values, (count + 1) * area)
-                columns[count] = m
-                copy(row, np.uint64(m), values, np.uint64(count), size)
-                count += 1
-            m = after[m]
-        tinies = invert(values, np.uint64(middle[i]), inverse, own, scale, order, work, size, tiny, replacement)
+        lptr[i + 1] = keep_largest_blocks(lcolumns, lvalues, lptr[i], count, most, scale, i, size)
+        tinies = invert(row, own, inverse, own, scale, own, order, work, size, tiny, replacement)
         if tinies:
             bad[0], bad[1] = min(bad[0], i), bad[1] + tinies
-        count = keep_largest_blocks(columns, values, middle[i] + 1, count, most, scale, i, size)
-        ptr[i + 1] = count
-        if count > limit:
-            return ptr, columns, values, inverse, i
-    return ptr, columns[:ptr[n]], values[:ptr[n] * area], inverse, n
+        count, m = uptr[i], after[i]
+        while m < n:
+            if not norm2(row, np.uint64(m), scale, own, size) < threshold:
+                ucolumns, uvalues = grown(ucolumns, count + 1), grown(uvalues, (count + 1) * area)
+                ucolumns[count] = m
+                copy(row, np.uint64(m), uvalues, np.uint64(count), size)
+                count += 1
+            m = after[m]
+        uptr[i + 1] = keep_largest_blocks(ucolumns, uvalues, uptr[i], count, most, scale, i, size)
+        if lptr[i + 1] + uptr[i + 1] > limit:
+            return lptr, lcolumns, lvalues, inverse, uptr, ucolumns, uvalues, i
+    return (lptr, lcolumns[:lptr[n]], lvalues[:lptr[n] * area], inverse, uptr, ucolumns[:uptr[n]],
+            uvalues[:uptr[n] * area], n)
 
 
 @njit(cache=True)

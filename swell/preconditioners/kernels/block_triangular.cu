@@ -1,150 +1,204 @@
-// Block triangular solves on a GPU; preconditioners/block_triangular.py describes the layout. A warp has a block row. Lane
-// (q, r) has row r of columns q, q + TAKEN, ... of its blocks; the sums of a row are then added over q. Blocks are
-// column-major, so that the lanes read adjacent numbers for every size. BLOCK is a constant: every size has its own code.
-#include "context.cuh"
+// Block triangular solves on a GPU; block_triangular.py of this folder explains the arguments. Warps have block rows as in
+// block_rows.cuh, and keep their sums in shared memory for the product with D⁻¹. BLOCK is a constant: every size has its
+// own code.
+#include "block_rows.cuh"
 #include "waiting.cuh"
 
-template <class V, class I> struct Factor {
-  const I *rows, *ptr, *columns;
-  const V *blocks, *inverse;
-  bool unit;
+constexpr int MOST = 32;       // warps of a block of threads, at most
+
+// (I + N) D. `first` is the place of the first inverse diagonal block, -1 for D = I.
+template <class V, class I> struct Triangle {
+  const I *order, *ptr, *columns;
+  const V* blocks;
+  long long first;
 };
 
-// Column q and row r of a lane. Inactive lanes take part in shuffles only.
-template <int BLOCK> struct Lane {
-  static constexpr int TAKEN = 32 / BLOCK;                   // columns of blocks that a warp handles in a step
-  int q, r;
-  bool active;
-  DEVICE Lane() : q(threadIdx.x % 32 / BLOCK), r(threadIdx.x % 32 % BLOCK), active(q < TAKEN) {}
+// Sums of the block rows of one warp, numbered by member and row.
+template <int BLOCK, class T> struct Sums {
+  static constexpr int GROUP = Shape<BLOCK, T>::GROUP;
+  T at[GROUP * BLOCK];
 };
 
-// The sums over q; complete in the lanes with q = 0. All lanes of a warp call it.
-template <int BLOCK, class T> DEVICE T sum_columns(T v, const Lane<BLOCK>& lane) {
-#pragma unroll
-  for (int width = Lane<BLOCK>::TAKEN; width > 1; width = (width + 1) / 2) {
-    const int half = (width + 1) / 2;
-    const T other = shuffle(v, (threadIdx.x + half * BLOCK) % 32);
-    if (lane.q + half < width) v = v + other;
-  }
-  return v;
-}
+// The block of b and x that belongs to block row i.
+template <class I> DEVICE long long numbered(const I* order, I i) { return order ? (long long)order[i] : (long long)i; }
 
-// Entry i of a vector of length n; zero beyond its end, in a padded last block.
-template <class T> DEVICE T entry(const T* b, long long i, long long n) { return i < n ? b[i] : T(0); }
-
-// b − N w of the block row at place p, in the lanes with q = 0; zero in the others.
+// Write D⁻¹ v of block row i to x; v is in `sums`. All lanes of a warp call it, after __syncwarp.
 template <int BLOCK, class T, class V, class I>
-DEVICE T reduced(const Factor<V, I>& A, I p, const T* b, long long b_size, const T* w, const Lane<BLOCK>& lane) {
-  using L = Lane<BLOCK>;
-  const I first = A.ptr[p];
-  const long long columns = (long long)(A.ptr[p + 1] - first) * BLOCK;
-  const V* blocks = A.blocks + (long long)first * BLOCK * BLOCK;
-  T sum = T(0);
-  if (lane.active)
-#pragma unroll 4
-    for (long long c = lane.q; c < columns; c += L::TAKEN) {
-      const T wc = w[(long long)A.columns[first + c / BLOCK] * BLOCK + c % BLOCK];
-      sum = fused(T(blocks[c * BLOCK + lane.r]), wc, sum);
+DEVICE void divide(const Triangle<V, I>& A, I i, bool inside, const Sums<BLOCK, T>& sums, T* x, long long n,
+                   const Lane<BLOCK, T>& lane) {
+  using S = Shape<BLOCK, T>;
+  using Stored = Several<V, S::PER>;
+  const T* v = sums.at + (inside ? lane.member * BLOCK : 0) + lane.across * S::PER;
+  const Stored* block = reinterpret_cast<const Stored*>(A.blocks + (A.first + (inside ? i : 0)) * (BLOCK * BLOCK))
+                        + lane.row * S::ACROSS + lane.across;
+  const long long place = inside ? numbered(A.order, i) * BLOCK : n;
+#pragma unroll
+  for (int q = 0; q < S::PASSES; ++q) {
+    const int within = lane.row + q * S::ROWS;
+    T sum = T(0);
+    if (inside && within < BLOCK) {
+      const Stored value = load_stream(block + q * S::LANES);
+#pragma unroll
+      for (int e = 0; e < S::PER; ++e) sum = fused(T(value.at[e]), v[e], sum);
     }
-  sum = sum_columns(sum, lane);
-  return lane.q == 0 ? entry(b, (long long)A.rows[p] * BLOCK + lane.r, b_size) - sum : T(0);
-}
-
-// D⁻¹ v; v and the result are in the lanes with q = 0. All lanes of a warp call it.
-template <int BLOCK, class T, class V, class I>
-DEVICE T divided(const Factor<V, I>& A, I p, T v, const Lane<BLOCK>& lane) {
-  if (A.unit) return v;
-  using L = Lane<BLOCK>;
-  const V* inverse = A.inverse + (long long)p * BLOCK * BLOCK;
-  T sum = T(0);
-#pragma unroll
-  for (int c = 0; c < BLOCK; c += L::TAKEN) {
-    const int column = c + lane.q;
-    const T vc = shuffle(v, column % 32);
-    if (lane.active && column < BLOCK) sum = fused(T(inverse[column * BLOCK + lane.r]), vc, sum);
+    sum = row_sum<BLOCK>(sum, lane.across);
+    if (lane.across == 0 && within < BLOCK && place + within < n) x[place + within] = sum;
   }
-  return sum_columns(sum, lane);
 }
 
-// Write x of a block row from v, its w.
+// b − N old for block row i. If `keep`, write it to fresh[i]; if `last`, write D⁻¹ (b − N old) to x. `mapped`: old is
+// numbered as b. All lanes of a warp call it.
 template <int BLOCK, class T, class V, class I>
-DEVICE void finish(const Factor<V, I>& A, I p, T v, T* x, long long x_size, const Lane<BLOCK>& lane) {
-  const T value = divided(A, p, v, lane);
-  const long long row = (long long)A.rows[p] * BLOCK + lane.r;
-  if (lane.q == 0 && row < x_size) x[row] = value;
+DEVICE void solve_row(const Triangle<V, I>& A, I i, bool inside, const T* b, long long b_size, const T* old,
+                      long long old_size, bool mapped, T* fresh, bool keep, T* x, bool last, long long n,
+                      const Lane<BLOCK, T>& lane, Sums<BLOCK, T>& sums) {
+  using S = Shape<BLOCK, T>;
+  const I begin = inside ? __ldg(A.ptr + i) : I(0), end = inside ? __ldg(A.ptr + i + 1) : I(0);
+  const long long place = inside ? numbered(A.order, i) * BLOCK : 0;
+  T rhs[S::PASSES], sum[S::PASSES];
+#pragma unroll
+  for (int q = 0; q < S::PASSES; ++q) {
+    const int within = lane.row + q * S::ROWS;
+    rhs[q] = inside && lane.across == 0 && within < BLOCK && place + within < b_size ? b[place + within] : T(0);
+  }
+  lane_sums<BLOCK>(begin, end, A.columns, A.blocks, mapped ? A.order : (const I*)nullptr, old, lane, I(old_size), sum);
+  __syncwarp();                                              // before this row's sums replace the preceding row's
+#pragma unroll
+  for (int q = 0; q < S::PASSES; ++q) {
+    const int within = lane.row + q * S::ROWS;
+    const T v = rhs[q] - row_sum<BLOCK>(sum[q], lane.across);
+    if (!inside || lane.across || within >= BLOCK) continue;
+    if (keep) fresh[(long long)i * BLOCK + within] = v;
+    if (!last) continue;
+    if (A.first >= 0) sums.at[lane.member * BLOCK + within] = v;
+    else if (place + within < n) x[place + within] = v;
+  }
+  if (!last || A.first < 0) return;
+  __syncwarp();
+  divide<BLOCK>(A, i, inside, sums, x, n, lane);
 }
 
-template <int BLOCK, class T, class V, class I>
-DEVICE void solve_row(const Factor<V, I>& A, I p, const T* b, T* w, T* x, long long x_size, const Lane<BLOCK>& lane) {
-  const T v = reduced(A, p, b, x_size, w, lane);
-  if (lane.q == 0) w[(long long)A.rows[p] * BLOCK + lane.r] = v;
-  finish(A, p, v, x, x_size, lane);
-}
-
-// One level: the block rows at places first, first + 1, ...
-// launch: elements of level_rows, 128 threads, a warp each
-template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(128) level(Context* ctx,
-    const I* rows, const I* ptr, const I* columns, const V* blocks, const V* inverse, const I* level_rows, const T* b, T* w,
-    T* x, int block, long long first, long long n, long long inverse_size, long long x_size) {
-  const long long k = thread_id() / 32;
-  if (stopped(ctx) || k >= n) return;
-  const Factor<V, I> A{rows, ptr, columns, blocks, inverse, inverse_size == 0};
-  solve_row<BLOCK>(A, I(first + k), b, w, x, x_size, Lane<BLOCK>());
+// One level: `level_rows`.
+// launch: elements of level_rows, 256 threads, a warp each, at most 24 blocks per multiprocessor, 16 bytes at once
+template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) level(Context* ctx,
+    const I* level_rows, const I* order, const I* ptr, const I* columns, const V* blocks, const T* b, T* w, T* x, int block,
+    long long diagonal, long long level_rows_size, long long b_size, long long w_size,
+    long long x_size) {
+  if (stopped(ctx)) return;
+  using S = Shape<BLOCK, T>;
+  __shared__ Sums<BLOCK, T> sums[8];
+  const Triangle<V, I> A{order, ptr, columns, blocks, diagonal};
+  const Lane<BLOCK, T> lane;
+  const long long step = threads() / 32 * S::GROUP;
+  for (long long first = thread_id() / 32 * S::GROUP; first < level_rows_size; first += step) {
+    const long long p = first + lane.member;
+    const bool inside = lane.member < S::GROUP && p < level_rows_size;
+    solve_row<BLOCK>(A, inside ? level_rows[p] : I(0), inside, b, b_size, w, w_size, false, w, true, x, true, x_size, lane,
+                     sums[threadIdx.x / 32]);
+  }
 }
 
 // One block of threads solves many narrow levels, with a barrier between two instead of a launch.
 // launch: one block of 1024 threads
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(1024) levels(Context* ctx,
-    const I* rows, const I* ptr, const I* columns, const V* blocks, const V* inverse, const I* bounds, const T* b, T* w, T* x,
-    int block, long long bounds_size, long long inverse_size, long long x_size) {
+    const I* rows, const I* order, const I* ptr, const I* columns, const V* blocks, const I* bounds, const T* b, T* w, T* x,
+    int block, long long diagonal, long long bounds_size, long long b_size, long long w_size, long long x_size) {
   if (stopped(ctx)) return;
-  const Factor<V, I> A{rows, ptr, columns, blocks, inverse, inverse_size == 0};
-  const Lane<BLOCK> lane;
+  using S = Shape<BLOCK, T>;
+  __shared__ Sums<BLOCK, T> sums[MOST];
+  const Triangle<V, I> A{order, ptr, columns, blocks, diagonal};
+  const Lane<BLOCK, T> lane;
+  const int warp = threadIdx.x / 32;
   for (int l = 0; l + 1 < int(bounds_size); ++l) {
     const I end = bounds[l + 1];
-    for (I p = bounds[l] + I(threadIdx.x / 32); p < end; p += 32) solve_row<BLOCK>(A, p, b, w, x, x_size, lane);
+    for (I first = bounds[l] + I(warp * S::GROUP); first < end; first += MOST * S::GROUP) {
+      const I p = first + lane.member;
+      const bool inside = lane.member < S::GROUP && p < end;
+      solve_row<BLOCK>(A, inside ? rows[p] : I(0), inside, b, b_size, w, w_size, false, w, true, x, true, x_size, lane,
+                       sums[warp]);
+    }
     __syncthreads();
   }
 }
 
-// All block rows in one launch; each is solved as soon as the block rows that it needs are. Warps draw their block rows in
-// turn, so that a block row waits for running warps only. w has two halves: this solve writes one and empties the other
-// for the next solve. state: the half to write, the number of drawn tasks, the number of finished warps.
+// All block rows in one launch; each is solved as soon as the block rows that it needs are. A warp has one block row, and
+// its members different blocks of it. Warps draw their block rows in turn, so that a block row waits for running warps
+// only. w has two halves: this solve writes one and empties the other for the next solve. state: the half to write, the
+// number of drawn tasks, the number of finished warps.
 // launch: elements of rows, 256 threads, a warp each, at most 2 blocks per multiprocessor
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) sync_free(Context* ctx,
-    const I* rows, const I* ptr, const I* columns, const V* blocks, const V* inverse, const T* b, T* w, T* x, int* state,
-    int block, long long n, long long inverse_size, long long x_size) {
+    const I* rows, const I* order, const I* ptr, const I* columns, const V* blocks, const T* b, T* w, T* x, int* state,
+    int block, long long diagonal, long long n, long long b_size, long long x_size) {
   if (stopped(ctx)) return;
-  using L = Lane<BLOCK>;
-  const Factor<V, I> A{rows, ptr, columns, blocks, inverse, inverse_size == 0};
-  const L lane;
+  using S = Shape<BLOCK, T>;
+  using Stored = Several<V, S::PER>;
+  __shared__ Sums<BLOCK, T> sums[8];
+  const Triangle<V, I> A{order, ptr, columns, blocks, diagonal};
+  const Lane<BLOCK, T> lane;
+  const bool writes = lane.member == 0 && lane.across == 0;
   const int half = *(volatile int*)state;
   T *mine = w + half * n * BLOCK, *next = w + (1 - half) * n * BLOCK;
   for (;;) {
     const long long task = draw(state + 1) / 32;
     if (task >= n) break;
-    const I p = I(task), first = ptr[p];
-    const long long count = (long long)(ptr[p + 1] - first) * BLOCK, row = (long long)rows[p] * BLOCK + lane.r;
-    const V* own = blocks + (long long)first * BLOCK * BLOCK;
-    const T rhs = lane.q == 0 ? entry(b, row, x_size) : T(0);
-    if (lane.q == 0) next[row] = nothing(T(0));
-    T sum = T(0);
-    for (long long c = 0; c < count; c += L::TAKEN) {        // the whole warp together
-      const long long column = c + lane.q;
-      bool waits = lane.active && column < count;
-      const T* from = waits ? mine + (long long)columns[first + column / BLOCK] * BLOCK + column % BLOCK : nullptr;
-      const V value = waits ? own[column * BLOCK + lane.r] : V(0);
+    const I i = rows[task], end = ptr[i + 1];
+    const long long at = (long long)i * BLOCK, place = numbered(order, i) * BLOCK;
+    T rhs[S::PASSES], sum[S::PASSES];
+#pragma unroll
+    for (int q = 0; q < S::PASSES; ++q) {
+      const int within = lane.row + q * S::ROWS;
+      const bool own = writes && within < BLOCK;
+      sum[q] = T(0), rhs[q] = own && place + within < b_size ? b[place + within] : T(0);
+      if (own) next[at + within] = nothing(T(0));
+    }
+    for (I first = ptr[i]; first < end; first += S::GROUP) {                           // the whole warp together
+      const I k = first + lane.member;
+      bool waits = lane.member < S::GROUP && k < end;
+      const Stored* own = reinterpret_cast<const Stored*>(blocks + (waits ? k : first) * (long long)(BLOCK * BLOCK))
+                          + lane.row * S::ACROSS + lane.across;
+      const T* from = waits ? mine + (long long)columns[k] * BLOCK + lane.across * S::PER : nullptr;
+      Stored value[S::PASSES];
+#pragma unroll
+      for (int q = 0; q < S::PASSES; ++q)
+        if (waits && lane.row + q * S::ROWS < BLOCK) value[q] = own[q * S::LANES];
       while (__any_sync(~0u, waits)) {
         if (!waits) continue;
-        const T wc = peek(from);
-        if (empty(wc)) continue;
-        sum = fused(T(value), wc, sum);
+        T gathered[S::PER];
+        bool solved = true;
+#pragma unroll
+        for (int e = 0; e < S::PER; ++e) {
+          gathered[e] = peek(from + e);
+          solved = solved && !empty(gathered[e]);
+        }
+        if (!solved) continue;
+#pragma unroll
+        for (int q = 0; q < S::PASSES; ++q)
+          if (lane.row + q * S::ROWS < BLOCK)
+#pragma unroll
+            for (int e = 0; e < S::PER; ++e) sum[q] = fused(T(value[q].at[e]), gathered[e], sum[q]);
         waits = false;
       }
     }
-    const T v = rhs - sum_columns(sum, lane);
-    if (lane.q == 0) post(mine + row, ordinary(v));
-    finish(A, p, v, x, x_size, lane);
+#pragma unroll
+    for (int q = 0; q < S::PASSES; ++q) {
+      const int within = lane.row + q * S::ROWS;
+      T total = row_sum<BLOCK>(sum[q], lane.across);
+#pragma unroll
+      for (int width = S::GROUP; width > 1; width = (width + 1) / 2) {                 // over the members
+        const int offset = (width + 1) / 2;
+        const T other = shuffle(total, (threadIdx.x + offset * S::LANES) % 32);
+        if (lane.member + offset < width) total = total + other;
+      }
+      const T v = rhs[q] - total;
+      if (!writes || within >= BLOCK) continue;
+      post(mine + at + within, ordinary(v));
+      if (diagonal >= 0) sums[threadIdx.x / 32].at[within] = v;
+      else if (place + within < x_size) x[place + within] = v;
+    }
+    if (diagonal < 0) continue;
+    __syncwarp();
+    divide<BLOCK>(A, i, lane.member == 0, sums[threadIdx.x / 32], x, x_size, lane);
+    __syncwarp();
   }
   if (threadIdx.x % 32 == 0 && atomicAdd(state + 2, 1) == int(threads() / 32) - 1) {
     state[0] = 1 - half;
@@ -152,16 +206,22 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   }
 }
 
-// fresh = b − N old; the last sweep also writes out = D⁻¹ fresh. In-place sweeps pass old as fresh.
-// launch: elements of rows, 256 threads, a warp each
+// fresh = b − N old, or D⁻¹ (b − N old) if `last`. In-place sweeps pass old as fresh.
+// launch: elements of ptr, 256 threads, a warp each, at most 24 blocks per multiprocessor, 16 bytes at once
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) sweep(Context* ctx,
-    const I* rows, const I* ptr, const I* columns, const V* blocks, const V* inverse, const T* b, const T* old, T* fresh,
-    T* out, const T* nothing, int block, bool last, long long n, long long inverse_size, long long out_size) {
-  const long long p = thread_id() / 32;
-  if (stopped(ctx) || p >= n) return;
-  const Factor<V, I> A{rows, ptr, columns, blocks, inverse, inverse_size == 0};
-  const Lane<BLOCK> lane;
-  const T v = reduced(A, I(p), b, out_size, old, lane);
-  if (lane.q == 0) fresh[(long long)rows[p] * BLOCK + lane.r] = v;
-  if (last) finish(A, I(p), v, out, out_size, lane);
+    const I* order, const I* ptr, const I* columns, const V* blocks, const T* b, const T* old, T* fresh, int block,
+    long long diagonal, bool first, bool last, long long ptr_size, long long b_size, long long old_size,
+    long long fresh_size) {
+  if (stopped(ctx)) return;
+  using S = Shape<BLOCK, T>;
+  __shared__ Sums<BLOCK, T> sums[8];
+  const Triangle<V, I> A{order, ptr, columns, blocks, diagonal};
+  const Lane<BLOCK, T> lane;
+  const I rows = I(ptr_size - 1), step = I(threads() / 32 * S::GROUP);
+  for (I start = I(thread_id() / 32 * S::GROUP); start < rows; start += step) {          // the whole warp together
+    const I i = start + lane.member;
+    const bool inside = lane.member < S::GROUP && i < rows;
+    solve_row<BLOCK>(A, inside ? i : I(0), inside, b, b_size, old, old_size, first, fresh, !last, fresh, last,
+                     fresh_size, lane, sums[threadIdx.x / 32]);
+  }
 }
