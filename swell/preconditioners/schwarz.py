@@ -69,7 +69,8 @@ class Schwarz(Preconditioner):
         subdomains: for symmetric positive definite matrices.
     near_nullspace : "constants" or array, shape (n,) or (n, k)
         Vectors of the second level, linearly independent, such as ``swell.rigid_body_modes(points)`` for elasticity.
-        "constants": one vector for each unknown of a node, 1 there and 0 elsewhere.
+        "constants": one vector for each unknown of a node, 1 there and 0 elsewhere. Across ranks every rank has all
+        rows, or its own.
     """
 
     domains: int = 0
