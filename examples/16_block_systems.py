@@ -30,6 +30,10 @@ assert counts == sorted(counts, reverse=True) and counts[-1] <= exact.iterations
 solve("block_ilu0(block=3, solve='sweeps(count=2, upper=4)')")
 solve("block_ilu0(block=3, solve=isai)")
 
+# Fill by level, or by the size of blocks, takes fewer iterations for more memory.
+for precond in ("block_iluk(level=1)", "block_iluk(level=2)", "block_ilut(drop=1e-3)"):
+    assert solve(precond).iterations < exact.iterations
+
 # Sweeps in place, in no fixed order, vary from step to step: swell replaces GMRES by FGMRES, and a note says so.
 print(solve("block_ilu0(block=3, solve='sweeps(in_place=True)')").notes)
 

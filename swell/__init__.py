@@ -17,7 +17,8 @@ methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR,
                           GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
                           BlockCG, BlockGMRES, for several right-hand sides; Direct, Stationary
 methods of lstsq          LSQR, LSMR
-preconditioners (precond) Jacobi, BlockJacobi, IC0, ICK, ILU0, ILUK, ILUT, BlockILU0, Direct;
+preconditioners (precond) Jacobi, BlockJacobi, IC0, ICK, ILU0, ILUK, ILUT, Direct;
+                          BlockILU0, BlockILUK, BlockILUT, for unknowns in groups;
                           AMG, SmoothedAggregation, AIR, multigrid; AMS, for curl-curl problems;
                           FieldSplit, for several fields of unknowns;
                           Schwarz, BDDC and its Subdomains, for A in parts;
@@ -75,7 +76,8 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "NullSpace": "transforms.nullspace", "rigid_body_modes": "transforms.nullspace",
     "IC0": "preconditioners.ic0", "ICK": "preconditioners.ick",
     "ILU0": "preconditioners.ilu0", "ILUK": "preconditioners.iluk", "ILUT": "preconditioners.ilut",
-    "BlockILU0": "preconditioners.block_ilu0",
+    "BlockILU0": "preconditioners.block_ilu0", "BlockILUK": "preconditioners.block_iluk",
+    "BlockILUT": "preconditioners.block_ilut",
     "Exact": "preconditioners.exact", "Sweeps": "preconditioners.sweeps",
     "ISAI": "preconditioners.isai",
     "Twisted": "orderings.twisted",

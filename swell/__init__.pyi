@@ -14,6 +14,8 @@ from swell.krylov.block_cg import BlockCG as BlockCG
 from swell.krylov.block_gmres import BlockGMRES as BlockGMRES
 from swell.smoothers.block_gauss_seidel import BlockGaussSeidel as BlockGaussSeidel
 from swell.preconditioners.block_ilu0 import BlockILU0 as BlockILU0
+from swell.preconditioners.block_iluk import BlockILUK as BlockILUK
+from swell.preconditioners.block_ilut import BlockILUT as BlockILUT
 from swell.preconditioners.block_jacobi import BlockJacobi as BlockJacobi
 from swell.smoothers.block_jacobi import BlockJacobiSmoother as BlockJacobiSmoother
 from swell.formats.block_sell import BlockSELL as BlockSELL

@@ -39,8 +39,9 @@ from swell.solving.considered import paired
 
 OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # what contenders fill in, or leave out
 SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
+WITH_PATTERN = "ilu0", "iluk", "block_ilu0", "block_iluk"        # symmetric if A is, and their solves are alike
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
-MANY_ROWS = 100_000         # rows from which multigrid is the first choice across ranks
+MANY_ROWS = 20_000          # rows from which multigrid is the first choice across ranks: on two, with 2D Poisson, it won
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
@@ -207,7 +208,7 @@ def keeps_symmetry(precond) -> bool:
     name = Configuration(None, precond).name("precond")
     if name in ("shifted_laplacian", "deflation") or (name == "schwarz" and precond.kind != "restricted"):
         return keeps_symmetry(resolve("precond", precond.inner))
-    if name in ("ilu0", "iluk"):
+    if name in WITH_PATTERN:
         return resolve_solve(precond.solve).alike
     if name == "gauss_seidel":
         return precond.direction == "symmetric"
@@ -219,9 +220,9 @@ def breaks_symmetry(precond) -> bool:
     name = Configuration(None, precond).name("precond")
     if name in ("schwarz", "shifted_laplacian", "deflation"):
         return name == "schwarz" and precond.kind == "restricted" or breaks_symmetry(resolve("precond", precond.inner))
-    if name in ("ilu0", "iluk"):
+    if name in WITH_PATTERN:
         return not resolve_solve(precond.solve).alike
-    return name == "ilut" or name == "gauss_seidel" and precond.direction != "symmetric"
+    return name in ("ilut", "block_ilut") or name == "gauss_seidel" and precond.direction != "symmetric"
 
 
 def _iterative(A, facts, named, singular):

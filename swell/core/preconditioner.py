@@ -51,6 +51,13 @@ class Preconditioner(ABC):
     against_scaling = ""
     idle: tuple[Idle, ...] = ()
 
+    def restricted(self, A, rows):
+        """Return the settings for a part of A. Only settings with an array for the rows of A differ there.
+
+        ``A`` is a CSRMatrix or a DistributedMatrix. ``rows`` takes a host array of this rank's rows of A, shape (rows,
+        k), and returns the rows of the part."""
+        return self
+
     @abstractmethod
     def build(self, A):
         """Return a new operator M ≈ A⁻¹ for a CSRMatrix A, in the space of A."""

@@ -52,6 +52,8 @@ TABLE = {
         "iluk": "swell.preconditioners.iluk:ILUK",
         "ilut": "swell.preconditioners.ilut:ILUT",
         "block_ilu0": "swell.preconditioners.block_ilu0:BlockILU0",
+        "block_iluk": "swell.preconditioners.block_iluk:BlockILUK",
+        "block_ilut": "swell.preconditioners.block_ilut:BlockILUT",
         "direct": "swell.preconditioners.direct:Direct",
         "jacobi_sweeps": "swell.smoothers.jacobi:JacobiSmoother",
         "gauss_seidel": "swell.smoothers.gauss_seidel:GaussSeidel",

@@ -27,12 +27,18 @@ def shown(value) -> str:
 
 
 def describe(setting) -> str:
-    """One line of text for a settings object: its class and the fields that differ from their defaults."""
+    """One line of text for a settings object: its class and the fields that differ from their defaults, except those
+    with ``repr=False``, such as arrays."""
     if setting is None:
         return "none"
-    changed = [f"{f.name}={shown(getattr(setting, f.name))}" for f in dataclasses.fields(setting)
-               if differs(setting, f.name)]
+    changed = [f"{f.name}={_words(getattr(setting, f.name))}" for f in dataclasses.fields(setting)
+               if f.repr and differs(setting, f.name)]
     return f"{type(setting).__name__}({', '.join(changed)})"
+
+
+def _words(value) -> str:
+    """Return the text of a field's value, which may be a settings object."""
+    return describe(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else shown(value)
 
 
 def parse(text: str) -> tuple[str, dict]:

@@ -16,9 +16,8 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.preconditioners.deflation import Deflation, DeflationOperator, symmetry
-from swell.preconditioners.near_nullspace import checked
+from swell.preconditioners.near_nullspace import checked, independent
 
-DEPENDENT = 1e-8        # a singular value of a rank's vectors below this share of the largest is rounding
 MOST = 250              # most vectors of all ranks
 
 
@@ -36,7 +35,7 @@ class RankCoarseSpace(DeflationOperator):
             raise InputError(f"Schwarz(coarse='nicolaides') got a matrix of {A.dtype.name}"
                              f"{'' if A.dtype.kind == 'c' else ' that is not symmetric'}: expected a real symmetric "
                              "one; leave coarse out")
-        self._modes = _orthonormal(_own_modes(A, settings.near_nullspace))
+        self._modes = independent(_own_modes(A, settings.near_nullspace))
         counts = A.space.communicator.allgather(self._modes.shape[1])
         self._before, count = sum(counts[:A.space.communicator.rank]), sum(counts)
         if not count <= min(MOST, A.shape[0] // 2):
@@ -63,10 +62,4 @@ def _own_modes(A, near_nullspace):
     if isinstance(near_nullspace, str):
         size = A.block_size                      # blocks are whole on a rank
         return np.tile(np.eye(size), (-(-rows // size), 1))[:rows]
-    return checked(near_nullspace, A.shape[0], "Schwarz")[A.rows]
-
-
-def _orthonormal(modes):
-    """Return an orthonormal basis of the columns of ``modes``, (rows, k) with k possibly smaller."""
-    vectors, values, _ = np.linalg.svd(modes, full_matrices=False)
-    return np.ascontiguousarray(vectors[:, values > DEPENDENT * values.max(initial=0)])
+    return checked(near_nullspace, A, "Schwarz")

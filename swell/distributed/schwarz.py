@@ -8,8 +8,6 @@ CG needs.
 """
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -50,10 +48,21 @@ class RankSchwarz(OperatorAround):
         self._before, self._after = slice(0, below), slice(below + rows, None)
         self._below = below
         self._matrix = CSRMatrix.from_scipy(extended, A.space.local, A.block_size)
-        self.inner = resolve("precond", settings.inner).build(self._matrix)
+        self.inner = resolve("precond", settings.inner).restricted(A, self._extended).build(self._matrix)
         self._given, self._solved = (A.space.empty(extended.shape[0], A.dtype) for _ in range(2))
         self._kept = A.space.empty(rows, A.dtype)        # aligned to 16 bytes, which solved[self._own] need not be
         self.self_adjoint = self.inner.self_adjoint if settings.kind == "additive" or not settings.layers else False
+
+    def _extended(self, array):
+        """Return ``array``, a host array of this rank's rows, shape (rows, k), for the extended rows."""
+        halo, below, host = self._halo, self._below, self.space.to_host
+        found = np.empty((self._matrix.shape[0], array.shape[1]))
+        for column, out in zip(array.T, found.T):
+            halo.start(self.space.from_host(column.astype(self.dtype)))
+            halo.finish()
+            out[:below], out[self._own], out[self._after] = (
+                host(halo.values[:below]).real, column, host(halo.values[below:]).real)
+        return found
 
     def update(self, A):
         """Recompute the preconditioner for a new matrix A with equal pattern and distribution. The ranks exchange the
@@ -100,8 +109,7 @@ class RankSchwarz(OperatorAround):
         return self._matrix.nbytes + self.inner.nbytes + self._halo.nbytes
 
     def describe(self):
-        plain = replace(self.settings, interface=None, near_nullspace="constants")
-        return (f"{describe(plain)}, a subdomain on each rank, of "
+        return (f"{describe(self.settings)}, a subdomain on each rank, of "
                 f"{self._matrix.shape[0]} rows, by {self.inner.describe()}")
 
 

@@ -21,16 +21,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from swell.core.settings import describe, positive
-from swell.formats.blocks import LARGEST, BlockPattern, check_pad, chosen_size
-from swell.formats.csr import CSRMatrix
+from swell.formats.blocks import LARGEST, check_pad, chosen_size
 from swell.preconditioners.block_lu_factorisation import BlockFixedPoint, BlockScheduled, BlockSequential, BlockThreaded
-from swell.preconditioners.block_factor import BlockFactor
-from swell.preconditioners.incomplete_lu import LUOperator, PatternLU, diagonal_places, largest_moduli, moved
+from swell.preconditioners.block_rows import BlockRows
+from swell.preconditioners.incomplete_lu import LUOperator, PatternLU
 from swell.preconditioners.lu_factorisation import levels_pay
-from swell.transforms.permutation import Permutation
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ class BlockILU0(PatternLU):
         positive(self, "block", 0, LARGEST)
         check_pad(self)
 
-    def pattern(self, A):
+    def pattern(self, A, entry_bytes):
         return A.indptr, A.indices
 
     def build(self, A):
@@ -84,32 +80,20 @@ class BlockILU0Operator(LUOperator):
     ----------
     factor : BlockFactor
         L and U in elimination order.
-    fill : float
-        Values of A's blocks over entries of A.
     """
 
     def __init__(self, A, settings):
-        self.block = chosen_size(A, settings, "BlockILU0")
+        self.block = chosen_size(A, settings, type(settings).__name__)
+        self._rows = BlockRows(A, self.block)
         super().__init__(A, settings)
 
     def _find_order(self, A):
-        self._pattern = block_pattern(A, self.block)
-        return super()._find_order(self._pattern)
+        return super()._find_order(self._rows.pattern)
 
     def _analyse(self, A):
-        xp, s, pattern = self.space.xp, self.block, self._pattern
-        count, self.fill, self._pattern = pattern.shape[0], pattern.nnz * s * s / max(A.nnz, 1), None
-        self._place = xp.empty(0, pattern.indptr.dtype)
-        if self.order is not None:
-            self._place = xp.empty(count, pattern.indptr.dtype)
-            self._place[self.order] = xp.arange(count, dtype=pattern.indptr.dtype)
-            indptr, indices, _ = Permutation(pattern, self.order).pattern(pattern)
-            pattern = CSRMatrix(A.space, indptr, indices, pattern.data, pattern.shape)
-        pattern = CSRMatrix(A.space, *self.settings.pattern(pattern), pattern.data, pattern.shape)
-        diagonal_places(pattern, self._name, self._named, "diagonal blocks have no entry")
-        self.space.check_fits(pattern.nnz * s * s * A.dtype.itemsize, f"L and U in blocks of {s}",
-                              "use smaller blocks, or a level of 0")
-        self.factor = BlockFactor.on_pattern(pattern, s, A.dtype, A.shape[0])
+        pattern = self._rows.arrange(self.order)
+        pattern = self.settings.pattern(pattern, A.dtype.itemsize * self.block**2 + 8)
+        self.factor = self._rows.factor(*pattern, A.dtype, self._name)
         self._factor = self._algorithm()
 
     def _algorithm(self):
@@ -122,28 +106,13 @@ class BlockILU0Operator(LUOperator):
         return (BlockThreaded if by_levels else BlockSequential)(T)
 
     def _named(self, row):
-        block = self._row(row)
-        last = min((block + 1) * self.block, self.shape[0]) - 1
-        return f"diagonal block {block} (rows {block * self.block} to {last})"
+        return self._rows.name(row)
 
     def _load(self, A):
-        T = self.factor
-        self._values = A
-        scale = self.space.xp.ones(T.count * self.block, A.data.real.dtype)
-        scale[:A.shape[0]] = largest_moduli(A.row_maxima(self.space.xp.ones(A.shape[1], scale.dtype)))
-        self._scale = scale if self.order is None else scale.reshape(T.count, -1)[self.order].reshape(-1)
+        self._values, self._scale = A, self._rows.scale(A)
 
     def _factorise(self, shift, replacement):
-        """Like `LUOperator._factorise`; the identity fills a last block that reaches past A."""
-        A, T, xp, s = self._values, self.factor, self.space.xp, self.block
-        T.data[...] = 0
-        self._factor.kernels.load(A.indptr, A.indices, A.data, self._place, T.lower, T.upper, T.indices, T.data,
-                                  self._factor.size, T.below)
-        diagonal = T.inverse.reshape(T.count, s * s)[:, ::s + 1]     # A's diagonal, before the factorisation
-        last, inside = T.count - 1, A.shape[0] - (T.count - 1) * s
-        diagonal[self._place[last] if self._place.size else last, inside:] = 1
-        if shift:
-            diagonal[...] = moved(xp, diagonal, self._scale.reshape(T.count, s), shift)
+        self._rows.write(self._values, self.factor, self._scale, shift)
         found = self._factor(self._scale, replacement)
         self.change = self._factor.change
         return self._check_finite(*found)
@@ -157,14 +126,7 @@ class BlockILU0Operator(LUOperator):
 
     @property
     def nbytes(self):
-        return super().nbytes + self._place.nbytes + self._factor.nbytes
+        return super().nbytes + self._rows.nbytes + self._factor.nbytes
 
     def _described(self):
-        return f"{describe(self.settings)}, blocks of {self.block}, fill {self.fill:.2f}"
-
-
-def block_pattern(A, size):
-    """Return a CSRMatrix with one entry for each nonempty block of the CSRMatrix A; its values have no meaning."""
-    blocks = BlockPattern(A, size)
-    return CSRMatrix(A.space, blocks.indptr, blocks.indices, A.space.xp.empty(blocks.indices.size, np.float32),
-                     (blocks.rows, blocks.columns))
+        return f"{describe(self.settings)}, blocks of {self.block}, fill {self._rows.fill:.2f}"

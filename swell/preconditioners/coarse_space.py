@@ -58,7 +58,7 @@ class CoarseSpace(OperatorAround):
         double = _double(A)
         constants = isinstance(near_nullspace, str)
         modes = (blocks(double, A.block_size)[1] if constants else
-                 space.from_host(checked(near_nullspace, n, name)))
+                 space.from_host(checked(near_nullspace, A, name)))
         count = int(owner.max(initial=-1)) + 1
         if count * modes.shape[1] > LARGEST:
             raise InputError(f"{name}: {count} subdomains with {modes.shape[1]} near null vectors each make more than "

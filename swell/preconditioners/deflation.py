@@ -117,6 +117,8 @@ class DeflationOperator(OperatorAround):
         k = min(settings.vectors, self._steps)
         self.space.check_fits(n * self._single.itemsize * 2 * (self._steps + k),
                               f"Deflation of {k} vectors on {A.shape[0]} unknowns", "keep fewer, from fewer steps")
+        if not (self._whole or A.space.single_rank):
+            inner = inner.restricted(A, lambda array: array)
         self.inner = inner.build(self._inner_matrix(A))
         self._U, self._W = (self.space.empty((k, self.space.padded(n)), self._single) for _ in range(2))
         self._t, self._z = (self.space.empty(n, A.dtype) for _ in range(2))

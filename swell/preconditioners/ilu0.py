@@ -39,5 +39,5 @@ class ILU0(PatternLU):
             return super().build(A)
         return replace(counterpart(self, "precond", "block_ilu0"), block=size).build(A)
 
-    def pattern(self, A):
+    def pattern(self, A, entry_bytes):
         return A.indptr, A.indices

@@ -43,27 +43,46 @@ class ILUK(PatternLU):
 
     def estimate(self, A) -> int:
         """Return an estimate of the number of entries of L and U together; exact for a matrix of at most 400 rows."""
-        return self._estimate(*(A.space.to_host(a) for a in (A.indptr, A.indices)))      # sync
+        return estimated(*(A.space.to_host(a) for a in (A.indptr, A.indices)), self.level)         # sync
 
-    def _estimate(self, indptr, indices):
-        """Like `estimate`, from the pattern of A on the host."""
-        from swell.preconditioners.kernels import ick, iluk
-        n = indptr.size - 1
-        rows = np.unique(np.linspace(0, max(n - 1, 0), min(n, SAMPLE)).astype(np.int64))
-        triangles = (indptr, indices), ick.transposed(indptr, indices)
-        counts = [iluk.reached(*pattern, self.level, rows).sum() for pattern in triangles]
-        return int(n * (1 + sum(counts) / max(rows.size, 1)))
+    def pattern(self, A, entry_bytes):
+        return filled(A, self.level, entry_bytes, f"ILU({self.level})", "entries")
 
-    def pattern(self, A):
-        from swell.preconditioners.kernels import iluk
-        space = A.space
-        indptr, indices = (space.to_host(a) for a in (A.indptr, A.indices))              # sync
-        entries = self._estimate(indptr, indices)
-        times = entries / max(A.nnz, 1)
-        what = f"ILU({self.level}), its factors of about {entries:.2g} entries, {times:.1f} times as many as in A,"
-        remedy = "a lower level, ILU0, or ILUT, whose fill is bounded"
-        make_space("cpu").check_fits(entries * SYMBOLIC_BYTES, what, remedy)
-        space.check_fits(entries * (20 + 3 * A.dtype.itemsize), what, remedy)            # A, L U and the solves' copies
-        filled, columns = iluk.fill(indptr, indices, self.level)
-        index = index_type(*A.shape, columns.size)
-        return space.from_host(filled.astype(index)), space.from_host(columns.astype(index))
+
+def estimated(indptr, indices, level) -> int:
+    """Return an estimate of the number of entries of L and U with fill up to ``level``, from the pattern of A on the
+    host."""
+    from swell.preconditioners.kernels import ick, iluk
+    n = indptr.size - 1
+    rows = np.unique(np.linspace(0, max(n - 1, 0), min(n, SAMPLE)).astype(np.int64))
+    triangles = (indptr, indices), ick.transposed(indptr, indices)
+    counts = [iluk.reached(*pattern, level, rows).sum() for pattern in triangles]
+    return int(n * (1 + sum(counts) / max(rows.size, 1)))
+
+
+def filled(A, level, entry_bytes, name, unit):
+    """Return (indptr, indices) of L and U with fill up to ``level`` for a CSRMatrix A, in its space.
+
+    Parameters
+    ----------
+    entry_bytes : int
+        Bytes that a number, or a block, of L and U takes.
+    name, unit : str
+        "ILU(2)" and "entries", for the message.
+
+    Raises
+    ------
+    OutOfMemory
+        If the pattern or the factors would not fit.
+    """
+    from swell.preconditioners.kernels import iluk
+    space = A.space
+    indptr, indices = (space.to_host(a) for a in (A.indptr, A.indices))                  # sync
+    entries = estimated(indptr, indices, level)
+    what = (f"{name}, its factors of about {entries:.2g} {unit}, {entries / max(A.nnz, 1):.1f} times as many as in A,")
+    remedy = "a lower level, or ilut or block_ilut, whose fill is bounded"
+    make_space("cpu").check_fits(entries * SYMBOLIC_BYTES, what, remedy)
+    space.check_fits(entries * entry_bytes, what, remedy)
+    pointers, columns = iluk.fill(indptr, indices, level)
+    index = index_type(*A.shape, columns.size)
+    return space.from_host(pointers.astype(index)), space.from_host(columns.astype(index))

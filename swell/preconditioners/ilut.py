@@ -44,7 +44,7 @@ class ILUT(IncompleteLU):
         super().__post_init__()
         for name, value in (("drop", self.drop), ("fill", self.fill)):
             if not isinstance(value, numbers.Real) or isinstance(value, bool) or not value >= 0:
-                raise InputError(f"ILUT({name}={value!r}): expected a number of at least 0")
+                raise InputError(f"{type(self).__name__}({name}={value!r}): expected a number of at least 0")
 
     def build(self, A):
         """Return the operator (L U)⁻¹.
@@ -65,10 +65,10 @@ class ThresholdLUOperator(LUOperator):
     """Incomplete LU whose pattern depends on the values."""
 
     self_adjoint = False                         # a row and the column of the same number keep different entries
+    block, _unit = 1, "entries"
 
     def _analyse(self, A):
-        from swell.preconditioners.kernels import ilut
-        self._kernels, self._host = ilut, make_space("cpu")
+        self._host = make_space("cpu")
         self._builds = 0
 
     def _load(self, A):
@@ -86,28 +86,37 @@ class ThresholdLUOperator(LUOperator):
         return self._host.max_on_host(self._scale)
 
     def _factorise(self, shift, replacement):
-        A, s = self._matrix, self.settings
-        data = shifted(np, A.data, self._diagonal, self._scale, shift)
-        bad = np.array([np.iinfo(np.int64).max, 0])
-        limit = self._host.memory()[0] // ENTRY_BYTES
-        ptr, columns, values, row = self._kernels.factor(
-            A.indptr, A.indices, data, self._scale, float(s.drop), float(s.fill), TINY * float(np.finfo(A.dtype).eps),
-            replacement, bad, limit)
-        if row < self.shape[0]:
-            raise OutOfMemory(f"ILUT: L and U have {ptr[row]:.2g} entries after {row} of {self.shape[0]} rows, about "
-                              f"{ptr[row] * ENTRY_BYTES * self.shape[0] / max(row, 1) / 2**30:.2g} GiB in all, and "
-                              f"{self._host.memory()[0] / 2**30:.2g} GiB are free: choose a larger drop or a smaller "
-                              "fill")
-        index = index_type(*self.shape, values.size)
-        arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
-        self.factor = CSRMatrix(self.space, *arrays, self.shape)
+        s, bad = self.settings, np.array([np.iinfo(np.int64).max, 0])
+        limit = self._host.memory()[0] // (ENTRY_BYTES * self.block**2)
+        self.factor = self._eliminate(shift, float(s.drop), float(s.fill), TINY * float(np.finfo(self.dtype).eps),
+                                      replacement, bad, limit)
         first, count = (int(v) for v in bad)
         return self._check_finite(first if count else None, count)
+
+    def _eliminate(self, shift, *rest):
+        """Return the factor of A + ``shift`` S; ``rest`` are the last arguments of the kernel."""
+        from swell.preconditioners.kernels import ilut
+        A = self._matrix
+        data = shifted(np, A.data, self._diagonal, self._scale, shift)
+        ptr, columns, values, row = ilut.factor(A.indptr, A.indices, data, self._scale, *rest)
+        self._check_memory(ptr[row], row, ptr.size - 1)
+        index = index_type(*self.shape, values.size)
+        arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
+        return CSRMatrix(self.space, *arrays, self.shape)
+
+    def _check_memory(self, entries, row, rows):
+        """Raise OutOfMemory if the kernel stopped at ``row``, before the last of ``rows``, with so many ``entries``."""
+        if row < rows:
+            needed = entries * ENTRY_BYTES * self.block**2 * rows / max(row, 1)
+            raise OutOfMemory(f"{self._name}: L and U have {entries:.2g} {self._unit} after {row} of {rows} rows, "
+                              f"about {needed / 2**30:.2g} GiB in all, and {self._host.memory()[0] / 2**30:.2g} GiB "
+                              "are free: choose a larger drop or a smaller fill")
 
     def _refactor(self, A):
         super()._refactor(A)
         if self.space.name != "cpu":
-            self.notes = (*self.notes, "ILUT: factored on the host, since what a row keeps depends on the rows before")
+            self.notes = (*self.notes, f"{self._name}: factored on the host, since what a row keeps depends on the "
+                                       "rows before")
 
     def _solve_with_factor(self):
         self.L = self.U = None                   # the pattern has changed

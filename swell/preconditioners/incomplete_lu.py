@@ -91,9 +91,9 @@ class PatternLU(IncompleteLU):
         check_factor(self, ("exact", "levels", "sweeps"))
 
     @abstractmethod
-    def pattern(self, A):
+    def pattern(self, A, entry_bytes):
         """Return (indptr, indices) of L and U together for a CSRMatrix A, in its space. They contain A's pattern, and
-        may be A's own arrays."""
+        may be A's own arrays. An entry of L and U takes ``entry_bytes`` bytes, its places in the solves included."""
 
     def build(self, A):
         """Return the operator (L U)⁻¹.
@@ -276,7 +276,7 @@ class PatternLUOperator(LUOperator):
         if self.order is not None:
             indptr, indices, self._entry = Permutation(A, self.order).pattern(A)
             ordered = CSRMatrix(A.space, indptr, indices, A.data, A.shape)               # its values are never read
-        pattern = self.settings.pattern(ordered)
+        pattern = self.settings.pattern(ordered, 20 + 3 * A.dtype.itemsize)      # L, U and the solves' copies
         self.factor = CSRMatrix(A.space, *pattern, A.space.xp.empty(pattern[1].size, A.dtype), A.shape)
         self.diagonal = diagonal_places(self.factor, self._name, self._named)
         self._place = places(ordered, self.factor)

@@ -7,6 +7,8 @@ from swell.core.arrays import host_array
 from swell.core.errors import InputError
 
 MOST = 32               # most near null vectors
+DEPENDENT = 1e-7        # a singular value below this share of the largest may be rounding
+TINY = 1e-300
 
 
 def check_word(given, name: str):
@@ -17,25 +19,59 @@ def check_word(given, name: str):
                          "as swell.rigid_body_modes(points) gives")
 
 
-def checked(given, n: int, name: str) -> np.ndarray:
-    """Return the array ``given`` as a float64 host array of shape (n, k).
+def checked(given, A, name: str) -> np.ndarray:
+    """Return the array ``given`` in this rank's rows of A, a float64 host array of shape (rows, k).
 
-    ``name``: the settings' class, for messages.
+    Parameters
+    ----------
+    given : array, shape (n,) or (n, k)
+        Across ranks it has all rows of A, on every rank, or each rank's own.
+    A : CSRMatrix or DistributedMatrix
+    name : str
+        The settings' class, for messages.
 
     Raises
     ------
     InputError
-        If it has another length, is not real and finite, or has dependent columns.
+        On every rank, if the array has another length, is not real and finite, or has dependent columns.
     """
-    modes = host_array(given, f"{name}(near_nullspace)")
-    modes = modes[:, None] if modes.ndim == 1 else modes
-    if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MOST:
-        raise InputError(f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k from 1 to {MOST}")
-    if modes.dtype.kind not in "iuf" or not np.isfinite(modes).all():
-        raise InputError(f"{name}(near_nullspace) has complex or non-finite entries: expected real ones")
+    space, n = A.space, A.shape[0]
+    with space.agreed():
+        modes = host_array(given, f"{name}(near_nullspace)")
+        modes = modes[:, None] if modes.ndim == 1 else modes
+        own = "" if space.single_rank else f", or this rank's ({space.local_rows(n)}, k) on every rank,"
+        refusal = f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k){own} with k from 1 to {MOST}"
+        if modes.ndim != 2 or not 1 <= modes.shape[1] <= MOST:
+            raise InputError(refusal)
+    in_parts = bool(space.max_over_ranks(float(modes.shape[0] != n)))
+    with space.agreed():
+        if modes.shape[0] != (space.local_rows(n) if in_parts else n):
+            raise InputError(refusal)
+        if modes.dtype.kind not in "iuf" or not np.isfinite(modes).all():
+            raise InputError(f"{name}(near_nullspace) has complex or non-finite entries: expected real ones")
+    space.require_equal(modes.shape[1], f"the number of vectors of {name}(near_nullspace)")
     modes = np.ascontiguousarray(modes, np.float64)
-    rank = int(np.linalg.matrix_rank(modes / np.maximum(np.abs(modes).max(axis=0, initial=0), 1e-300)))
+    scaled = modes / max(space.max_over_ranks(float(abs(modes).max(initial=0))), TINY)
+    products = scaled.T @ scaled
+    if in_parts:
+        products = summed(space, products)
+    lengths = np.sqrt(np.maximum(products.diagonal(), TINY))
+    rank = int((np.linalg.eigvalsh(products / lengths / lengths[:, None]) > DEPENDENT**2).sum())
     if rank < modes.shape[1]:
         raise InputError(f"{name}(near_nullspace) has {modes.shape[1]} columns of rank {rank}: expected linearly "
                          "independent vectors")
-    return modes
+    return modes if in_parts or space.single_rank else modes[A.rows]
+
+
+def summed(space, numbers):
+    """Return the sum of the float64 host arrays ``numbers`` of all ranks."""
+    there = space.from_host(numbers)
+    space.allreduce(there)
+    return space.to_host(there)
+
+
+def independent(modes):
+    """Return an orthonormal basis of the columns of ``modes``, (rows, k) with k possibly smaller: the rows of a part
+    may have dependent vectors, as a single node has with six rigid motions."""
+    vectors, values, _ = np.linalg.svd(modes, full_matrices=False)
+    return np.ascontiguousarray(vectors[:, values > DEPENDENT * values.max(initial=0)])

@@ -21,7 +21,7 @@ Storage: the copies' matrix and its inner preconditioner. The host finds the sub
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,8 @@ class Schwarz(Preconditioner):
         subdomains: for symmetric positive definite matrices.
     near_nullspace : "constants" or array, shape (n,) or (n, k)
         Vectors of the second level, linearly independent, such as ``swell.rigid_body_modes(points)`` for elasticity.
-        "constants": one vector for each unknown of a node, 1 there and 0 elsewhere.
+        "constants": one vector for each unknown of a node, 1 there and 0 elsewhere. Across ranks every rank has all
+        rows, or its own.
     """
 
     domains: int = 0
@@ -120,9 +121,10 @@ class Schwarz(Preconditioner):
 
     @property
     def as_given(self):
-        """True with a transmission condition or given near null vectors, which need the system as the user gave it,
-        neither scaled nor reordered."""
-        return self.transmission != "dirichlet" or not isinstance(self.near_nullspace, str)
+        """True with a transmission condition or given near null vectors, here or in ``inner``, which need the system as
+        the user gave it, neither scaled nor reordered."""
+        return (self.transmission != "dirichlet" or not isinstance(self.near_nullspace, str)
+                or resolve("precond", self.inner).as_given)
 
     def build(self, A):
         if not A.space.single_rank:
@@ -201,7 +203,9 @@ class SchwarzOperator(OperatorAround):
             self._terms.add(A, self._matrix.data)
         self._matrix.discard_adjoint()
         if self.inner is None:
-            self.inner = resolve("precond", self.settings.inner).build(self._matrix)
+            copies = self.space.to_host(self.copies)
+            inner = resolve("precond", self.settings.inner).restricted(A, lambda array: array[copies])
+            self.inner = inner.build(self._matrix)
         else:
             self.inner.update(self._matrix)
 
@@ -228,8 +232,7 @@ class SchwarzOperator(OperatorAround):
         share = self.copies.size / max(self.shape[0], 1)
         source = "the rows of A" if self.settings.interface is None else "the mesh"
         known = f", its transmission from {source}" if self._terms is not None else ""
-        plain = replace(self.settings, interface=None, near_nullspace="constants")
-        return (f"{describe(plain)}{known}, {self.domains} subdomains with {share:.2f} copies a row, each by "
+        return (f"{describe(self.settings)}{known}, {self.domains} subdomains with {share:.2f} copies a row, each by "
                 f"{self.inner.describe()}")
 
 

@@ -170,6 +170,8 @@ class Setup(SetUp):
                              f"{out}")
         if self.scaled and settings.against_scaling:
             self.notes.append(f"scaling={c.name('scaling')!r} may cost iterations: {settings.against_scaling}")
+        if not (settings.across_ranks or system.space.single_rank):
+            settings = settings.restricted(system, lambda array: array)
         M = settings.build(self._source_matrix(system))
         if M.variable and not c.method.flexible:
             self._become_flexible()

@@ -12,7 +12,7 @@ prolongator is smoothed with all of A, not only with its strong links.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_mot
 from swell.preconditioners.amg.multigrid import Multigrid
 from swell.preconditioners.amg.nodes import unknowns
 from swell.preconditioners.amg.operator import AMGOperator
-from swell.preconditioners.near_nullspace import check_word, checked
+from swell.preconditioners.near_nullspace import check_word, checked, independent
+from swell.transforms.nullspace import rigid_body_modes
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,8 @@ class SmoothedAggregation(Multigrid):
     ----------
     near_nullspace : "constants" or array, shape (n,) or (n, k)
         Vectors that the smoother hardly changes, linearly independent. "constants": one vector for each unknown of a
-        node, 1 there and 0 elsewhere.
+        node, 1 there and 0 elsewhere. In `Schwarz` and across ranks the array is for the whole matrix, and is restricted
+        to the subdomain; across ranks every rank has all rows, or its own.
     coordinates : array, shape (m, 2) or (m, 3), optional
         Positions of the m nodes: the near null vectors are the rigid motions of an elastic body, with 2 or 3
         displacements a node.
@@ -60,9 +62,9 @@ class SmoothedAggregation(Multigrid):
         Precision of the cycle. The setup always works in double precision.
     """
 
-    near_nullspace: Any = "constants"
-    coordinates: Any = None
-    nodes: Any = None
+    near_nullspace: Any = field(default="constants", repr=False)
+    coordinates: Any = field(default=None, repr=False)
+    nodes: Any = field(default=None, repr=False)
     block: int = 0
     strength: float = 0.08
     degree: int = field(default=2, kw_only=True)
@@ -90,6 +92,18 @@ class SmoothedAggregation(Multigrid):
         """True if arrays were given, which an ordering or a scaling would not change."""
         return not isinstance(self.near_nullspace, str) or self.coordinates is not None or self.nodes is not None
 
+    def restricted(self, A, rows):
+        """Return the settings with the near null vectors of a part of A; `Preconditioner` explains the arguments."""
+        if not self.as_given:
+            return self
+        if self.nodes is not None:
+            raise InputError("SmoothedAggregation(nodes) needs the whole matrix on one device, not a part: give "
+                             "near_nullspace and block")
+        size = np.shape(self.coordinates)[-1:]
+        given = self.near_nullspace if self.coordinates is None else rigid_body_modes(self.coordinates)
+        modes = independent(rows(checked(given, A, "SmoothedAggregation")))
+        return replace(self, near_nullspace=modes, coordinates=None, block=self.block or (*size, 0)[0])
+
     def coarsening(self, A):
         """Return the object that makes the interpolation of each level, for the finest matrix A.
 
@@ -110,7 +124,7 @@ class SmoothedAggregation(Multigrid):
         elif isinstance(self.near_nullspace, str):
             modes = constants if self.nodes is None else A.space.from_host(constants)
         else:
-            modes = A.space.from_host(checked(self.near_nullspace, n, "SmoothedAggregation"))
+            modes = A.space.from_host(checked(self.near_nullspace, A, "SmoothedAggregation"))
         return Aggregation(A, self, modes, nodes if count < n else None, count)
 
     def _size(self, A) -> int:

@@ -9,20 +9,23 @@ from swell.preconditioners.kernels.ilu import is_good, replaced
 
 
 @njit(cache=True)
-def keep_largest(columns, values, start, end, most):
+def keep_largest(columns, values, sizes, start, end, most, area):
     """Keep the ``most`` largest of the entries ``start`` to ``end`` − 1: move them, in their order, to ``start`` and
-    the places behind it, in ``columns`` and ``values``. Returns their end."""
+    the places behind it, in ``columns`` and ``values``. Returns their end.
+
+    ``sizes`` has the moduli of these entries. An entry has ``area`` numbers in ``values``."""
     if end - start <= most:
         return end
-    moduli = np.abs(values[start:end])
-    least = np.partition(moduli, moduli.size - most)[moduli.size - most] if most > 0 else np.inf
-    ties = most - np.sum(moduli > least)
+    least = np.partition(sizes, sizes.size - most)[sizes.size - most] if most > 0 else np.inf
+    ties = most - np.sum(sizes > least)
     at = start
     for k in range(start, end):
-        size = moduli[k - start]
+        size = sizes[k - start]
         if size > least or (size == least and ties > 0):
             ties -= size == least
-            columns[at], values[at] = columns[k], values[k]
+            columns[at] = columns[k]
+            for e in range(area):
+                values[at * area + e] = values[k * area + e]
             at += 1
     return at
 
@@ -75,7 +78,7 @@ def factor(indptr, indices, data, scale, drop, fill, tiny, replacement, bad, lim
                 columns[count], values[count] = m, l
                 count += 1
             m = after[m]
-        count = keep_largest(columns, values, ptr[i], count, most)
+        count = keep_largest(columns, values, np.abs(values[ptr[i]:count]), ptr[i], count, most, 1)
         pivot = row[i]
         if not is_good(pivot, scale[i], tiny):
             bad[0], bad[1] = min(bad[0], i), bad[1] + 1
@@ -91,7 +94,7 @@ def factor(indptr, indices, data, scale, drop, fill, tiny, replacement, bad, lim
                 columns[count], values[count] = m, row[m]
                 count += 1
             m = after[m]
-        count = keep_largest(columns, values, middle[i] + 1, count, most)
+        count = keep_largest(columns, values, np.abs(values[middle[i] + 1:count]), middle[i] + 1, count, most, 1)
         ptr[i + 1] = count
         if count > limit:
             return ptr, columns, values, i
