@@ -124,7 +124,7 @@ def cluster(work, rows, x):
         while 2 * blocks <= min(space.cluster_blocks, space.multiprocessors // work.count) and blocks * ROWS < rows:
             blocks *= 2
         size = work.dtype.itemsize
-        candidates = 2 * -(-(16 + x * size) // 16) * 16
+        candidates = 2 * blocks * -(-(16 + x * size) // 16) * 16
         line, static = (x + 1) * size, x * (x + 1) * size + OTHER_SHARED
         most = (space.shared_memory - static - candidates) // line
         shared = candidates + min(-(-rows // blocks) + x, most) * line

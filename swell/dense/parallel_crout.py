@@ -25,6 +25,7 @@ from swell.dense.decomposer import Decomposer, check_pivoting, check_tolerances,
 
 FORMS = ("blocked", "plain")
 THREADS = 512           # threads of a block that completes a front
+BESIDE = 64             # columns of U that a block completes beside a front
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class PCM(Decomposer):
                 swaps(work.lu, f, g, f, g)
 
         def right(f, g, left, end):
-            kernels.beside(*place, f, g - f, left, end, x, x * x, work.n, parts(tiles, end - left, x, work.count))
+            kernels.beside(*place, f, g - f, left, end, x, BESIDE, work.n, parts(tiles, end - left, BESIDE, work.count))
 
         by_sections(work, section, x, front, right)
         return section, None

@@ -1,7 +1,7 @@
 // The fronts of the iterative Crout method on a GPU: final elements are not computed again. fronts.py defines keys, final
 // elements and `state`. A block has X by X threads. A thread has an element of the diagonal block, or of a row below it, or of a
 // column to its right. A launch handles many matrices, which are n * n elements apart. Between kernels, entries that are not
-// final hold A less the terms of the front's complete columns, but of the last one.
+// final hold A less the terms of finished fronts.
 #include "context.cuh"
 #include "bulk.cuh"
 #include "front.cuh"
@@ -49,6 +49,16 @@ DEVICE void count_slowest(int iterations, int* count) {
   if (threadIdx.x == 0) atomicAdd(count, slowest);
 }
 
+// r less the terms of the elements before `begin` of its line, which are in the first lanes.
+template <int X, bool UPPER, class T> DEVICE T less_final(T r, const T (&entering)[X][X + 1], int begin) {
+  const int lane = threadIdx.x % X, group = threadIdx.x % 32 / X * X;
+  for (int k = 0; k < begin; ++k) {
+    const T l = shuffle(r, group + k);
+    if (lane >= begin) r = fused(-l, UPPER ? entering[k][lane] : entering[lane][k], r);
+  }
+  return r;
+}
+
 // Iterate the diagonal block up to a bad element, then the rows below in the columns up to it; swap the pivot's row, in these
 // columns only; and so on until there is no bad element. A cluster a matrix: each of its blocks iterates the diagonal block, and
 // some of the rows. Below the diagonal block, `rest` takes what is left.
@@ -58,86 +68,99 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
     double tolerance, double lower, double upper, int n, int* state, int* pivots, int* counts, int* below, const int* blocks) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ T V[X][X + 1];
-  __shared__ int changed, bad;
+  __shared__ int changed[2], chosen;
   if (stopped(ctx)) return;
-  const int matrix = blockIdx.x / cluster, i = threadIdx.x / X, j = threadIdx.x % X;
+  const int matrix = blockIdx.x / cluster, i = threadIdx.x / X, j = threadIdx.x % X, lane = threadIdx.x % 32;
   const int steps = i < j ? i : j, key = 2 * steps + (i < j);
-  const long long corner = (long long)matrix * n * n + first * (row + column), at = corner + i * row + j * column;
-  lu += corner, estimate += at, pivots += (long long)matrix * n + first, below += matrix * ((n + X - 1) / X);
+  const long long corner = (long long)matrix * n * n + first * (row + column);
+  lu += corner, estimate += corner + i * row + j * column;
+  pivots += (long long)matrix * n + first, below += matrix * ((n + X - 1) / X) + first / X;
   Front<T, X> rows(memory, shared, lu, row, column, size, n - first - size, cluster);
   const bool inside = i < size && j < size;
-  T r = inside ? lu[i * row + j * column] : T(0), v = inside ? *estimate : T(0);     // r: A less the terms of final elements
-  int front = 0, search = 0, begin = 0, iterations = 0;
+  T a = inside ? lu[i * row + j * column] : T(0), r = a, v = inside ? *estimate : T(0);    // r: a less the terms of final elements
+  int front = 0, search = 0, iterations = 0, b;                  // the rows below are complete up to column `search`
   V[i][j] = v;
+  if (threadIdx.x == 0) changed[0] = changed[1] = 2 * size;
+  rows.wait();
   for (;;) {
     for (;; ++iterations) {
-      if (threadIdx.x == 0) changed = 2 * size, bad = size;
-      __syncthreads();
-      if (inside && i == j && i >= search && !good(v, lower, upper)) atomicMin(&bad, i);
-      __syncthreads();
-      const int limit = bad < size ? 2 * bad : 2 * size - 1;
+      const unsigned bad = __ballot_sync(~0u, search <= lane && lane < size && !good(V[lane % X][lane % X], lower, upper));
+      b = bad ? __ffs(bad) - 1 : size;
+      const int limit = b < size ? 2 * b : 2 * size - 1;
       if (front > limit) break;
       const bool active = inside && front <= key && key <= limit;
+      bool waits = false;
       if (active) {
         T value = r;
         for (int k = front / 2; k < steps; ++k) value = fused(-V[i][k], V[k][j], value);           // (1.11)
         if (i < j && V[i][i] != T(0)) value = value / V[i][i];                                     // (1.12)
-        if (!settled(value, v, tolerance)) atomicMin(&changed, key);
+        waits = !settled(value, v, tolerance);
         v = value;
       }
+      int* const now = changed + iterations % 2;
+      const int least = __reduce_min_sync(~0u, waits ? key : 2 * size);
+      if (lane == 0 && least < 2 * size) atomicMin(now, least);
+      if (threadIdx.x == 0) changed[(iterations + 1) % 2] = 2 * size;
       __syncthreads();
       if (active) V[i][j] = v;
-      int after = changed > front + 1 ? changed : front + 1;     // the first element needed final ones only: it is final
+      int after = *now > front + 1 ? *now : front + 1;           // the first element needed final ones only: it is final
       after = after < limit + 1 ? after : limit + 1;
       __syncthreads();
       if (inside && key >= after)
         for (int k = front / 2; k < after / 2 && k < steps; ++k) r = fused(-V[i][k], V[k][j], r);
       front = after;
     }
-    const int b = bad;
     if (b == size) break;
-    if (inside && key >= front) V[i][j] = r;
-    if (begin == 0) rows.template copy<false>();
-    __syncthreads();
+    if (search == 0) rows.template copy<false>();
+    __syncthreads();                                             // all have read V
+    if (key >= front) V[i][j] = a;
     double largest = -1;
-    int where = n;
+    int where = 0;
     if (i >= b && i < size && j == b) largest = size_of(v), where = i;
-    for (int t = 0; t < rows.count; t += X) {                    // columns begin to b of the rows
-      const bool mine = t + i < rows.count;
-      T left = mine ? rows.at(t + i, j) : T(0), l = left;
-      if (begin) {
-        const T last = shuffle(left, threadIdx.x % 32 / X * X + begin - 1);
-        if (j >= begin) left = fused(-last, V[begin - 1][j], left), l = left;
-      } else if (b && mine) {
-        l = estimate[(size + rows.begin + t) * row];
+    if (search == b) {                                           // one column, which needs final elements only: one iteration
+      for (int t = threadIdx.x; t < rows.count; t += blockDim.x) {
+        T* const own = &rows.at(t, 0);
+        const long long step = t < rows.held ? 1 : column;
+        T value = own[b * step];
+#pragma unroll 4
+        for (int k = 0; k < b; ++k) value = fused(-own[k * step], V[k][b], value);
+        own[b * step] = value;
+        take_larger(largest, where, size_of(value), size + rows.begin + t);
+        if (t % X == 0) atomicAdd(below + (size + rows.begin + t) / X, 1);
       }
-      int* const count = below + (first + size + rows.begin + t) / X;
-      if (begin == b) {                                          // it needs final elements only: one iteration
-        l = left;
-        if (threadIdx.x == 0) atomicAdd(count, 1);
-      } else {
-        count_slowest(settle_line<X, true>(left, l, V, false, mine ? begin : b + 1, b + 1, tolerance), count);
+    } else {
+      for (int t = 0; t < rows.count; t += X) {
+        const bool mine = t + i < rows.count;
+        T left = less_final<X, true>(mine ? rows.at(t + i, j) : T(0), V, search);
+        T l = search || !mine ? left : estimate[(size + rows.begin + t) * row];
+        const int took = settle_line<X, true>(left, l, V, false, mine ? search : b + 1, b + 1, tolerance);
+        count_slowest(took, below + (size + rows.begin + t) / X);
+        if (mine && search <= j && j <= b) rows.at(t + i, j) = l;
+        if (mine && j == b) take_larger(largest, where, size_of(l), size + rows.begin + t + i);
       }
-      if (mine && j >= begin) rows.at(t + i, j) = j <= b ? l : left;
-      if (mine && j == b) take_larger(largest, where, size_of(l), size + rows.begin + t + i);
     }
-    if (choose && first + b < n - 1) {
+    const bool swaps = choose && first + b < n - 1;
+    if (swaps) {
       largest_of_block(largest, where);
       where = rows.pivot(V, b, largest, where);
+      if (threadIdx.x == 0) chosen = where;
       if (rows.rank == 0 && threadIdx.x == 0) pivots[b] = first + where;
     }
     __syncthreads();
-    r = v = V[i][j];
-    begin = search = b + 1;
-    if (begin == size) break;
+    v = a = V[i][j];
+    if (swaps && key >= front && (i == b || i == chosen)) {
+      r = a;
+      for (int k = 0; k < b; ++k) r = fused(-V[i][k], V[k][j], r);
+    }
+    search = b + 1;
+    if (search == size) break;
   }
   __syncthreads();
-  if (begin) rows.template copy<true>();
+  if (search) rows.template copy<true>();
   if (rows.rank == 0) {
     if (inside) lu[i * row + j * column] = v;
-    if (threadIdx.x == 0) state[matrix] = begin, counts[matrix] += iterations;
+    if (threadIdx.x == 0) state[matrix] = search, counts[matrix] += iterations;
   }
-  rows.wait();                                                   // others may still read this block's candidate
 }
 
 // Load (store) element (line, lane) of X lines of X elements through shared memory, so that a warp accesses neighbours in
@@ -177,8 +200,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) rest(Conte
   entering[c][k] = k < c ? lu[(first + k) * row + (first + c) * column] : T(0);
   T left = load_line<X>(lu + at, tile, row, column, along, lines, size);
   T v = load_line<X>(estimate + at, tile, row, column, along, lines, size);
-  const T last = shuffle(left, threadIdx.x % 32 / X * X + (begin ? begin - 1 : 0));
-  if (begin && b >= begin) left = fused(-last, entering[b][begin - 1], left);
+  left = less_final<X, false>(left, entering, begin);
   const int iterations = settle_line<X, false>(left, v, entering, false, a < lines ? begin : size, size, tolerance);
   store_line<X>(lu + at, v, tile, row, column, along, lines, begin, size);
   count_slowest(iterations, counts + top / X);

@@ -45,6 +45,18 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) row_step(C
   lu[j * row + i * column] = value;
 }
 
+// The sum of own[k * step] D[k][c] over k < s: two sums, which halve the chain of dependent operations.
+template <typename T, int X> DEVICE T sum_of_terms(const T* own, long long step, const T (&D)[X][X + 1], int s, int c) {
+  T even(0), odd(0);
+#pragma unroll 4
+  for (int k = 0; k + 1 < s; k += 2) {
+    even = fused(own[k * step], D[k][c], even);
+    odd = fused(own[(k + 1) * step], D[k + 1][c], odd);
+  }
+  if (s & 1) even = fused(own[(s - 1) * step], D[s - 1][c], even);
+  return even + odd;
+}
+
 // Complete `size` columns of L from `first` on, and the front's diagonal block of U, with pivots, which are swapped in these
 // columns only. A cluster a matrix; a thread computes an element of a column.
 // launch: a block of threads threads for each slice of blocks, shared bytes shared, in clusters of cluster
@@ -60,15 +72,12 @@ template <typename T, int X> __global__ void __launch_bounds__(512) front(Contex
   for (int e = c; e < X * X; e += blockDim.x)
     if (e / X < size && e % X < size) D[e / X][e % X] = lu[e / X * row + e % X * column];
   front.template copy<false>();
-  __syncthreads();
+  front.wait();
   for (int s = 0; s < size; ++s) {
     double largest = -1;
-    int where = n;
+    int where = 0;
     auto complete = [&](T* own, long long step, int i) {
-      T sum = T(0);
-#pragma unroll 4
-      for (int k = 0; k < s; ++k) sum = fused(own[k * step], D[k][s], sum);
-      const T value = own[s * step] - sum;                       // (1.11)
+      const T value = own[s * step] - sum_of_terms(own, step, D, s, s);                            // (1.11)
       own[s * step] = value;
       take_larger(largest, where, size_of(value), i);
     };
@@ -79,14 +88,10 @@ template <typename T, int X> __global__ void __launch_bounds__(512) front(Contex
     largest_of_block(largest, where);                            // its barrier completes the column
     const bool wanted = pivot && !(double(modulus(D[s][s])) > tolerance);
     if (wanted) where = front.pivot(D, s, largest, where);
-    if (blockIdx.x % cluster == 0 && c == 0) pivots[s] = wanted ? first + where : -1;
-    if (c > s && c < size) {
-      T sum = T(0);
-      for (int k = 0; k < s; ++k) sum = fused(D[s][k], D[k][c], sum);
-      const T diagonal = D[s][s];
-      T value = D[s][c] - sum;
-      if (diagonal != T(0)) value = value / diagonal;            // (1.12)
-      D[s][c] = value;
+    if (front.rank == 0 && c == 0) pivots[s] = wanted ? first + where : -1;
+    if (c > s && c < size) {                                     // in the warp that has swapped the rows
+      const T value = D[s][c] - sum_of_terms(D[s], 1, D, s, c), diagonal = D[s][s];
+      D[s][c] = diagonal != T(0) ? value / diagonal : value;     // (1.12)
     }
     __syncthreads();
   }
@@ -94,26 +99,30 @@ template <typename T, int X> __global__ void __launch_bounds__(512) front(Contex
   if (front.rank == 0)
     for (int e = c; e < X * X; e += blockDim.x)
       if (e / X < size && e % X < size) lu[e / X * row + e % X * column] = D[e / X][e % X];
-  front.wait();                                                  // others may still read this block's candidate
 }
 
-// Complete the front's rows of U in columns left to end, a thread an element, X columns a block.
+// Complete the front's rows of U in columns left to end, a thread a column. Only the last front has less than X rows, and it has
+// no columns to its right.
 // launch: a block of threads threads for each slice of tiles
-template <typename T, int X> __global__ void __launch_bounds__(X * X) beside(Context* ctx, T* lu, long long row,
+template <typename T, int X> __global__ void __launch_bounds__(64) beside(Context* ctx, T* lu, long long row,
     long long column, int first, int size, int left, int end, int x, int threads, int n, const int* tiles) {
   if (stopped(ctx)) return;
-  __shared__ T L[X][X + 1], U[X][X + 1];
-  const int across = (end - left + X - 1) / X, i = threadIdx.x / X, c = threadIdx.x % X;
-  const int j = left + blockIdx.x % across * X + c;
-  const bool inside = i < size && j < end;
-  lu += (long long)(blockIdx.x / across) * n * n;
-  if (i < size && c < size) L[i][c] = lu[(first + i) * row + (first + c) * column];
-  T value = inside ? lu[(first + i) * row + j * column] : T(0);
-  for (int k = 0; k < size; ++k) {
-    __syncthreads();
-    if (i == k) U[k][c] = value = L[k][k] != T(0) ? value / L[k][k] : value;
-    __syncthreads();
-    if (i > k && i < size) value = value - L[i][k] * U[k][c];    // (1.12)
+  __shared__ T L[X][X + 1];
+  const int across = (end - left + blockDim.x - 1) / blockDim.x;
+  const int j = left + blockIdx.x % across * blockDim.x + threadIdx.x;
+  lu += (long long)(blockIdx.x / across) * n * n + first * row;
+  for (int e = threadIdx.x; e < X * X; e += blockDim.x) L[e / X][e % X] = lu[e / X * row + (first + e % X) * column];
+  T v[X];
+#pragma unroll
+  for (int k = 0; k < X; ++k) v[k] = j < end ? lu[k * row + j * column] : T(0);
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < X; ++k) {
+    if (L[k][k] != T(0)) v[k] = v[k] / L[k][k];
+#pragma unroll
+    for (int i = k + 1; i < X; ++i) v[i] = fused(-L[i][k], v[k], v[i]);                            // (1.12)
   }
-  if (inside) lu[(first + i) * row + j * column] = value;
+#pragma unroll
+  for (int k = 0; k < X; ++k)
+    if (j < end) lu[k * row + j * column] = v[k];
 }
