@@ -9,20 +9,15 @@ are halved in the same way. This takes 2/3 n³ operations in products of nearly 
 
 Matrices of one size are decomposed together: one launch does a product, or a front, of all of them.
 
-A front chooses pivots and swaps rows in its own columns; one kernel then swaps them in all other columns.
+Whole rows are swapped. This is right at any time, because all rows from the current front on are in the same state.
 """
 from __future__ import annotations
 
-from functools import partial
-
-import numpy as np
-
 from swell.core.errors import InputError
 from swell.core.settings import positive
-from swell.dense.products import subtract_product
+from swell.dense.products import Subtraction
 
 SMALLEST, LARGEST = 256, 1024           # bounds for the rows of a section, from the thesis
-COLUMNS = 32            # columns of a tile in which rows are swapped
 ROWS = 256              # least rows of a front for a further block
 OTHER_SHARED = 2048     # bytes of static shared memory in a front's kernel, beside the diagonal block
 
@@ -60,7 +55,7 @@ def by_sections(work, section, x, panel, right):
     right : callable
         ``right(f, g, left, end)`` completes the rows f to g of U, columns ``left`` to ``end``.
     """
-    W, n, subtract = work.matrix, work.n, partial(subtract_product, work.space)
+    n, subtract = work.n, Subtraction(work)
 
     def columns(a, b):
         """Complete columns a to b of L, and the block of U in rows and columns a to b."""
@@ -70,7 +65,7 @@ def by_sections(work, section, x, panel, right):
         half = a + -(-(b - a) // (2 * x)) * x
         columns(a, half)
         rows(a, half, half, b)
-        subtract(W[:, half:, half:b], W[:, half:, a:half], W[:, a:half, half:b])
+        subtract((half, n), (a, half), (half, b))
         columns(half, b)
 
     def rows(a, b, left, end):
@@ -80,43 +75,22 @@ def by_sections(work, section, x, panel, right):
             return
         half = a + -(-(b - a) // (2 * x)) * x
         rows(a, half, left, end)
-        subtract(W[:, half:b, left:end], W[:, half:b, a:half], W[:, a:half, left:end])
+        subtract((half, b), (a, half), (left, end))
         rows(half, b, left, end)
 
     for a in range(0, n, section):
         b = min(a + section, n)
-        subtract(W[:, a:, a:b], W[:, a:, :a], W[:, :a, a:b])
+        subtract((a, n), (0, a), (a, b))
         columns(a, b)
         if b < n:
-            subtract(W[:, a:b, b:], W[:, a:b, :a], W[:, :a, b:])
+            subtract((a, b), (0, a), (b, n))
             rows(a, b, b, n)
 
 
-class Swaps:
-    """Swaps of rows in all columns that a front has not swapped itself.
-
-    Parameters
-    ----------
-    work : Work
-    x : int
-        Rows of a front.
-    """
-
-    def __init__(self, work, x):
-        self.work, self.x, self.kernel = work, x, work.kernels("pivoting").swap_all
-        self.tiles = work.tiles(COLUMNS)
-
-    def __call__(self, lu, f, g, left, right):
-        """Swap rows f to g with their pivots' rows, in ``lu``, in all columns but those from ``left`` to ``right``."""
-        work = self.work
-        self.kernel(lu, work.row, work.column, f, g - f, left, right, self.x, 8 * COLUMNS, work.n, work.pivots,
-                    self.tiles)
-
-
-def cluster(work, rows, x):
+def cluster(work, tiles, rows, x):
     """Return (array, bytes, blocks) with which a front of x columns is launched on ``rows`` rows below its diagonal
     block: an array whose size tells the kernel its number of blocks, the shared memory of a block, and the blocks of
-    one matrix, which are one cluster.
+    one matrix, which are one cluster. ``tiles``: of ``Work.tiles(x)``.
 
     A block has about ROWS rows or more. All clusters shall run at the same time."""
     space, blocks, shared = work.space, 1, 0
@@ -128,4 +102,4 @@ def cluster(work, rows, x):
         line, static = (x + 1) * size, x * (x + 1) * size + OTHER_SHARED
         most = (space.shared_memory - static - candidates) // line
         shared = candidates + min(-(-rows // blocks) + x, most) * line
-    return work.space.empty(work.count * blocks + 1, np.int32), shared, blocks
+    return tiles[:work.count * blocks + 1], shared, blocks

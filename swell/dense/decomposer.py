@@ -62,13 +62,13 @@ class Work:
         """Return a new array for `blocked.parts`, whose parts tell the kernels the number of tiles of x lines."""
         return self.space.empty(self.count * -(-self.n // x) + 1, np.int32)
 
-    def swapped(self, pivots):
-        """Return the order of a matrix's rows after its n swaps ``pivots``: a new array like ``start``."""
-        order = list(range(self.n))
-        for j, p in enumerate(pivots.tolist()):
-            if p > j:
-                order[j], order[p] = order[p], order[j]
-        return self.start[self.space.from_host(np.array(order))]
+    def orders(self, pivots):
+        """Return the order of each matrix's rows after its swaps: a new device array, shape (count, n). ``pivots``: all
+        swaps on the host, shape (count, n)."""
+        from swell.dense.kernels.pivoting import reorder
+        order = np.tile(self.space.to_host(self.start), (self.count, 1))
+        reorder(pivots, order)
+        return self.space.from_host(order)
 
     def pivots_by_section(self, pivots, section):
         """Return the number of chosen pivots in every section of ``section`` rows; ``pivots``: a matrix's n swaps."""
@@ -231,7 +231,8 @@ class Decomposer(ABC):
                                          f"overflowed {matrix.dtype}: scale the matrix, or take pivoting='full' or a "
                                          "wider type", index=int(k))
         growth = found / np.where(work.largest, work.largest, 1)
-        made = [self.factors(matrix[k], work.swapped(pivots[k]), space, self,
+        orders = work.orders(pivots)
+        made = [self.factors(matrix[k], orders[k], space, self,
                              Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),
                              self._notes(work, work.largest[k], diagonal[k], growth[k])) for k in range(work.count)]
         doubtful = (growth * np.sqrt(np.finfo(work.dtype).eps) >= 1) | (self.tightened() is not None)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.dense.blocked import Swaps, by_sections, cluster, parts
+from swell.dense.blocked import by_sections, cluster, parts
 
 
 class Fronts:
@@ -43,7 +43,7 @@ class Fronts:
         self.kernels, self.tiles = work.kernels("fronts"), work.tiles(settings.x)
         self.own = work.estimate is None
         self.estimate = work.lu if self.own else work.estimate
-        self.swaps, self.state = Swaps(work, settings.x), work.space.empty(work.count, np.int32)
+        self.state = work.space.empty(work.count, np.int32)
         shape = -(-work.n // section), self.tiles.size - 1
         self.diagonal = work.space.xp.zeros((shape[0], work.count), np.int32)
         self.below, self.right_of = (work.space.xp.zeros(shape, np.int32) for _ in range(2))
@@ -59,13 +59,9 @@ class Fronts:
         work, settings, kernels = self.work, self.settings, self.kernels
         n, x, tolerance = work.n, settings.x, float(settings.tolerance)
         place, d = (work.lu, self.estimate, work.row, work.column, f, g - f), f // self.section
-        blocks, shared, cluster_blocks = cluster(work, n - g, x)
-        kernels.settle(*place, settings.pivoting != "none", x, x * x, shared, cluster_blocks, tolerance, *settings.bounds,
+        blocks, shared, cluster_blocks = cluster(work, self.tiles, n - g, x)
+        kernels.settle(*place, settings.pivoting != "none", self.own, x, x * x, shared, cluster_blocks, tolerance, *settings.bounds,
                        n, self.state, work.pivots, self.diagonal[d], self.below[d], blocks)
-        if settings.pivoting != "none":
-            self.swaps(work.lu, f, g, f, g)
-            if not self.own:
-                self.swaps(self.estimate, f, g, n, n)
         if g < n:
             kernels.rest(*place, x, x * x, tolerance, n, self.state, self.below[d], parts(self.tiles, n - g, x, work.count))
 

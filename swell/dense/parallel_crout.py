@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import without_effect
-from swell.dense.blocked import Swaps, by_sections, check_section, cluster, parts, section_size
+from swell.dense.blocked import by_sections, check_section, cluster, parts, section_size
 from swell.dense.decomposer import Decomposer, check_pivoting, check_tolerances, check_x, threshold
 
 FORMS = ("blocked", "plain")
@@ -73,14 +73,12 @@ class PCM(Decomposer):
             self._columns(work)
             return work.n, None
         kernels, tiles, tolerance = work.kernels("parallel_crout"), work.tiles(x), float(threshold(self))
-        place, swaps = (work.lu, work.row, work.column), Swaps(work, x)
+        place = work.lu, work.row, work.column
 
         def front(f, g):
-            blocks, shared, of_a_matrix = cluster(work, work.n - g, x)
+            blocks, shared, of_a_matrix = cluster(work, tiles, work.n - g, x)
             kernels.front(*place, f, g - f, self.pivoting != "none", x, THREADS, shared, of_a_matrix, tolerance, work.n,
                           work.pivots, blocks)
-            if self.pivoting != "none":
-                swaps(work.lu, f, g, f, g)
 
         def right(f, g, left, end):
             kernels.beside(*place, f, g - f, left, end, x, BESIDE, work.n, parts(tiles, end - left, BESIDE, work.count))

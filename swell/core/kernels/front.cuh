@@ -67,4 +67,39 @@ template <class T, int X> struct Front {
     __syncwarp();
     return where;
   }
+
+  // Do the front's swaps, of row s with row chosen[s], in all columns of a matrix but those from `left` to `right`; the blocks
+  // share the columns. `corner`: its entry in the front's first row and column `first`. GROUPS warps share the rows of 32 columns;
+  // they read all rows before they write one.
+  template <int GROUPS> DEVICE void swap(T* corner, const int (&chosen)[X], int first, int left, int right, int n) const {
+    __shared__ int from[2 * X], to[2 * X];
+    constexpr int EACH = 2 * X / GROUPS;
+    const int m = threadIdx.x, lane = m % 32, group = m / 32 % GROUPS, at_once = blockDim.x / GROUPS;
+    __syncthreads();
+    if (m < 2 * X) {
+      const bool within = m < X || (m - X < size && chosen[m - X] < size);                         // a row of D: only once
+      const int place = m < X ? m : m - X < size ? chosen[m - X] : 0;
+      int source = place;
+      for (int s = size - 1; s >= 0; --s) source = source == s ? chosen[s] : source == chosen[s] ? s : source;
+      to[m] = place, from[m] = m >= X && (within || m - X >= size) ? place : source;
+    }
+    __syncthreads();
+    T* const of_first = corner - first * column;
+    for (int base = rank * at_once; base < n; base += cluster * at_once) {
+      const int k = base + m / (32 * GROUPS) * 32 + lane;
+      const bool inside = k < n && (k < left || k >= right);
+      T values[EACH];
+#pragma unroll
+      for (int q = 0; q < EACH; ++q) {
+        const int e = group + GROUPS * q;
+        if (inside && from[e] != to[e]) values[q] = of_first[from[e] * row + k * column];
+      }
+      __syncthreads();
+#pragma unroll
+      for (int q = 0; q < EACH; ++q) {
+        const int e = group + GROUPS * q;
+        if (inside && from[e] != to[e]) of_first[to[e] * row + k * column] = values[q];
+      }
+    }
+  }
 };

@@ -59,25 +59,26 @@ template <int X, bool UPPER, class T> DEVICE T less_final(T r, const T (&enterin
   return r;
 }
 
-// Iterate the diagonal block up to a bad element, then the rows below in the columns up to it; swap the pivot's row, in these
-// columns only; and so on until there is no bad element. A cluster a matrix: each of its blocks iterates the diagonal block, and
-// some of the rows. Below the diagonal block, `rest` takes what is left.
+// Iterate the diagonal block up to a bad element, then the rows below in the columns up to it; swap the pivot's row;
+// and so on until there is no bad element. A cluster a matrix: each of its blocks iterates the diagonal block, and some of the
+// rows. Below the diagonal block, `rest` takes what is left.
 // launch: a block of threads threads for each slice of blocks, shared bytes shared, in clusters of cluster
-template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Context* ctx, T* lu, const T* estimate,
-    long long row, long long column, int first, int size, bool choose, int x, int threads, int shared, int cluster,
+template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Context* ctx, T* lu, T* estimate, long long row,
+    long long column, int first, int size, bool choose, bool own, int x, int threads, int shared, int cluster,
     double tolerance, double lower, double upper, int n, int* state, int* pivots, int* counts, int* below, const int* blocks) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ T V[X][X + 1];
-  __shared__ int changed[2], chosen;
+  __shared__ int changed[2], chosen[X];
   if (stopped(ctx)) return;
   const int matrix = blockIdx.x / cluster, i = threadIdx.x / X, j = threadIdx.x % X, lane = threadIdx.x % 32;
   const int steps = i < j ? i : j, key = 2 * steps + (i < j);
   const long long corner = (long long)matrix * n * n + first * (row + column);
-  lu += corner, estimate += corner + i * row + j * column;
+  if (threadIdx.x < X) chosen[threadIdx.x] = threadIdx.x;
+  lu += corner, estimate += corner;
   pivots += (long long)matrix * n + first, below += matrix * ((n + X - 1) / X) + first / X;
   Front<T, X> rows(memory, shared, lu, row, column, size, n - first - size, cluster);
   const bool inside = i < size && j < size;
-  T a = inside ? lu[i * row + j * column] : T(0), r = a, v = inside ? *estimate : T(0);    // r: a less the terms of final elements
+  T a = inside ? lu[i * row + j * column] : T(0), r = a, v = inside ? estimate[i * row + j * column] : T(0);    // r: a less the terms of final elements
   int front = 0, search = 0, iterations = 0, b;                  // the rows below are complete up to column `search`
   V[i][j] = v;
   if (threadIdx.x == 0) changed[0] = changed[1] = 2 * size;
@@ -132,7 +133,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
       for (int t = 0; t < rows.count; t += X) {
         const bool mine = t + i < rows.count;
         T left = less_final<X, true>(mine ? rows.at(t + i, j) : T(0), V, search);
-        T l = search || !mine ? left : estimate[(size + rows.begin + t) * row];
+        T l = search || !mine ? left : estimate[(size + rows.begin + t + i) * row + j * column];
         const int took = settle_line<X, true>(left, l, V, false, mine ? search : b + 1, b + 1, tolerance);
         count_slowest(took, below + (size + rows.begin + t) / X);
         if (mine && search <= j && j <= b) rows.at(t + i, j) = l;
@@ -143,12 +144,12 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
     if (swaps) {
       largest_of_block(largest, where);
       where = rows.pivot(V, b, largest, where);
-      if (threadIdx.x == 0) chosen = where;
+      if (threadIdx.x == 0) chosen[b] = where;
       if (rows.rank == 0 && threadIdx.x == 0) pivots[b] = first + where;
     }
     __syncthreads();
     v = a = V[i][j];
-    if (swaps && key >= front && (i == b || i == chosen)) {
+    if (swaps && key >= front && (i == b || i == chosen[b])) {
       r = a;
       for (int k = 0; k < b; ++k) r = fused(-V[i][k], V[k][j], r);
     }
@@ -161,6 +162,10 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
     if (inside) lu[i * row + j * column] = v;
     if (threadIdx.x == 0) state[matrix] = search, counts[matrix] += iterations;
   }
+  if (!choose || !search) return;
+  constexpr int WARPS = X * X / 32, GROUPS = WARPS < 8 ? WARPS : 8;
+  rows.template swap<GROUPS>(lu, chosen, first, first, first + size, n);
+  if (!own) rows.template swap<GROUPS>(estimate, chosen, first, n, n, n);
 }
 
 // Load (store) element (line, lane) of X lines of X elements through shared memory, so that a warp accesses neighbours in

@@ -19,15 +19,15 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.compiled import parallel
-from swell.dense.kernels.pivoting import pick_pivot, swap_columns
+from swell.dense.kernels.pivoting import pick_pivot, swap_rows
 
 
 @parallel
-def settle(lu, estimate, row, column, first, size, choose, x, threads, shared, cluster, tolerance, lower, upper, n,
+def settle(lu, estimate, row, column, first, size, choose, own, x, threads, shared, cluster, tolerance, lower, upper, n,
            state, pivots, counts, below, blocks):
     """Iterate the diagonal blocks of all matrices up to a bad element, then the rows below in the columns up to it.
-    With ``choose``, swap the pivot's row, in the front's columns only. Go on until there is no bad element. Writes
-    ``lu``, ``state`` and ``pivots``; adds the iterations of each diagonal block to ``counts``, those of the rows to
+    With ``choose``, swap the pivot's row; in the estimate too, unless it is ``lu`` (``own``). Go on until there is no
+    bad element. Writes ``lu``, ``state`` and ``pivots``; adds the iterations of each diagonal block to ``counts``, those of the rows to
     ``below``, as in ``rest``. Arguments: top of file."""
     across, per, count = -(-(n - first - size) // x), -(-n // x), blocks.size - 1
     found, left = np.zeros((count, 2), np.int64), count
@@ -51,7 +51,9 @@ def settle(lu, estimate, row, column, first, size, choose, x, threads, shared, c
                 j = first + found[k, 0]
                 if choose and j < n - 1:
                     pick_pivot(lu[k * n * n:], row, column, j, np.inf, n, pivots[k * n:])
-                    swap_columns(lu[k * n * n:], row, column, j, 1, first, first + size, pivots[k * n:])
+                    swap_rows(lu[k * n * n:], row, column, j, n, pivots[k * n:])
+                    if not own:
+                        swap_rows(estimate[k * n * n:], row, column, j, n, pivots[k * n:])
                 state[k] = found[k, 0] + 1
                 left += state[k] < size
 

@@ -57,14 +57,15 @@ template <typename T, int X> DEVICE T sum_of_terms(const T* own, long long step,
   return even + odd;
 }
 
-// Complete `size` columns of L from `first` on, and the front's diagonal block of U, with pivots, which are swapped in these
-// columns only. A cluster a matrix; a thread computes an element of a column.
+// Complete `size` columns of L from `first` on, and the front's diagonal block of U, with pivots. A cluster a matrix; a thread
+// computes an element of a column.
 // launch: a block of threads threads for each slice of blocks, shared bytes shared, in clusters of cluster
 template <typename T, int X> __global__ void __launch_bounds__(512) front(Context* ctx, T* lu, long long row, long long column,
     int first, int size, bool pivot, int x, int threads, int shared, int cluster, double tolerance, int n, int* pivots,
     const int* blocks) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ T D[X][X + 1];
+  __shared__ int chosen[X];
   if (stopped(ctx)) return;
   const int matrix = blockIdx.x / cluster, c = threadIdx.x;
   lu += (long long)matrix * n * n + first * (row + column), pivots += (long long)matrix * n + first;
@@ -88,6 +89,7 @@ template <typename T, int X> __global__ void __launch_bounds__(512) front(Contex
     largest_of_block(largest, where);                            // its barrier completes the column
     const bool wanted = pivot && !(double(modulus(D[s][s])) > tolerance);
     if (wanted) where = front.pivot(D, s, largest, where);
+    if (c == 0) chosen[s] = wanted ? where : s;
     if (front.rank == 0 && c == 0) pivots[s] = wanted ? first + where : -1;
     if (c > s && c < size) {                                     // in the warp that has swapped the rows
       const T value = D[s][c] - sum_of_terms(D[s], 1, D, s, c), diagonal = D[s][s];
@@ -99,6 +101,7 @@ template <typename T, int X> __global__ void __launch_bounds__(512) front(Contex
   if (front.rank == 0)
     for (int e = c; e < X * X; e += blockDim.x)
       if (e / X < size && e % X < size) lu[e / X * row + e % X * column] = D[e / X][e % X];
+  if (pivot) front.template swap<8>(lu, chosen, first, first, first + size, n);
 }
 
 // Complete the front's rows of U in columns left to end, a thread a column. Only the last front has less than X rows, and it has

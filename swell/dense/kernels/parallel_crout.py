@@ -42,8 +42,8 @@ def complete_row(lu, row, column, j, first, left, end):
 
 @parallel
 def front(lu, row, column, first, size, pivot, x, threads, shared, cluster, tolerance, n, pivots, blocks):
-    """Complete columns ``first`` to ``first + size`` of L, and the front's diagonal block of U, with pivots, which are
-    swapped in these columns only, in all matrices, in place. ``blocks.size`` − 1: number of matrices, times the blocks
+    """Complete columns ``first`` to ``first + size`` of L, and the front's diagonal block of U, with pivots, in all
+    matrices, in place. ``blocks.size`` − 1: number of matrices, times the blocks
     of a ``cluster`` with ``shared`` bytes of shared memory each on a GPU. Arguments: top of file."""
     for k in prange(blocks.size - 1):
         complete_front(lu[k * n * n:(k + 1) * n * n], row, column, first, size, pivot, tolerance, n,
@@ -56,7 +56,7 @@ def complete_front(lu, row, column, first, size, pivot, tolerance, n, pivots):
     for j in range(first, first + size):
         for i in range(j, n):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, first, j)
-        pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots, first, first + size)
+        pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots)
         complete_row(lu, row, column, j, first, j + 1, first + size)
 
 
