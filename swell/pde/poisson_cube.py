@@ -183,19 +183,20 @@ class PoissonCube:
         return groups
 
     def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
-              method="cg", rtol=1e-8, maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
+              dense_solver="inverse", method="cg", rtol=1e-8, maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
         """Assemble, set up BDDC, and solve; return a CubeSolution.
 
         Parameters
         ----------
-        dense_lu, constraints, weights, interior, adaptive
+        dense_lu, constraints, weights, interior, adaptive, dense_solver
             See ``swell.BDDC``. Interiors use "blocks" by default: subdomains with equal k have equal interiors.
         method, rtol, maxiter, device, monitor
             See ``swell.solve``.
         """
         system = self.assemble(device)
         return system.solve(dense_lu=dense_lu, constraints=constraints, weights=weights, interior=interior,
-                            adaptive=adaptive, method=method, rtol=rtol, maxiter=maxiter, monitor=monitor)
+                            adaptive=adaptive, dense_solver=dense_solver, method=method, rtol=rtol, maxiter=maxiter,
+                            monitor=monitor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +220,7 @@ class CubeSystem:
     seconds: float
 
     def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
-              method="cg", rtol=1e-8, maxiter=None, b=None, monitor=None) -> "CubeSolution":
+              dense_solver="inverse", method="cg", rtol=1e-8, maxiter=None, b=None, monitor=None) -> "CubeSolution":
         """Set up BDDC and solve, with the right-hand side ``b`` (default: the problem's own); see ``PoissonCube.solve``
         for the other parameters.
 
@@ -228,7 +229,8 @@ class CubeSystem:
         from swell.api import prepare
         from swell.core.stopping import Stopping
         from swell.preconditioners.bddc.settings import BDDC
-        settings = BDDC(self.cube.levels, constraints, weights, dense_lu, interior, self.subdomains, adaptive=adaptive)
+        settings = BDDC(self.cube.levels, constraints, weights, dense_lu, interior, self.subdomains, adaptive=adaptive,
+                        dense_solver=dense_solver)
         watch, space = Stopwatch(), self.A.space
         with space.active(self.cube.n):
             bddc = settings.build(self.A)

@@ -10,9 +10,11 @@ import heapq
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator, OperatorAround
-from swell.preconditioners.bddc.local import bordered, invert
+from swell.preconditioners.bddc.inverse import invert
+from swell.preconditioners.bddc.local import bordered, mean
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.direct import Direct
 
@@ -87,7 +89,8 @@ def group_neighbours(coarse, count):
 
 
 class DenseCoarse(LinearOperator):
-    """S_c⁻¹ as a stored dense inverse.
+    """S_c⁻¹ as a stored dense inverse, or by a decomposer and a solver of swell.dense; ``estimates``: a list
+    with the factors of a similar matrix for ICM, or an empty one.
 
     Raises
     ------
@@ -97,27 +100,33 @@ class DenseCoarse(LinearOperator):
 
     spd = True
 
-    def __init__(self, space, matrix, decomposer, dtype):
+    def __init__(self, space, matrix, decomposer, solver, dtype, estimates=()):
         super().__init__(matrix.shape, dtype, space)
         S = space.from_host(matrix)
         B, scale, _ = bordered(space, S, np.zeros((0, S.shape[0])), np.zeros(0))
         try:
-            (X,), (condition,), self.notes = invert(space, decomposer, B[None])
+            inverse, (condition,), self.notes = invert(space, decomposer, solver, B[None],
+                                                       estimates=estimates or None)
         except FactorisationError as error:
             raise _singular(str(error)) if error.singular else error from None
         if not condition * np.finfo(float).eps * len(B) < 1:
             raise _singular(f"its condition is {condition:.0e}")
-        self.inverse = space.xp.ascontiguousarray((0.5 / scale * (X + X.T)).astype(dtype))
+        self.iterations = inverse.iterations
+        self.inverse = inverse.leading(len(S), space.xp.full((1, 1, 1), scale), mean, dtype)
+        self.variable = self.inverse.variable
 
     def apply(self, x, out, alpha=1, beta=0):
-        self.space.combine(alpha, self.inverse @ x, beta, out)
+        X = plain(x).reshape(-1, self.shape[0]).T[None]
+        Y = self.space.xp.empty_like(X)
+        self.inverse.apply(self.space.xp, X, Y)
+        self.space.combine(alpha, Y[0].T.reshape(plain(x).shape), beta, out)
 
     @property
     def nbytes(self):
         return self.inverse.nbytes
 
     def describe(self):
-        return f"{self.shape[0]} coarse unknowns, the inverse stored"
+        return f"{self.shape[0]} coarse unknowns, {self.inverse.describe()}"
 
 
 def _singular(why):

@@ -26,6 +26,7 @@ from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.interface import Interface
+from swell.preconditioners.bddc.inverse import solver_of
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
@@ -43,6 +44,8 @@ class Level(LinearOperator):
     ----------
     A : CSRMatrix
         The result of ``subdomains.part``.
+    before : Level or None
+        The level of earlier values with the same subdomains: its dense factors are ICM's estimates.
 
     Attributes
     ----------
@@ -61,7 +64,7 @@ class Level(LinearOperator):
 
     scratch = ("_r", "_y", "_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
 
-    def __init__(self, A, subdomains, settings, levels, dtype):
+    def __init__(self, A, subdomains, settings, levels, dtype, before=None):
         super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
         with timed(self.timings, "interface", self.space):
@@ -74,14 +77,14 @@ class Level(LinearOperator):
         with timed(self.timings, "interface", self.space):
             self.constraints = Constraints(self.interface, settings.constraints, adaptive)
         self.notes = (*subdomains.notes, *self.constraints.notes)
-        self._locals()
+        self._locals({} if before is None else before.dense_factors)
         with timed(self.timings, "interface", self.space):
             self._gathers()
-        self._coarse(levels)
+        self._coarse(levels, before)
         solvers = [s for s in (self.interior, self.coarse) if s is not None]
         self.notes = tuple(dict.fromkeys((*self.notes, *(note for p in self.locals for note in p.notes),
                                           *(note for s in solvers for note in s.notes))))
-        self.variable = any(s.variable for s in solvers)
+        self.variable = any(s.variable for s in (*solvers, *(p.K for p in self.locals)))
         self.self_adjoint = False if any(s.self_adjoint is False for s in solvers) else None
         self.spd = all(s.spd for s in solvers if s is self.coarse) and self.self_adjoint is None
 
@@ -157,11 +160,12 @@ class Level(LinearOperator):
             complements = [found[id(S)] for S in self._complements]
             return face_constraints(self.subdomains, self.interface, complements, self._weights, self.settings.adaptive)
 
-    def _locals(self):
+    def _locals(self, before):
         """Set ``locals``, the inverses of the bordered matrices [S Cᵀ; C 0], and free the Schur complements.
 
-        Subdomains with equal matrices and constraints share one inverse; problems of one size are inverted together."""
-        decomposer = resolve("decomposer", self.settings.dense_lu)
+        Subdomains with equal matrices and constraints share one inverse; problems of one size are inverted together.
+        ``before``: earlier factors of the subdomains' problems, as ``dense_factors``."""
+        decomposer, solver = resolve("decomposer", self.settings.dense_lu), solver_of(self.settings)
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         complements, of_size, self.locals = self._complements, {}, []
         del self._complements                    # as large as the inverses: each is freed when its inverse is there
@@ -172,9 +176,12 @@ class Level(LinearOperator):
             for (count, size, _), problems in of_size.items():
                 batch = max(1, BATCH_BYTES[self.space.name] // max(1, 8 * (count + size) ** 2))
                 for some in (problems[a:a + batch] for a in range(0, len(problems), batch)):
+                    estimates = [before.get(members[0]) for members in some]
+                    fit = decomposer.takes_estimates and all(e and e.n == count + size for e in estimates)
                     self.locals.append(local.local_problems(
-                        self.space, decomposer, some, [complements[members[0]] for members in some],
-                        [constraints[members[0]] for members in some], self.dtype, self._hint))
+                        self.space, decomposer, solver, some, [complements[members[0]] for members in some],
+                        [constraints[members[0]] for members in some], self.dtype, self._hint,
+                        estimates if fit else None))
                     for k in (k for members in some for k in members):
                         complements[k] = None
 
@@ -223,9 +230,9 @@ class Level(LinearOperator):
         return CSRMatrix(space, space.xp.arange(columns.size + 1), space.from_host(columns),
                          space.from_host(values.astype(self.dtype)), (columns.size, n))
 
-    def _coarse(self, levels):
+    def _coarse(self, levels, before):
         """Assemble the coarse matrix S_c and set ``coarse``, its solver: a `Level` if ``levels`` > 2, else a dense
-        inverse or a sparse direct solver; None without constraints."""
+        inverse or a sparse direct solver; None without constraints. ``before``: as in ``Level``."""
         self.coarse = None
         if not self.constraints.count:
             return
@@ -241,14 +248,18 @@ class Level(LinearOperator):
             larger = next_level(coarse, self.constraints.count, matrices, groups)
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
-            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype)
+            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, before and before.next)
         elif settings.coarse != "exact":
             with timed(self.timings, "coarse", self.space):
                 self.coarse = InexactCoarse(every.astype(self.dtype), resolve("precond", settings.coarse))
         elif self.constraints.count <= DENSE:
             with timed(self.timings, "decomposers", self.space):
                 dense = every.to_scipy().toarray()
-                self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu), self.dtype)
+                decomposer = resolve("decomposer", settings.dense_lu)
+                there = before is not None and isinstance(before.coarse, DenseCoarse)
+                last = before.coarse.inverse.factors if there and decomposer.takes_estimates else ()
+                self.coarse = DenseCoarse(space, dense, decomposer, solver_of(settings), self.dtype,
+                                          [one for one in last if one.n == len(dense)])
         else:
             with timed(self.timings, "coarse", self.space):
                 self.coarse = SparseCoarse(every.astype(self.dtype))
@@ -289,12 +300,12 @@ class Level(LinearOperator):
 
     def _on_interface(self, g, z):
         """Write z = M_Γ g for vectors on the interface; M_Γ is defined at the top of this file."""
-        matmul = self.space.xp.matmul
+        xp = self.space.xp
         self._gather.apply(g, self._given)
         for p, (given, u, c) in zip(self.locals, self._blocks, strict=True):
-            matmul(p.K, plain(given), out=plain(u))
+            p.K.apply(xp, plain(given), plain(u))
             if c.size:
-                matmul(p.adjoint, plain(given), out=plain(c))
+                xp.matmul(p.adjoint, plain(given), out=plain(c))
         if self.coarse is not None:
             self._scatter_coarse.apply(self._c, self._rc)
             self.subdomains.sum(self._rc)
@@ -313,6 +324,18 @@ class Level(LinearOperator):
     def sizes(self):
         """Number of rows of each bordered matrix that was inverted, a list of int."""
         return [p.rows for p in self.locals if p.rows for _ in p.members]
+
+    @property
+    def dense_factors(self):
+        """The factors of each subdomain's bordered matrix, by the subdomain's number; empty with stored inverses."""
+        return {k: factors for p in self.locals if p.K.factors
+                for members, factors in zip(p.members, p.K.factors, strict=True) for k in members}
+
+    @property
+    def iterations(self):
+        """Iterations of ICM in the setup, for all local and dense coarse problems of this level; 0 without ICM."""
+        return sum(p.iterations for p in self.locals) + (
+            self.coarse.iterations if isinstance(self.coarse, DenseCoarse) else 0)
 
     @property
     def nbytes(self):

@@ -10,9 +10,10 @@ the normal case. The bordered matrix is nonsingular but indefinite, so it needs 
 swell.dense.
 
 Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because the
-pivoting bounds of decomposers are absolute. The inverse is stored, which is as large as the factors: so an application
-is one product instead of two sequential solves by trsm. Equal subdomains are treated once. Local problems of one size
-are set up together (``factor_batch``), and applied together, by one product.
+pivoting bounds of decomposers are absolute. By default the inverse is stored, which is as large as the factors: so an
+application is one product instead of two sequential solves; or K acts by the factors and a dense solver (inverse.py).
+Equal subdomains are treated once. Local problems of one size are set up together (``factor_batch``), and applied
+together, by one product.
 """
 from __future__ import annotations
 
@@ -22,11 +23,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.settings import describe
-from swell.dense.accuracy import PROBES
-from swell.dense.batch import solve_batch
-
-MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
+from swell.preconditioners.bddc.inverse import StoredBlock, invert
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +34,16 @@ class Locals:
     ----------
     members : numpy.ndarray of int, shape (m, g)
         For each problem its g equal subdomains.
-    K, basis, adjoint : device arrays, shapes (m, k, k), (m, k, c) and (m, c, k)
-        K, Ψ and Ψᵀ for k interface dofs and c constraints.
+    K : StoredBlock or FactoredBlock
+        K, for k interface dofs.
+    basis, adjoint : device arrays, shapes (m, k, c) and (m, c, k)
+        Ψ and Ψᵀ, for c constraints.
     coarse : numpy.ndarray, shape (m, c, c)
         Σ, in double precision.
     notes : tuple of str
         Notes of the dense factors.
+    iterations : int
+        Iterations of ICM.
     """
 
     members: np.ndarray
@@ -51,6 +52,7 @@ class Locals:
     adjoint: Any
     coarse: np.ndarray
     notes: tuple
+    iterations: int = 0
 
     @property
     def rows(self):
@@ -78,60 +80,13 @@ def bordered(space, S, C, sizes):
     return B, scale, t
 
 
-def invert(space, decomposer, B):
-    """Return (B⁻¹, conditions, notes) for m matrices of one size, B of shape (m, n, n), by a decomposer of swell.dense.
-
-    B⁻¹ is a new device array; ``conditions`` has the 1-norm condition number of each matrix. If the decomposer's
-    processing tolerance is too loose for an inverse, this function takes a smaller one, and adds a note.
-
-    Raises
-    ------
-    FactorisationError
-        If a matrix is singular, or exact decomposition gives no inverse either; ``error.index`` is its number.
-    """
-    taken = decomposer
-    while True:
-        try:
-            X, condition, notes = _inverse(space, taken, B)
-            break
-        except FactorisationError:
-            tighter = taken.tightened()
-            if tighter is None:
-                raise
-            taken = tighter
-    if taken is not decomposer:
-        notes += (f"BDDC: {describe(decomposer)} is too loose to invert local problems: {describe(taken)} was taken",)
-    return X, condition, notes
-
-
-def _inverse(space, decomposer, B):
-    """Like `invert`, but with this decomposer only. Raises FactorisationError also if a computed inverse is inaccurate.
-    """
-    xp, n = space.xp, B.shape[1]
-    try:
-        factors = decomposer.factor_batch(B, space)
-        X = solve_batch(factors, xp.broadcast_to(xp.eye(n), B.shape))
-    except FactorisationError as error:          # drop "matrix 3 of 8: ", a number that means nothing here
-        raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
-    condition = space.to_host(abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1))  # sync
-    V = space.from_host(np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2.0 - 1)
-    wrong = np.sqrt((abs(space.to_host(V - B @ (X @ V))) ** 2).mean(axis=(1, 2)))  # sync
-    bad = ~(wrong <= MOST_WRONG)
-    if bad.any():
-        k = int(bad.argmax())
-        raise FactorisationError(f"its computed inverse is wrong: B B⁻¹ differs from I by {wrong[k]:.1e}, expected at "
-                                 f"most {MOST_WRONG}; its condition is {condition[k]:.0e}; take dense_lu='getrf'",
-                                 not condition[k] * np.finfo(float).eps * n < 1, k)
-    return X, condition, tuple(note for each in factors for note in each.notes)
-
-
-def local_problems(space, decomposer, members, complements, constraints, dtype, hint):
+def local_problems(space, decomposer, solver, members, complements, constraints, dtype, hint, estimates=None):
     """Return the `Locals` of subdomains of one size: invert their bordered matrices [S Cᵀ; C 0] together.
 
     Parameters
     ----------
-    space, decomposer
-        The space of the complements, and the decomposer of swell.dense that inverts.
+    space, decomposer, solver
+        The space of the complements, the decomposer of swell.dense, and its solver, or None for stored inverses.
     members : list of lists of int
         For each complement its subdomains; all lists have one length.
     complements : list of device arrays, shape (k, k)
@@ -142,6 +97,8 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
         Type of K, Ψ and Ψᵀ in the result.
     hint : callable
         ``hint(i)`` returns advice on constraints of subdomain i, for the message.
+    estimates : list of LUFactors, optional
+        For each complement the factors of a similar bordered matrix, for ICM.
 
     Raises
     ------
@@ -153,7 +110,7 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     xp, count, n, members = space.xp, len(members), complements[0].shape[0], np.array(members)
     if not n:
         empty = xp.empty((count, 0, 0), dtype)
-        return Locals(members, empty, empty, empty, np.zeros((count, 0, 0)), ())
+        return Locals(members, StoredBlock(empty), empty, empty, np.zeros((count, 0, 0)), ())
     scaled = [bordered(space, S, *of) for S, of in zip(complements, constraints, strict=True)]
     B, t = (xp.stack([one[part] for one in scaled]) for part in (0, 2))
     scale = np.array([one[1] for one in scaled])
@@ -165,7 +122,7 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
                           f"constraints do not hold it. {hint(members[k, 0])}")
 
     try:
-        X, condition, notes = invert(space, decomposer, B)
+        inverse, condition, notes = invert(space, decomposer, solver, B, estimates=estimates)
     except FactorisationError as error:
         if error.singular:
             raise too_few(error.index, error) from None
@@ -173,9 +130,14 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     bad = ~(condition * np.finfo(float).eps * B.shape[1] < 1)
     if bad.any():
         raise too_few(int(bad.argmax()), f"its condition is {condition[bad.argmax()]:.0e}")
-    K, t, scale = X[:, :n, :n], t[:, :, None], space.from_host(scale)[:, None, None]
-    adjoint = 0.5 * t * (X[:, n:, :n] + X[:, :n, n:].transpose(0, 2, 1))
-    coarse = space.to_host(-0.5 * scale * t * (X[:, n:, n:] + X[:, n:, n:].transpose(0, 2, 1)) * t.transpose(0, 2, 1))
-    return Locals(members, *(xp.ascontiguousarray(part.astype(dtype)) for part in
-                             (0.5 / scale * (K + K.transpose(0, 2, 1)), adjoint.transpose(0, 2, 1), adjoint)),
-                  coarse, notes)
+    t, scale, columns, rows = t[:, :, None], space.from_host(scale)[:, None, None], inverse.columns(n), inverse.rows(n)
+    adjoint = 0.5 * t * (rows[:, :, :n] + columns[:, :n].transpose(0, 2, 1))
+    coarse = space.to_host(-scale * t * mean(columns[:, n:]) * t.transpose(0, 2, 1))
+    return Locals(members, inverse.leading(n, scale, mean, dtype),
+                  *(xp.ascontiguousarray(part.astype(dtype)) for part in (adjoint.transpose(0, 2, 1), adjoint)),
+                  coarse, notes, inverse.iterations)
+
+
+def mean(X):
+    """Return the mean of each matrix and its transpose."""
+    return 0.5 * (X + X.transpose(0, 2, 1))
