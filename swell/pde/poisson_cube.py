@@ -247,7 +247,8 @@ class CubeSystem:
         from swell.preconditioners.bddc.local import bordered
         from swell.preconditioners.bddc.problems import eliminations
         from swell.preconditioners.bddc.schur import schur
-        space, interface = self.A.space, Interface(self.A, self.subdomains)
+        from swell.preconditioners.bddc.unknowns import Unknowns
+        space, interface = self.A.space, Interface(self.A, self.subdomains, Unknowns(1))
         with space.active(self.cube.n):
             for interior in eliminations(space, self.subdomains, interface):
                 for one in interior.subdomains:

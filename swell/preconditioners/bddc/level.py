@@ -25,10 +25,12 @@ from swell.preconditioners.bddc.adaptive import face_constraints
 from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
+from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
+from swell.preconditioners.bddc.unknowns import Unknowns
 
 WORK = 8                 # work arrays in double precision, each as large as the local problems inverted together
 BATCH_BYTES = {"cpu": 16 << 20, "cuda": 256 << 20}  # most bytes of local problems inverted as one batch: a CPU's cache
@@ -43,6 +45,8 @@ class Level(LinearOperator):
     ----------
     A : CSRMatrix
         The result of ``subdomains.part``.
+    unknowns : Unknowns
+        Nodes, near null vectors and the user's corners, numbered as ``subdomains.names``.
 
     Attributes
     ----------
@@ -61,19 +65,20 @@ class Level(LinearOperator):
 
     scratch = ("_r", "_y", "_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
 
-    def __init__(self, A, subdomains, settings, levels, dtype):
+    def __init__(self, A, subdomains, settings, levels, dtype, unknowns):
         super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
         with timed(self.timings, "interface", self.space):
-            self.interface = Interface(A, subdomains)
+            self.interface = Interface(A, subdomains, unknowns)
+            if "c" in settings.constraints:
+                self.interface.make_corners(missing_corners(self.interface, settings.constraints))
+            self.constraints = Constraints(self.interface, settings.constraints)
             self._weights = self.interface.weights(subdomains, settings.weights)
         with timed(self.timings, "interior", self.space):
             self._couplings(A)
         self._schur()
-        adaptive = self._adaptive()
-        with timed(self.timings, "interface", self.space):
-            self.constraints = Constraints(self.interface, settings.constraints, adaptive)
-        self.notes = (*subdomains.notes, *self.constraints.notes)
+        self._adaptive()
+        self.notes = (*subdomains.notes, *self.interface.notes, *self.constraints.notes)
         self._locals()
         with timed(self.timings, "interface", self.space):
             self._gathers()
@@ -148,14 +153,14 @@ class Level(LinearOperator):
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
 
     def _adaptive(self):
-        """Return the adaptive constraints of faces, a dict as from `face_constraints`, or None if the settings ask for
-        none."""
+        """Add the adaptive constraints of faces, if the settings ask for them."""
         if not self.settings.adaptive:
-            return None
+            return
         with timed(self.timings, "adaptive", self.space):
             found = {id(S): self.space.to_host(S) for S in self._complements}
             complements = [found[id(S)] for S in self._complements]
-            return face_constraints(self.subdomains, self.interface, complements, self._weights, self.settings.adaptive)
+            self.constraints.add(face_constraints(self.subdomains, self.interface, self.constraints, complements,
+                                                  self._weights, self.settings.adaptive))
 
     def _locals(self):
         """Set ``locals``, the inverses of the bordered matrices [S Cᵀ; C 0], and free the Schur complements.
@@ -241,7 +246,8 @@ class Level(LinearOperator):
             larger = next_level(coarse, self.constraints.count, matrices, groups)
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
-            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype)
+            above = Unknowns(self.constraints.classes, self.constraints.modes())
+            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, above)
         elif settings.coarse != "exact":
             with timed(self.timings, "coarse", self.space):
                 self.coarse = InexactCoarse(every.astype(self.dtype), resolve("precond", settings.coarse))
