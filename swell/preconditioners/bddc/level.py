@@ -27,6 +27,7 @@ from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse,
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.interface import Interface
+from swell.preconditioners.bddc.mechanisms import advice
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
@@ -35,7 +36,6 @@ from swell.preconditioners.bddc.unknowns import Unknowns
 WORK = 8                 # work arrays in double precision, each as large as the local problems inverted together
 BATCH_BYTES = {"cpu": 16 << 20, "cuda": 256 << 20}  # most bytes of local problems inverted as one batch: a CPU's cache
                          # holds them, and they keep a GPU busy (a guess until it is measured)
-KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 
 
 class Level(LinearOperator):
@@ -179,23 +179,14 @@ class Level(LinearOperator):
                 for some in (problems[a:a + batch] for a in range(0, len(problems), batch)):
                     self.locals.append(local.local_problems(
                         self.space, decomposer, some, [complements[members[0]] for members in some],
-                        [constraints[members[0]] for members in some], self.dtype, self._hint))
+                        [constraints[members[0]] for members in some], self.dtype, self._hint, self.settings.averages))
                     for k in (k for members in some for k in members):
                         complements[k] = None
 
-    def _hint(self, k):
-        """Return advice, a sentence for a message, on constraints that would make the local problem of subdomain number
-        k nonsingular."""
-        interface = self.interface
-        there = np.bincount(interface.kinds[np.unique(interface.classes[interface.copies[k]])], minlength=3)
-        chosen = self.settings.constraints
-        add = [letter for letter, count in zip(KINDS, there, strict=True) if count and letter not in chosen]
-        has = ", ".join(f"{count} {name}" for count, name in zip(there, KINDS.values(), strict=True))
-        if add:
-            return (f"Its interface has {has}: add {' or '.join(KINDS[a] for a in add)}, "
-                    f"constraints={''.join(sorted({*chosen, *add}))!r}")
-        return (f"Its interface has {has}, all of them constraints: take fewer subdomains or other ones, or give the "
-                "problem values that hold it")
+    def _hint(self, k, S, C):
+        """Return advice, sentences for a message, on constraints that would make the local problem of subdomain number
+        k nonsingular. ``S`` and ``C``: its Schur complement and constraints."""
+        return advice(self.interface, self.settings, k, self.space.to_host(S), C)
 
     def _gathers(self):
         """Set the sparse matrices that gather the copies of interface dofs and coarse unknowns for the local problems,
