@@ -44,6 +44,7 @@ class Cube:
     title = ""
     size = 1                # unknowns of a node
     axes = 3
+    reach = 1               # intervals along an edge of the largest element
     assembly = 1200         # bytes an unknown during assembly, counted from its arrays
     near_nullspace = "constants"
 
@@ -73,8 +74,7 @@ class Cube:
         raise NotImplementedError
 
     def terms(self, box) -> list:
-        """Return a list of (element matrix of unit coefficient, coefficient of each element in a box): their sum is the
-        stiffness. ``box``: a slice for each axis."""
+        """Return the terms of the stiffness in a box, a slice for each axis: a list as for `stencil_matrix`."""
         raise NotImplementedError
 
     @property
@@ -107,9 +107,9 @@ class Cube:
 
     def _matrix(self, box, space):
         """Assemble the elements of a box; return (indptr, indices, data), arrays of the space."""
-        terms = [(local, space.from_host(np.ascontiguousarray(k))) for local, k in self.terms(box)]
+        terms = [(local, space.from_host(np.ascontiguousarray(k)), step) for local, k, step in self.terms(box)]
         nodes = tuple(slice(part.start, None if part.stop is None else part.stop + 1) for part in box)
-        return stencil_matrix(space.xp, terms, space.from_host(self._free(nodes)))
+        return stencil_matrix(space.xp, terms, space.from_host(self._free(nodes)), self.reach)
 
     def rank_subdomains(self, rank, ranks, device="cpu") -> list:
         """Return one rank's subdomains, which are consecutive, for ``swell.distributed.from_subdomains``.
@@ -147,7 +147,7 @@ class Cube:
             cells = tuple(slice(c * m, (c + 1) * m) for c in corner)
             nodes = tuple(slice(c * m, (c + 1) * m + 1) for c in corner)
             free = self._free(nodes)
-            what = (*(k.tobytes() for _, k in self.terms(cells)), free.tobytes())
+            what = (*(k.tobytes() for _, k, _ in self.terms(cells)), free.tobytes())
             if what not in made:
                 made[what] = _scipy(space, self._matrix(cells, space))
             number = np.zeros((1,) * self.axes, np.int64)
@@ -363,42 +363,46 @@ def derivative_products(axes, h) -> dict:
     return found
 
 
-def stencil_matrix(xp, terms, free):
+def stencil_matrix(xp, terms, free, most=1):
     """Assemble the stiffness matrix of a box of elements on its free nodes; return (indptr, indices, data).
 
     Parameters
     ----------
     xp : module
         The arrays' module, NumPy or CuPy.
-    terms : list of (numpy.ndarray, array)
-        Element matrix of coefficient 1, whose rows are the unknowns of its nodes, node after node; and the coefficient
-        in every element.
+    terms : list of (numpy.ndarray, array, int)
+        Element matrix of coefficient 1, whose rows are the unknowns of its nodes, node after node; the coefficient in
+        every element; and the number of intervals along an edge of an element, 1 or 2.
     free : array of bool
-        True for nodes that have unknowns; one more along each axis than elements.
+        True for nodes that have unknowns.
+    most : int
+        The largest number of intervals. Above 1 couplings that are zero are left out.
     """
-    shape, axes = terms[0][1].shape, free.ndim
-    nodes, offsets = list(product((0, 1), repeat=axes)), list(product((-1, 0, 1), repeat=axes))
-    size = len(terms[0][0]) // len(nodes)
+    axes, offsets = free.ndim, list(product(range(-most, most + 1), repeat=free.ndim))
+    size = len(terms[0][0]) // (1 + terms[0][2]) ** axes
     values = xp.zeros((len(offsets), size, size, *free.shape))
-    for a, p in enumerate(nodes):
-        at = tuple(slice(i, i + elements) for i, elements in zip(p, shape, strict=True))
-        for b, q in enumerate(nodes):
-            step = offsets.index(tuple(j - i for i, j in zip(p, q, strict=True)))
-            for i, j in product(range(size), repeat=2):
-                for local, k in terms:
+    for local, k, step in terms:
+        nodes = list(product(range(step + 1), repeat=axes))
+        for a, p in enumerate(nodes):
+            at = tuple(slice(i, i + step * (count - 1) + 1, step) for i, count in zip(p, k.shape, strict=True))
+            for b, q in enumerate(nodes):
+                offset = offsets.index(tuple(j - i for i, j in zip(p, q, strict=True)))
+                for i, j in product(range(size), repeat=2):
                     entry = float(local[a * size + i, b * size + j])
                     if entry:
-                        values[(step, i, j, *at)] += entry * k
-    number = xp.full([count + 2 for count in free.shape], -1, np.int64)        # padded by a rim of absent nodes
-    number[(slice(1, -1),) * axes][free] = xp.arange(int(free.sum()))
+                        values[(offset, i, j, *at)] += entry * k
+    number = xp.full([count + 2 * most for count in free.shape], -1, np.int64)   # padded by a rim of absent nodes
+    number[(slice(most, -most),) * axes][free] = xp.arange(int(free.sum()))
     columns, data = [], []
     for step, offset in enumerate(offsets):
-        shifted = number[tuple(slice(1 + o, 1 + o + count) for o, count in zip(offset, free.shape, strict=True))]
+        shifted = number[tuple(slice(most + o, most + o + count) for o, count in zip(offset, free.shape, strict=True))]
         columns.append(shifted[free])
         data.append(values[step][:, :, free])
     del values
     columns, data = xp.stack(columns, axis=1), xp.stack(data, axis=0).transpose(3, 1, 0, 2)
     there = columns >= 0
+    if most > 1:
+        there &= (data != 0).any(axis=(1, 3))
     indptr = xp.zeros(columns.shape[0] * size + 1, np.int64)
     xp.cumsum(xp.repeat(there.sum(axis=1) * size, size), out=indptr[1:])
     every = xp.broadcast_to(there[:, None, :, None], data.shape)

@@ -68,7 +68,7 @@ class PoissonCube(Cube):
         return self.values(self.coefficient, self.jump, box)
 
     def terms(self, box):
-        return [(element_matrix(1 / self.edge), self.coefficients(box))]
+        return [(element_matrix(1 / self.edge), self.coefficients(box), 1)]
 
 
 def element_matrix(h) -> np.ndarray:
