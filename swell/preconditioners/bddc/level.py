@@ -16,7 +16,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.compilation import timed
-from swell.core.errors import InputError
+from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
@@ -26,8 +26,8 @@ from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
-from swell.preconditioners.bddc.interface import Interface
-from swell.preconditioners.bddc.mechanisms import advice
+from swell.preconditioners.bddc.interface import KINDS, Interface
+from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, remedies
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
@@ -245,10 +245,24 @@ class Level(LinearOperator):
         elif self.constraints.count <= DENSE:
             with timed(self.timings, "decomposers", self.space):
                 dense = every.to_scipy().toarray()
-                self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu), self.dtype)
+                try:
+                    self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu), self.dtype)
+                except FactorisationError as error:
+                    if error.singular and is_mechanism(dense, self.constraints.modes()):
+                        raise self._loose() from None
+                    raise
         else:
             with timed(self.timings, "coarse", self.space):
                 self.coarse = SparseCoarse(every.astype(self.dtype))
+
+    def _loose(self):
+        """Return (not raise) the InputError for constraints that let subdomains move against each other."""
+        interface = self.interface
+        letters = [name[0] for kind, name in enumerate(KINDS) if (interface.kinds == kind).any()]
+        more = remedies(self.settings, letters, np.bincount(interface.nodes).max(initial=1))
+        return InputError(f"BDDC: subdomains can move against each other without energy: {self.constraints.count} "
+                          f"constraints on {interface.describe()} do not hold them together: "
+                          + (more or "give corners=, rows of more nodes to hold"))
 
     # -- application -----------------------------------------------------------------------------------------------
 
