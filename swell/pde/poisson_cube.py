@@ -247,12 +247,13 @@ class CubeSystem:
         from swell.preconditioners.bddc.local import bordered
         from swell.preconditioners.bddc.problems import eliminations
         from swell.preconditioners.bddc.schur import schur
+        from swell.preconditioners.bddc.symmetry import HERMITIAN
         space, interface = self.A.space, Interface(self.A, self.subdomains)
         with space.active(self.cube.n):
             for interior in eliminations(space, self.subdomains, interface):
                 for one in interior.subdomains:
                     if k in one.members:
-                        S = schur(one.A, one.order, one.own, interior.factors())
+                        S = schur(one.A, one.order, one.own, interior.factors(HERMITIAN))
                         return bordered(space, S, *Constraints(interface, constraints).matrix(k))[0]
 
 

@@ -2,12 +2,13 @@
 
 The inverse of the bordered matrix is all that BDDC needs from a subdomain (Dohrmann 2003, equations 2 to 5):
 
-    [S Cᵀ; C 0]⁻¹ = [K Ψ; Ψᵀ −Σ]
+    [S Cᵀ; C 0]⁻¹ = [K Ψ; Φᴴ −Σ]
 
-K corrects within the constraints (K = K S K, C K = 0). The columns of Ψ are the coarse basis (C Ψ = I, with least
-energy). Σ = Ψᵀ S Ψ is the subdomain's part of the coarse matrix. S alone is singular if the subdomain floats, which is
-the normal case. The bordered matrix is nonsingular but indefinite, so it needs an LU with pivoting: any decomposer of
-swell.dense.
+K corrects within the constraints (K = K S K, C K = 0). The columns of Ψ are the coarse basis (C Ψ = I; for a positive
+definite A with least energy). The columns of Φ are this basis for Sᴴ (Tu and Li 2008); Φ = Ψ if S is Hermitian, and
+Φᴴ = Ψᵀ if it is complex symmetric. Σ = Φᴴ S Ψ is the subdomain's part of the coarse matrix. S alone is singular if the
+subdomain floats, which is the normal case. The bordered matrix is nonsingular but indefinite, so it needs an LU with
+pivoting: any decomposer of swell.dense.
 
 Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because the
 pivoting bounds of decomposers are absolute. The inverse is stored, which is as large as the factors: so an application
@@ -25,6 +26,7 @@ from swell.core.errors import FactorisationError, InputError
 from swell.core.settings import describe
 from swell.dense.accuracy import PROBES
 from swell.dense.batch import solve_batch
+from swell.preconditioners.bddc.symmetry import HERMITIAN
 
 MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
 
@@ -38,7 +40,7 @@ class Locals:
     members : numpy.ndarray of int, shape (m, g)
         For each problem its g equal subdomains.
     K, basis, adjoint : device arrays, shapes (m, k, k), (m, k, c) and (m, c, k)
-        K, Ψ and Ψᵀ for k interface dofs and c constraints.
+        K, Ψ and Φᴴ for k interface dofs and c constraints.
     coarse : numpy.ndarray, shape (m, c, c)
         Σ, in double precision.
     notes : tuple of str
@@ -51,6 +53,18 @@ class Locals:
     adjoint: Any
     coarse: np.ndarray
     notes: tuple
+
+    def operators(self, adjoint=False):
+        """Return (K, Ψ, Φᴴ), or with ``adjoint`` their counterparts (Kᴴ, Φ, Ψᴴ) for Sᴴ."""
+        if not adjoint:
+            return self.K, self.basis, self.adjoint
+        return tuple(part.conj().swapaxes(1, 2) for part in (self.K, self.adjoint, self.basis))
+
+    @property
+    def positive(self) -> bool:
+        """True if no diagonal entry of K is negative beyond rounding, as for a positive definite S."""
+        diagonal = self.K.diagonal(axis1=1, axis2=2).real
+        return not diagonal.size or bool(diagonal.min() >= -1e-8 * abs(diagonal).max())  # sync
 
     @property
     def rows(self):
@@ -65,12 +79,12 @@ class Locals:
 def bordered(space, S, C, sizes):
     """Return new (B, scale, t): B is the dense matrix [S / scale, (diag(t) C)ᵀ; diag(t) C, 0].
 
-    ``scale`` is the mean diagonal of S, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
+    ``scale`` is the mean modulus of S's diagonal, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
     `Constraints.matrix`."""
     n, c = S.shape[0], C.shape[0]
-    scale = float(space.to_host(S.diagonal()).mean())  # sync
+    scale = float(abs(space.to_host(S.diagonal())).mean())  # sync
     scale = scale if scale > 0 else 1.0          # S = 0: constraints alone may hold it
-    B = space.xp.zeros((n + c, n + c))
+    B = space.xp.zeros((n + c, n + c), S.dtype)
     t = space.from_host(np.sqrt(sizes))
     B[:n, :n] = S / scale
     B[n:, :n] = t[:, None] * space.from_host(C)
@@ -110,11 +124,11 @@ def _inverse(space, decomposer, B):
     xp, n = space.xp, B.shape[1]
     try:
         factors = decomposer.factor_batch(B, space)
-        X = solve_batch(factors, xp.broadcast_to(xp.eye(n), B.shape))
+        X = solve_batch(factors, xp.broadcast_to(xp.eye(n, dtype=B.dtype), B.shape))
     except FactorisationError as error:          # drop "matrix 3 of 8: ", a number that means nothing here
         raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
     condition = space.to_host(abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1))  # sync
-    V = space.from_host(np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2.0 - 1)
+    V = space.from_host((np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2 - 1).astype(B.dtype))
     wrong = np.sqrt((abs(space.to_host(V - B @ (X @ V))) ** 2).mean(axis=(1, 2)))  # sync
     bad = ~(wrong <= MOST_WRONG)
     if bad.any():
@@ -125,7 +139,7 @@ def _inverse(space, decomposer, B):
     return X, condition, tuple(note for each in factors for note in each.notes)
 
 
-def local_problems(space, decomposer, members, complements, constraints, dtype, hint):
+def local_problems(space, decomposer, members, complements, constraints, dtype, hint, symmetry=HERMITIAN):
     """Return the `Locals` of subdomains of one size: invert their bordered matrices [S Cᵀ; C 0] together.
 
     Parameters
@@ -139,9 +153,11 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     constraints : list of (C, sizes)
         For each complement the result of `Constraints.matrix`; all of one shape.
     dtype : numpy.dtype
-        Type of K, Ψ and Ψᵀ in the result.
+        Type of K, Ψ and Φᴴ in the result.
     hint : callable
         ``hint(i)`` returns advice on constraints of subdomain i, for the message.
+    symmetry : Symmetry
+        Of the complements; rounding errors against it are removed.
 
     Raises
     ------
@@ -153,7 +169,7 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     xp, count, n, members = space.xp, len(members), complements[0].shape[0], np.array(members)
     if not n:
         empty = xp.empty((count, 0, 0), dtype)
-        return Locals(members, empty, empty, empty, np.zeros((count, 0, 0)), ())
+        return Locals(members, empty, empty, empty, np.zeros((count, 0, 0), complements[0].dtype), ())
     scaled = [bordered(space, S, *of) for S, of in zip(complements, constraints, strict=True)]
     B, t = (xp.stack([one[part] for one in scaled]) for part in (0, 2))
     scale = np.array([one[1] for one in scaled])
@@ -173,9 +189,11 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     bad = ~(condition * np.finfo(float).eps * B.shape[1] < 1)
     if bad.any():
         raise too_few(int(bad.argmax()), f"its condition is {condition[bad.argmax()]:.0e}")
-    K, t, scale = X[:, :n, :n], t[:, :, None], space.from_host(scale)[:, None, None]
-    adjoint = 0.5 * t * (X[:, n:, :n] + X[:, :n, n:].transpose(0, 2, 1))
-    coarse = space.to_host(-0.5 * scale * t * (X[:, n:, n:] + X[:, n:, n:].transpose(0, 2, 1)) * t.transpose(0, 2, 1))
+    t, scale = t[:, :, None], space.from_host(scale)[:, None, None]
+    K, Σ = symmetry.mean(X[:, :n, :n]) / scale, -scale * t * symmetry.mean(X[:, n:, n:]) * t.transpose(0, 2, 1)
+    basis, adjoint = X[:, :n, n:], X[:, n:, :n]
+    if symmetry.mirrors:
+        adjoint = 0.5 * (adjoint + symmetry.mirror(basis))
+        basis = symmetry.mirror(adjoint)
     return Locals(members, *(xp.ascontiguousarray(part.astype(dtype)) for part in
-                             (0.5 / scale * (K + K.transpose(0, 2, 1)), adjoint.transpose(0, 2, 1), adjoint)),
-                  coarse, notes)
+                             (K, basis * t.transpose(0, 2, 1), t * adjoint)), space.to_host(Σ), notes)
