@@ -28,18 +28,20 @@ from swell.preconditioners.bddc.adaptive import face_constraints
 from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
+from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.interface import Interface
+from swell.preconditioners.bddc.mechanisms import advice
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
 from swell.preconditioners.bddc.subdomains import entries
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
+from swell.preconditioners.bddc.unknowns import Unknowns
 
 RESONANT = 1e-10         # smallest eigenvalue over norm of an interior that is not refused
 WORK = 8                 # work arrays in double precision, each as large as the local problems inverted together
 BATCH_BYTES = {"cpu": 16 << 20, "cuda": 256 << 20}  # most bytes of local problems inverted as one batch: a CPU's cache
                          # holds them, and they keep a GPU busy (a guess until it is measured)
-KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 
 
 class Level(LinearOperator):
@@ -51,6 +53,8 @@ class Level(LinearOperator):
         The result of ``subdomains.part``.
     symmetry : Symmetry
         Of A and all subdomain matrices.
+    unknowns : Unknowns
+        Nodes, near null vectors and the user's corners, numbered as ``subdomains.names``.
 
     Attributes
     ----------
@@ -71,20 +75,21 @@ class Level(LinearOperator):
 
     scratch = ("_r", "_y", "_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
 
-    def __init__(self, A, subdomains, settings, levels, dtype, symmetry=HERMITIAN):
+    def __init__(self, A, subdomains, settings, levels, dtype, unknowns, symmetry=HERMITIAN):
         super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
         self.symmetry = symmetry
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
         with timed(self.timings, "interface", self.space):
-            self.interface = Interface(A, subdomains)
+            self.interface = Interface(A, subdomains, unknowns)
+            if "c" in settings.constraints:
+                self.interface.make_corners(missing_corners(self.interface, settings.constraints))
+            self.constraints = Constraints(self.interface, settings.constraints)
             self._weights = self.interface.weights(subdomains, settings.weights)
         with timed(self.timings, "interior", self.space):
             self._couplings(A)
         self._schur()
-        adaptive = self._adaptive()
-        with timed(self.timings, "interface", self.space):
-            self.constraints = Constraints(self.interface, settings.constraints, adaptive)
-        self.notes = (*subdomains.notes, *self.constraints.notes)
+        self._adaptive()
+        self.notes = (*subdomains.notes, *self.interface.notes, *self.constraints.notes)
         self._locals()
         with timed(self.timings, "interface", self.space):
             self._gathers()
@@ -196,14 +201,14 @@ class Level(LinearOperator):
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
 
     def _adaptive(self):
-        """Return the adaptive constraints of faces, a dict as from `face_constraints`, or None if the settings ask for
-        none."""
+        """Add the adaptive constraints of faces, if the settings ask for them."""
         if not self.settings.adaptive:
-            return None
+            return
         with timed(self.timings, "adaptive", self.space):
             found = {id(S): self.space.to_host(S) for S in self._complements}
             complements = [found[id(S)] for S in self._complements]
-            return face_constraints(self.subdomains, self.interface, complements, self._weights, self.settings.adaptive)
+            self.constraints.add(face_constraints(self.subdomains, self.interface, self.constraints, complements,
+                                                  self._weights, self.settings.adaptive))
 
     def _locals(self):
         """Set ``locals``, the inverses of the bordered matrices [S Cᵀ; C 0], and free the Schur complements.
@@ -222,23 +227,15 @@ class Level(LinearOperator):
                 for some in (problems[a:a + batch] for a in range(0, len(problems), batch)):
                     self.locals.append(local.local_problems(
                         self.space, decomposer, some, [complements[members[0]] for members in some],
-                        [constraints[members[0]] for members in some], self.dtype, self._hint, self.symmetry))
+                        [constraints[members[0]] for members in some], self.dtype, self._hint, self.symmetry,
+                        self.settings.averages))
                     for k in (k for members in some for k in members):
                         complements[k] = None
 
-    def _hint(self, k):
-        """Return advice, a sentence for a message, on constraints that would make the local problem of subdomain number
-        k nonsingular."""
-        interface = self.interface
-        there = np.bincount(interface.kinds[np.unique(interface.classes[interface.copies[k]])], minlength=3)
-        chosen = self.settings.constraints
-        add = [letter for letter, count in zip(KINDS, there, strict=True) if count and letter not in chosen]
-        has = ", ".join(f"{count} {name}" for count, name in zip(there, KINDS.values(), strict=True))
-        if add:
-            return (f"Its interface has {has}: add {' or '.join(KINDS[a] for a in add)}, "
-                    f"constraints={''.join(sorted({*chosen, *add}))!r}")
-        return (f"Its interface has {has}, all of them constraints: take fewer subdomains or other ones, or give the "
-                "problem values that hold it")
+    def _hint(self, k, S, C):
+        """Return advice, sentences for a message, on constraints that would make the local problem of subdomain number
+        k nonsingular. ``S`` and ``C``: its Schur complement and constraints."""
+        return advice(self.interface, self.settings, k, self.space.to_host(S), C)
 
     def _gathers(self):
         """Set the sparse matrices that gather the copies of interface dofs and coarse unknowns for the local problems,
@@ -289,7 +286,9 @@ class Level(LinearOperator):
             larger = next_level(coarse, self.constraints.count, matrices, groups, self.definite)
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
-            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, self.symmetry)
+            above = Unknowns(self.constraints.classes, self.constraints.modes())
+            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, above,
+                                             self.symmetry)
         elif settings.coarse != "exact":
             with timed(self.timings, "coarse", self.space):
                 self.coarse = InexactCoarse(every.astype(self.dtype), resolve("precond", settings.coarse), self.symmetry)

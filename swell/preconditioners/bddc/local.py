@@ -26,6 +26,7 @@ from swell.core.errors import FactorisationError, InputError
 from swell.core.settings import describe
 from swell.dense.accuracy import PROBES
 from swell.dense.batch import solve_batch
+from swell.preconditioners.bddc.basis import Basis
 from swell.preconditioners.bddc.symmetry import HERMITIAN
 
 MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
@@ -79,17 +80,22 @@ class Locals:
 def bordered(space, S, C, sizes):
     """Return new (B, scale, t): B is the dense matrix [S / scale, (diag(t) C)ᵀ; diag(t) C, 0].
 
-    ``scale`` is the mean modulus of S's diagonal, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
+    ``scale`` is the result of `scale_of`, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
     `Constraints.matrix`."""
     n, c = S.shape[0], C.shape[0]
-    scale = float(abs(space.to_host(S.diagonal())).mean())  # sync
-    scale = scale if scale > 0 else 1.0          # S = 0: constraints alone may hold it
+    scale = scale_of(space, S)
     B = space.xp.zeros((n + c, n + c), S.dtype)
     t = space.from_host(np.sqrt(sizes))
     B[:n, :n] = S / scale
     B[n:, :n] = t[:, None] * space.from_host(C)
     B[:n, n:] = B[n:, :n].T
     return B, scale, t
+
+
+def scale_of(space, S):
+    """Return the mean modulus of the diagonal of the device array S, a float; 1 if S is zero or empty."""
+    mean = float(abs(space.to_host(S.diagonal())).mean()) if len(S) else 0.0  # sync
+    return mean if mean > 0 else 1.0             # S = 0: constraints alone may hold it
 
 
 def invert(space, decomposer, B):
@@ -139,7 +145,8 @@ def _inverse(space, decomposer, B):
     return X, condition, tuple(note for each in factors for note in each.notes)
 
 
-def local_problems(space, decomposer, members, complements, constraints, dtype, hint, symmetry=HERMITIAN):
+def local_problems(space, decomposer, members, complements, constraints, dtype, hint, symmetry=HERMITIAN,
+                   averages="constraints"):
     """Return the `Locals` of subdomains of one size: invert their bordered matrices [S Cᵀ; C 0] together.
 
     Parameters
@@ -155,9 +162,11 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     dtype : numpy.dtype
         Type of K, Ψ and Φᴴ in the result.
     hint : callable
-        ``hint(i)`` returns advice on constraints of subdomain i, for the message.
+        ``hint(i, S, C)`` returns advice on constraints of subdomain i with the arrays S and C, for the message.
     symmetry : Symmetry
         Of the complements; rounding errors against it are removed.
+    averages : {"constraints", "basis"}
+        See `BDDC`; the result is the same to rounding.
 
     Raises
     ------
@@ -170,15 +179,23 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     if not n:
         empty = xp.empty((count, 0, 0), dtype)
         return Locals(members, empty, empty, empty, np.zeros((count, 0, 0), complements[0].dtype), ())
-    scaled = [bordered(space, S, *of) for S, of in zip(complements, constraints, strict=True)]
-    B, t = (xp.stack([one[part] for one in scaled]) for part in (0, 2))
-    scale = np.array([one[1] for one in scaled])
-    del scaled
+    if averages == "basis":
+        bases = [Basis(space, C) for C, _ in constraints]
+        reduced = [basis.restricted(S) for basis, S in zip(bases, complements, strict=True)]
+        scale = np.array([scale_of(space, S) for S in reduced])
+        B = xp.stack(reduced) / space.from_host(scale)[:, None, None]
+        del reduced
+    else:
+        scaled = [bordered(space, S, *of) for S, of in zip(complements, constraints, strict=True)]
+        B, t = (xp.stack([one[part] for one in scaled]) for part in (0, 2))
+        scale = np.array([one[1] for one in scaled])
+        del scaled
 
     def too_few(k, why):
-        return InputError(f"the local problem of subdomain {members[k, 0]} is singular with its {t.shape[1]} "
+        C = constraints[k][0]
+        return InputError(f"the local problem of subdomain {members[k, 0]} is singular with its {len(C)} "
                           f"constraints on {n} dofs of the interface ({why}): the subdomain floats, and its "
-                          f"constraints do not hold it. {hint(members[k, 0])}")
+                          f"constraints do not hold it. {hint(members[k, 0], complements[k], C)}")
 
     try:
         X, condition, notes = invert(space, decomposer, B)
@@ -189,11 +206,15 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     bad = ~(condition * np.finfo(float).eps * B.shape[1] < 1)
     if bad.any():
         raise too_few(int(bad.argmax()), f"its condition is {condition[bad.argmax()]:.0e}")
-    t, scale = t[:, :, None], space.from_host(scale)[:, None, None]
-    K, Σ = symmetry.mean(X[:, :n, :n]) / scale, -scale * t * symmetry.mean(X[:, n:, n:]) * t.transpose(0, 2, 1)
-    basis, adjoint = X[:, :n, n:], X[:, n:, :n]
+    if averages == "basis":
+        parts = [basis.parts(S, one / by) for basis, S, one, by in zip(bases, complements, X, scale, strict=True)]
+        K, basis, adjoint, coarse = (xp.stack(of) for of in zip(*parts, strict=True))
+    else:
+        t, scale = t[:, :, None], space.from_host(scale)[:, None, None]
+        K, basis, adjoint = X[:, :n, :n] / scale, X[:, :n, n:] * t.transpose(0, 2, 1), t * X[:, n:, :n]
+        coarse = -scale * t * X[:, n:, n:] * t.transpose(0, 2, 1)
     if symmetry.mirrors:
         adjoint = 0.5 * (adjoint + symmetry.mirror(basis))
         basis = symmetry.mirror(adjoint)
     return Locals(members, *(xp.ascontiguousarray(part.astype(dtype)) for part in
-                             (K, basis * t.transpose(0, 2, 1), t * adjoint)), space.to_host(Σ), notes)
+                             (symmetry.mean(K), basis, adjoint)), space.to_host(symmetry.mean(coarse)), notes)

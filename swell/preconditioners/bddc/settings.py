@@ -32,6 +32,8 @@ from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double, symmetry_of
+from swell.preconditioners.bddc.unknowns import Unknowns
+from swell.preconditioners.near_nullspace import check_word
 from swell.preconditioners.schwarz import Schwarz
 from swell.preconditioners.schwarz import subdomains as owners
 
@@ -47,7 +49,19 @@ class BDDC(Preconditioner):
     levels : int
         2, or more: BDDC also solves the coarse problem.
     constraints : str
-        Letters: c, values at corners; e, averages over edges; f, averages over faces.
+        Letters: c, values at corners; e, averages over edges; f, averages over faces. With c, nodes become corners
+        where neighbouring subdomains could still move against each other (corners.py).
+    near_nullspace : "constants" or array, shape (n,) or (n, k)
+        Vectors that edges and faces represent: a constraint for each that is independent there. "constants": an average
+        of each unknown of a node. For elasticity ``swell.rigid_body_modes(points)``: averages and first moments.
+    nodes : int array, shape (n,), optional
+        The node of each row, numbers 0 to m − 1 without holes. Default: blocks of consecutive rows, as A's pattern
+        shows them.
+    corners : list of int, optional
+        Rows on the interface whose nodes become corners, beside the nodes that BDDC finds.
+    averages : {"constraints", "basis"}
+        "constraints": edge and face constraints border the local matrices. "basis": a change of basis makes them
+        unknowns, so that local matrices are smaller and definite (basis.py). Both give the same operator.
     weights : {"stiffness", "cardinality"}
         Weights that combine the copies of an interface dof.
     dense_lu : str or Decomposer
@@ -85,6 +99,10 @@ class BDDC(Preconditioner):
     partition: str = "graph"
     adaptive: float = 0.0
     coarse: Any = "exact"
+    near_nullspace: Any = field(default="constants", repr=False, compare=False)
+    nodes: Any = field(default=None, repr=False, compare=False)
+    corners: Any = field(default=None, repr=False, compare=False)
+    averages: str = "constraints"
 
     problem = "finite elements or volumes, in subdomains"
     cost = "two interior solves, a dense product a subdomain, one coarse solve"
@@ -103,7 +121,12 @@ class BDDC(Preconditioner):
         if self.adaptive and ("f" not in letters or self.levels > 2):
             raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}, levels={self.levels}): "
                              "adaptive constraints need face averages beside them, and two levels")
-        for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows"))):
+        check_word(self.near_nullspace, "BDDC")
+        if self.corners is not None and "c" not in letters:
+            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to the "
+                             "letters, or leave corners out")
+        for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows")),
+                            ("averages", ("constraints", "basis"))):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
         if resolve("decomposer", self.dense_lu) is None:
@@ -178,7 +201,8 @@ class BDDCOperator(LinearOperator):
                              f"which need Hermitian subdomain matrices; these are {symmetry.value}: leave adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
-        self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype, symmetry)
+        self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,
+                           Unknowns.of(A, self.settings), symmetry)
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A):

@@ -93,6 +93,10 @@ class Subdomains:
         """Return the user's number of a row, for messages; here the same number."""
         return row
 
+    def names(self, rows):
+        """Return the user's numbers of rows of A, an int array; here the same numbers."""
+        return rows
+
     def shared(self):
         """Return two new int arrays (rows, number): the rows of A that two or more subdomains have, ascending; and the
         place of each row of A in ``rows``, or -1."""

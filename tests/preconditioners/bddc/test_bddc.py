@@ -377,14 +377,16 @@ def test_pieces_become_subdomains():
 
 
 def test_too_few_constraints():
-    """Slabs have no corners: none holds the middle one; with faces they are held."""
+    """Slabs have no edges: none holds the middle one; with faces they are held, or with a corner a face."""
     A = gallery.neumann((9, 9)).tocsr() + sp.diags_array(np.r_[np.ones(9), np.zeros(72)])
     subdomains = split(sp.csr_array(A), np.arange(81) // 27)
-    words = r"local problem of subdomain [12] is singular with its 0 constraints.*add faces, constraints='cf'"
+    words = r"local problem of subdomain [12] is singular with its 0 constraints.*add faces, constraints='ef'"
     with pytest.raises(swell.InputError, match=words):
-        swell.solve(A, np.ones(81), method="cg", precond=swell.BDDC(subdomains=subdomains, constraints="c"))
+        swell.solve(A, np.ones(81), method="cg", precond=swell.BDDC(subdomains=subdomains, constraints="e"))
     r = swell.solve(A, np.ones(81), method="cg", precond=swell.BDDC(subdomains=subdomains))
     assert r.converged and any("no corners" in note for note in r.notes)
+    found = swell.BDDC(subdomains=subdomains, constraints="c").build(CSRMatrix.from_scipy(A, make_space("cpu")))
+    assert found.level.interface.describe() == "2 corners, 0 edges, 2 faces"
 
 
 def test_a_singular_matrix_is_called_so():

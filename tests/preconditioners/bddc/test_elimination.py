@@ -17,6 +17,7 @@ from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
 from swell.preconditioners.bddc.symmetry import HERMITIAN
+from swell.preconditioners.bddc.unknowns import Unknowns
 
 RNG = np.random.default_rng(3)
 RANDOM = 10.0 ** np.random.default_rng(0).uniform(-3, 3, (27,) * 3)
@@ -50,7 +51,7 @@ def test_schur_complements(device, coefficient, panel, monkeypatch):
     system = PoissonCube(9, 3, coefficient=coefficient).assemble(device)
     space, found = system.A.space, 0
     with space.active(system.cube.n):
-        for interior in eliminations(space, system.subdomains, Interface(system.A, system.subdomains)):
+        for interior in eliminations(space, system.subdomains, Interface(system.A, system.subdomains, Unknowns(1))):
             factors = interior.factors(HERMITIAN)
             assert len(factors) > 1
             for one in interior.subdomains:
