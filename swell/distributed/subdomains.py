@@ -210,7 +210,7 @@ class RankSubdomains(Subdomains):
         ranks call it together."""
         space, rows = self.space, x.size
         if self._halo is None:
-            self._halo = Halo(space, self.ghosts, np.dtype(np.float64))
+            self._halo = Halo(space, self.ghosts, self.dtype)
         halo = self._halo
         halo.start(space.from_host(x))
         halo.finish()

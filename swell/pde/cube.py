@@ -272,13 +272,14 @@ class CubeSystem:
         from swell.preconditioners.bddc.local import bordered
         from swell.preconditioners.bddc.problems import eliminations
         from swell.preconditioners.bddc.schur import schur
+        from swell.preconditioners.bddc.symmetry import HERMITIAN
         from swell.preconditioners.bddc.unknowns import Unknowns
         space, interface = self.A.space, Interface(self.A, self.subdomains, Unknowns(self.cube.size))
         with space.active(self.cube.n):
             for interior in eliminations(space, self.subdomains, interface):
                 for one in interior.subdomains:
                     if k in one.members:
-                        S = schur(one.A, one.order, one.own, interior.factors())
+                        S = schur(one.A, one.order, one.own, interior.factors(HERMITIAN))
                         return bordered(space, S, *Constraints(interface, constraints).matrix(k))[0]
 
 

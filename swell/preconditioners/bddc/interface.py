@@ -142,7 +142,7 @@ class Interface:
         if kind == "cardinality":
             own = [np.ones(c.size) for c in self.copies]
         else:
-            own = [matrix.diagonal()[at] for matrix, at in zip(subdomains.matrices, self.local, strict=True)]
+            own = [abs(matrix.diagonal()[at]) for matrix, at in zip(subdomains.matrices, self.local, strict=True)]
         total = np.zeros(self.dofs.size)
         for copies, share in zip(self.copies, own, strict=True):
             total[copies] += share

@@ -2,12 +2,13 @@
 
 The inverse of the bordered matrix is all that BDDC needs from a subdomain (Dohrmann 2003, equations 2 to 5):
 
-    [S Cᵀ; C 0]⁻¹ = [K Ψ; Ψᵀ −Σ]
+    [S Cᵀ; C 0]⁻¹ = [K Ψ; Φᴴ −Σ]
 
-K corrects within the constraints (K = K S K, C K = 0). The columns of Ψ are the coarse basis (C Ψ = I, with least
-energy). Σ = Ψᵀ S Ψ is the subdomain's part of the coarse matrix. S alone is singular if the subdomain floats, which is
-the normal case. The bordered matrix is nonsingular but indefinite, so it needs an LU with pivoting: any decomposer of
-swell.dense.
+K corrects within the constraints (K = K S K, C K = 0). The columns of Ψ are the coarse basis (C Ψ = I; for a positive
+definite A with least energy). The columns of Φ are this basis for Sᴴ (Tu and Li 2008); Φ = Ψ if S is Hermitian, and
+Φᴴ = Ψᵀ if it is complex symmetric. Σ = Φᴴ S Ψ is the subdomain's part of the coarse matrix. S alone is singular if the
+subdomain floats, which is the normal case. The bordered matrix is nonsingular but indefinite, so it needs an LU with
+pivoting: any decomposer of swell.dense.
 
 Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because the
 pivoting bounds of decomposers are absolute. The inverse is stored, which is as large as the factors: so an application
@@ -26,6 +27,7 @@ from swell.core.settings import describe
 from swell.dense.accuracy import PROBES
 from swell.dense.batch import solve_batch
 from swell.preconditioners.bddc.basis import Basis
+from swell.preconditioners.bddc.symmetry import HERMITIAN
 
 MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
 
@@ -39,7 +41,7 @@ class Locals:
     members : numpy.ndarray of int, shape (m, g)
         For each problem its g equal subdomains.
     K, basis, adjoint : device arrays, shapes (m, k, k), (m, k, c) and (m, c, k)
-        K, Ψ and Ψᵀ for k interface dofs and c constraints.
+        K, Ψ and Φᴴ for k interface dofs and c constraints.
     coarse : numpy.ndarray, shape (m, c, c)
         Σ, in double precision.
     notes : tuple of str
@@ -52,6 +54,18 @@ class Locals:
     adjoint: Any
     coarse: np.ndarray
     notes: tuple
+
+    def operators(self, adjoint=False):
+        """Return (K, Ψ, Φᴴ), or with ``adjoint`` their counterparts (Kᴴ, Φ, Ψᴴ) for Sᴴ."""
+        if not adjoint:
+            return self.K, self.basis, self.adjoint
+        return tuple(part.conj().swapaxes(1, 2) for part in (self.K, self.adjoint, self.basis))
+
+    @property
+    def positive(self) -> bool:
+        """True if no diagonal entry of K is negative beyond rounding, as for a positive definite S."""
+        diagonal = self.K.diagonal(axis1=1, axis2=2).real
+        return not diagonal.size or bool(diagonal.min() >= -1e-8 * abs(diagonal).max())  # sync
 
     @property
     def rows(self):
@@ -66,11 +80,11 @@ class Locals:
 def bordered(space, S, C, sizes):
     """Return new (B, scale, t): B is the dense matrix [S / scale, (diag(t) C)ᵀ; diag(t) C, 0].
 
-    ``scale`` is the mean diagonal of S, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
+    ``scale`` is the result of `scale_of`, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
     `Constraints.matrix`."""
     n, c = S.shape[0], C.shape[0]
     scale = scale_of(space, S)
-    B = space.xp.zeros((n + c, n + c))
+    B = space.xp.zeros((n + c, n + c), S.dtype)
     t = space.from_host(np.sqrt(sizes))
     B[:n, :n] = S / scale
     B[n:, :n] = t[:, None] * space.from_host(C)
@@ -79,8 +93,8 @@ def bordered(space, S, C, sizes):
 
 
 def scale_of(space, S):
-    """Return the mean diagonal of the device array S, a float; 1 if S is zero or empty."""
-    mean = float(space.to_host(S.diagonal()).mean()) if len(S) else 0.0  # sync
+    """Return the mean modulus of the diagonal of the device array S, a float; 1 if S is zero or empty."""
+    mean = float(abs(space.to_host(S.diagonal())).mean()) if len(S) else 0.0  # sync
     return mean if mean > 0 else 1.0             # S = 0: constraints alone may hold it
 
 
@@ -116,11 +130,11 @@ def _inverse(space, decomposer, B):
     xp, n = space.xp, B.shape[1]
     try:
         factors = decomposer.factor_batch(B, space)
-        X = solve_batch(factors, xp.broadcast_to(xp.eye(n), B.shape))
+        X = solve_batch(factors, xp.broadcast_to(xp.eye(n, dtype=B.dtype), B.shape))
     except FactorisationError as error:          # drop "matrix 3 of 8: ", a number that means nothing here
         raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
     condition = space.to_host(abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1))  # sync
-    V = space.from_host(np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2.0 - 1)
+    V = space.from_host((np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2 - 1).astype(B.dtype))
     wrong = np.sqrt((abs(space.to_host(V - B @ (X @ V))) ** 2).mean(axis=(1, 2)))  # sync
     bad = ~(wrong <= MOST_WRONG)
     if bad.any():
@@ -131,7 +145,8 @@ def _inverse(space, decomposer, B):
     return X, condition, tuple(note for each in factors for note in each.notes)
 
 
-def local_problems(space, decomposer, members, complements, constraints, dtype, hint, averages="constraints"):
+def local_problems(space, decomposer, members, complements, constraints, dtype, hint, symmetry=HERMITIAN,
+                   averages="constraints"):
     """Return the `Locals` of subdomains of one size: invert their bordered matrices [S Cᵀ; C 0] together.
 
     Parameters
@@ -145,9 +160,11 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     constraints : list of (C, sizes)
         For each complement the result of `Constraints.matrix`; all of one shape.
     dtype : numpy.dtype
-        Type of K, Ψ and Ψᵀ in the result.
+        Type of K, Ψ and Φᴴ in the result.
     hint : callable
         ``hint(i, S, C)`` returns advice on constraints of subdomain i with the arrays S and C, for the message.
+    symmetry : Symmetry
+        Of the complements; rounding errors against it are removed.
     averages : {"constraints", "basis"}
         See `BDDC`; the result is the same to rounding.
 
@@ -161,7 +178,7 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     xp, count, n, members = space.xp, len(members), complements[0].shape[0], np.array(members)
     if not n:
         empty = xp.empty((count, 0, 0), dtype)
-        return Locals(members, empty, empty, empty, np.zeros((count, 0, 0)), ())
+        return Locals(members, empty, empty, empty, np.zeros((count, 0, 0), complements[0].dtype), ())
     if averages == "basis":
         bases = [Basis(space, C) for C, _ in constraints]
         reduced = [basis.restricted(S) for basis, S in zip(bases, complements, strict=True)]
@@ -192,13 +209,12 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     if averages == "basis":
         parts = [basis.parts(S, one / by) for basis, S, one, by in zip(bases, complements, X, scale, strict=True)]
         K, basis, adjoint, coarse = (xp.stack(of) for of in zip(*parts, strict=True))
-        K, coarse = (0.5 * (part + part.transpose(0, 2, 1)) for part in (K, coarse))
-        adjoint = 0.5 * (adjoint + basis.transpose(0, 2, 1))
-        return Locals(members, *(xp.ascontiguousarray(part.astype(dtype)) for part in
-                                 (K, adjoint.transpose(0, 2, 1), adjoint)), space.to_host(coarse), notes)
-    K, t, scale = X[:, :n, :n], t[:, :, None], space.from_host(scale)[:, None, None]
-    adjoint = 0.5 * t * (X[:, n:, :n] + X[:, :n, n:].transpose(0, 2, 1))
-    coarse = space.to_host(-0.5 * scale * t * (X[:, n:, n:] + X[:, n:, n:].transpose(0, 2, 1)) * t.transpose(0, 2, 1))
+    else:
+        t, scale = t[:, :, None], space.from_host(scale)[:, None, None]
+        K, basis, adjoint = X[:, :n, :n] / scale, X[:, :n, n:] * t.transpose(0, 2, 1), t * X[:, n:, :n]
+        coarse = -scale * t * X[:, n:, n:] * t.transpose(0, 2, 1)
+    if symmetry.mirrors:
+        adjoint = 0.5 * (adjoint + symmetry.mirror(basis))
+        basis = symmetry.mirror(adjoint)
     return Locals(members, *(xp.ascontiguousarray(part.astype(dtype)) for part in
-                             (0.5 / scale * (K + K.transpose(0, 2, 1)), adjoint.transpose(0, 2, 1), adjoint)),
-                  coarse, notes)
+                             (symmetry.mean(K), basis, adjoint)), space.to_host(symmetry.mean(coarse)), notes)

@@ -73,8 +73,8 @@ def free_motions(S, C):
     Z = np.linalg.qr(C.T, mode="complete")[0][:, c:] if c else np.eye(n)
     if not Z.shape[1]:
         return Z
-    values, vectors = np.linalg.eigh(Z.T @ S @ Z)
-    return Z @ vectors[:, values <= NULL * max(values[-1], 1e-300)]
+    _, values, vectors = np.linalg.svd(Z.T @ S @ Z)
+    return Z @ vectors[values <= NULL * max(values[0], 1e-300)].conj().T
 
 
 def _size(nodes):
@@ -89,7 +89,7 @@ def _described(motions, nodes, size):
     if not count:
         return ""
     order = np.argsort(nodes, kind="stable")
-    words = [] if size < 2 else list(_each(motions[order].reshape(-1, size, count)))
+    words = [] if size < 2 or motions.dtype.kind == "c" else list(_each(motions[order].reshape(-1, size, count)))
     more = [f"{count - MOST} more"] * (count > MOST)
     listed = f" ({'; '.join(words[:MOST] + more)})" if words else ""
     return f"{count} motion{'s' * (count > 1)} without energy remain{'s' * (count == 1)}{listed}. "

@@ -28,10 +28,10 @@ from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import describe, positive, real, without_effect
-from swell.formats.symmetry import require_hermitian
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
 from swell.preconditioners.bddc.subdomains import Subdomains
+from swell.preconditioners.bddc.symmetry import HERMITIAN, double, symmetry_of
 from swell.preconditioners.bddc.unknowns import Unknowns
 from swell.preconditioners.near_nullspace import check_word
 from swell.preconditioners.schwarz import Schwarz
@@ -104,10 +104,8 @@ class BDDC(Preconditioner):
     corners: Any = field(default=None, repr=False, compare=False)
     averages: str = "constraints"
 
-    problem = "symmetric positive definite, from finite elements or volumes"
+    problem = "finite elements or volumes, in subdomains"
     cost = "two interior solves, a dense product a subdomain, one coarse solve"
-    hermitian_only = True
-    kinds = "f"
     as_given = True
     across_ranks = True
 
@@ -157,15 +155,15 @@ class BDDC(Preconditioner):
         raise InputError(f"BDDC({field}={value!r}): expected {expected}{why}")
 
     def build(self, A):
-        """Return the preconditioner of a symmetric CSRMatrix, a new operator.
+        """Return the preconditioner of a CSRMatrix, a new operator.
 
         Raises
         ------
         InputError
-            If A is complex or not symmetric, the subdomain matrices do not add up to it, it cannot be split, or the
-            constraints are too few for a subdomain.
+            If the subdomain matrices do not add up to A, it cannot be split, or the constraints are too few for a
+            subdomain.
         FactorisationError
-            If A is singular.
+            If A is singular, or a subdomain resonates.
         """
         return (BDDCOperator if A.space.single_rank else rank_operator("bddc"))(A, self)
 
@@ -189,21 +187,22 @@ class BDDCOperator(LinearOperator):
 
     def update(self, A):
         """Set up anew for new values of A with the same pattern; given subdomain matrices must add up to A."""
-        if A.dtype.kind == "c":
-            raise InputError(f"BDDC is for real matrices, and A is {A.dtype.name}: use precond='ic0' or 'schwarz'")
         watch = Stopwatch()
-        require_hermitian(A, "BDDC")
-        wide = A if A.dtype == np.float64 else A.astype(np.float64)
+        wide = A if A.dtype == double(A.dtype) else A.astype(double(A.dtype))
         subdomains = self.settings.subdomains
         if subdomains is None:
             subdomains = self._split(wide)
         else:
             subdomains.check(A)
             self._compare(wide, subdomains, MISMATCH[A.dtype.itemsize])
+        symmetry = symmetry_of(subdomains)
+        if self.settings.adaptive and symmetry is not HERMITIAN:
+            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints are found from energies, "
+                             f"which need Hermitian subdomain matrices; these are {symmetry.value}: leave adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
         self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,
-                           Unknowns.of(A, self.settings))
+                           Unknowns.of(A, self.settings), symmetry)
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A):
@@ -218,7 +217,7 @@ class BDDCOperator(LinearOperator):
         """Raise InputError unless the subdomain matrices add up to A: compare both products with one random vector.
         ``tolerance`` is relative to the largest entry of A times the number of entries of its longest row."""
         space, n = A.space, A.space.local_rows(A.shape[0])
-        x = space.empty(n, np.float64)
+        x = space.empty(n, A.dtype)
         space.random(0, x)
         difference = abs(space.to_host(A.times(x)) - subdomains.times(space.to_host(x)))
         largest = space.max_on_host(A.row_maxima(space.xp.ones(n)))
