@@ -13,6 +13,7 @@ from swell.core.settings import DTYPES, real, without_effect
 from swell.core.devices import make_space
 from swell.dense.accuracy import lost
 from swell.dense.factors import CroutFactors, LUFactors, Metrics, largest
+from swell.dense.products import on_device
 
 PIVOTING = ("full", "conditional", "none")
 
@@ -122,7 +123,7 @@ class Decomposer(ABC):
     def _factor(self, A, space, prepare=None):
         """Return the factors of one matrix; ``prepare`` as in ``_decomposed``."""
         space = self._space(A, space)
-        return self._decomposed(checked(A, space, self.copies)[None], space, prepare=prepare)[0]
+        return self._decomposed(self._checked(A, space), space, prepare=prepare)[0]
 
     def factor_batch(self, A, space=None):
         """Decompose matrices of one size together: each launch, and each step in Python, serves all of them.
@@ -148,7 +149,7 @@ class Decomposer(ABC):
             number.
         """
         space = self._space(A, space)
-        A, found = checked(A, space, self.copies, 3), []
+        A, found = self._checked(A, space, 3), []
         at_a_time = max(len(A), 1) if self.supports_batches(space) else 1
         for first in range(0, len(A), at_a_time):
             try:
@@ -162,7 +163,7 @@ class Decomposer(ABC):
         """Return a list of the factors of each matrix in A, shape (m, n, n). ``first``: the number of A[0] in a batch,
         or None outside of batches. ``prepare``: None, or called with the `Work` before the decomposition."""
         with space.active(len(A) * self.size(A.shape[1])):
-            work = Work(space, space.from_host(A), self.order)
+            work = Work(space, on_device(space, A), self.order)
             if not np.isfinite(work.largest).all():
                 k = int(np.isfinite(work.largest).argmin())
                 name = "A" if first is None else f"matrix {first + k} of A"
@@ -197,6 +198,14 @@ class Decomposer(ABC):
     def copies(self) -> int:
         """Number of arrays of the matrix's size that a decomposition needs, with the checks at its end."""
         return 5
+
+    def _checked(self, A, space, axes=2):
+        """Return A, a matrix or with three axes many, as an array of shape (m, n, n). Raises InputError as `checked`
+        does, and OutOfMemory if ``copies`` arrays of its size do not fit."""
+        A = checked(A, axes)
+        space.check_fits(self.copies * A.nbytes, f"the decomposition of {f'{len(A)} times ' * (axes > 2)}{A.shape[-1]} "
+                         f"rows in {A.dtype.name}", "take a smaller type, or another device")
+        return A if axes > 2 else A[None]
 
     def _space(self, A, space):
         """Return the Space to work in, by default that of A; raise InputError if the decomposer does not run there."""
@@ -264,15 +273,13 @@ class Decomposer(ABC):
                                   index=index)
 
 
-def checked(A, space, copies, axes=2):
+def checked(A, axes=2):
     """Return A, a matrix or (with three axes) matrices of one size, as an array of one of the four types.
 
     Raises
     ------
     InputError
         If A is sparse, is empty, or has another shape or type.
-    OutOfMemory
-        If ``copies`` arrays of its size do not fit.
     """
     if hasattr(A, "tocsr"):
         raise InputError(f"A is {type(A).__name__}, a sparse matrix: expected a dense one; A.toarray() makes it so")
@@ -288,9 +295,6 @@ def checked(A, space, copies, axes=2):
         A = A.astype(np.float64)
     if A.dtype.name not in DTYPES:
         raise InputError(f"A has dtype {A.dtype.name}: expected one of {', '.join(DTYPES)}")
-    space.check_fits(copies * A.nbytes, f"the decomposition of {f'{len(A)} times ' * (axes > 2)}{A.shape[-1]} rows "
-                     f"in {A.dtype.name}",
-                     "take a smaller type, or another device")
     return A
 
 

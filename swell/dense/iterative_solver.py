@@ -59,8 +59,8 @@ class IS(DenseSolver):
         if self.form not in FORMS:
             raise InputError(f"IS(form={self.form!r}): expected one of {', '.join(FORMS)}")
 
-    def bind(self, factors):
-        return IterativeSubstitution(self, factors)
+    def bind(self, factors, trans):
+        return IterativeSubstitution(self, factors, trans)
 
 
 class IterativeSubstitution(BoundSolver):
@@ -74,8 +74,8 @@ class IterativeSubstitution(BoundSolver):
 
     iterations = (0, 0)
 
-    def __init__(self, settings, factors):
-        super().__init__(settings, factors)
+    def __init__(self, settings, factors, trans="N"):
+        super().__init__(settings, factors, trans)
         self.kernels = self.space.kernels("swell.dense", "substitution", factors.dtype)
 
     def substitute(self, X):
@@ -90,26 +90,30 @@ class IterativeSubstitution(BoundSolver):
     def _check(self, B, X):
         """Raise FactorisationError if X is no better than zero: ‖P B − L U X‖ is not below ‖P B‖. ``B``: the right-hand
         sides P B, shape (n, m)."""
-        xp, factors = self.space.xp, self.factors
+        xp = self.space.xp
         size = xp.maximum(abs(B).max(axis=0), np.finfo(X.dtype).tiny)   # squares of large numbers would overflow
-        left = xp.linalg.norm((B - factors.lower() @ (factors.upper() @ X)) / size, axis=0)
+        left = xp.linalg.norm((B - self.product(X)) / size, axis=0)
         lost = (left >= xp.linalg.norm(B / size, axis=0)) & (left > 0)
         if bool(lost.any()):  # sync
             k = int(xp.argmax(lost))
             raise FactorisationError(f"IS(tolerance={self.settings.tolerance:g}): nothing of right-hand side {k} is "
                                      "left in its solution, which misses it by as much as zero would: take less")
 
+    def _unit(self, backward):
+        """Return 1 if the triangle of this substitution has the unit diagonal, else 0."""
+        return int(self.unit == ("U" if backward else "L"))
+
     def _blocks(self, X, backward):
         """Solve L Y = X, or U Y = X if ``backward``, in place in X, in blocks of x rows. Returns the iterations.
         Products subtract the contributions of finished blocks."""
-        n, x, lu, space = self.factors.n, self.settings.x, self.factors.lu, self.space
+        n, x, lu, space = self.factors.n, self.settings.x, self.matrix, self.space
         counts = space.xp.zeros((-(-n // x), -(-X.shape[1] // BLOCK_COLUMNS) + 1), np.int32)
         blocks = range(0, n, x)
         for count, f in zip(counts, reversed(blocks) if backward else blocks):
             g = min(f + x, n)
             done = slice(g, n) if backward else slice(0, f)
             subtract_product(space, X[None, f:g], lu[None, f:g, done], X[None, done])
-            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), x, BLOCK_COLUMNS * x,
+            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), self._unit(backward), x, BLOCK_COLUMNS * x,
                                 self.settings.tolerance, X.T.reshape(-1), n, X.shape[1], count)
         return int(space.to_host(counts).max(axis=1).sum())  # sync
 
@@ -122,7 +126,7 @@ class IterativeSubstitution(BoundSolver):
         tiles = space.empty(-(-n // x) * -(-m // BLOCK_COLUMNS) + 1, np.int32)
         for iteration in range(1, n + 2):
             changed[...] = 0
-            self.kernels.sweep(self.lu, self.row, self.column, int(backward), b, now, then, x, BLOCK_COLUMNS * x,
+            self.kernels.sweep(self.lu, self.row, self.column, int(backward), self._unit(backward), b, now, then, x, BLOCK_COLUMNS * x,
                                self.settings.tolerance, n, m, changed, tiles)
             now[...] = then
             if not int(changed[0]):  # sync
