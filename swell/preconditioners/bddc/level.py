@@ -29,8 +29,8 @@ from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
-from swell.preconditioners.bddc.interface import KINDS, Interface
-from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, remedies
+from swell.preconditioners.bddc.interface import Interface
+from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, loose
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
@@ -300,20 +300,11 @@ class Level(LinearOperator):
                                               self.symmetry)
                 except FactorisationError as error:
                     if error.singular and self.definite and is_mechanism(dense, self.constraints.modes()):
-                        raise self._loose() from None
+                        raise loose(self.interface, settings, self.constraints.count) from None
                     raise
         else:
             with timed(self.timings, "coarse", self.space):
                 self.coarse = SparseCoarse(every.astype(self.dtype), self.definite)
-
-    def _loose(self):
-        """Return (not raise) the InputError for constraints that let subdomains move against each other."""
-        interface = self.interface
-        letters = [name[0] for kind, name in enumerate(KINDS) if (interface.kinds == kind).any()]
-        more = remedies(self.settings, letters, np.bincount(interface.nodes).max(initial=1))
-        return InputError(f"BDDC: subdomains can move against each other without energy: {self.constraints.count} "
-                          f"constraints on {interface.describe()} do not hold them together: "
-                          + (more or "give corners=, rows of more nodes to hold"))
 
     # -- application -----------------------------------------------------------------------------------------------
 

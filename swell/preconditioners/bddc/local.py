@@ -198,7 +198,7 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
                           f"constraints do not hold it. {hint(members[k, 0], complements[k], C)}")
 
     try:
-        X, condition, notes = invert(space, decomposer, B)
+        X, condition, notes = invert(space, decomposer, B) if B.size else (B, np.ones(count), ())
     except FactorisationError as error:
         if error.singular:
             raise too_few(error.index, error) from None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.errors import InputError
+
 LETTERS = {"c": "corners", "e": "edges", "f": "faces"}
 NULL = 1e-8             # eigenvalues of S below this, relative to the largest, are zero
 EQUAL = 1e-4            # parts of a motion below this, relative to all of it, are rounding
@@ -64,6 +66,15 @@ def is_mechanism(matrix, modes):
     free = vectors[:, values <= NULL * values[-1]]
     rest = free - modes @ np.linalg.lstsq(modes, free, rcond=None)[0]
     return bool(abs(rest).max(initial=0) > EQUAL)
+
+
+def loose(interface, settings, count):
+    """Return (not raise) the InputError for ``count`` constraints that let subdomains move against each other."""
+    letters = [letter for kind, letter in enumerate(LETTERS) if (interface.kinds == kind).any()]
+    more = remedies(settings, letters, np.bincount(interface.nodes).max(initial=1))
+    return InputError(f"BDDC: subdomains can move against each other without energy: {count} constraints on "
+                      f"{interface.describe()} do not hold them together: "
+                      + (more or "give corners=, rows of more nodes to hold"))
 
 
 def free_motions(S, C):
