@@ -52,6 +52,8 @@ def invert(space, decomposer, solver, B, mirror="C", estimates=None):
     FactorisationError
         If a matrix is singular, or exact decomposition gives no inverse either; ``error.index`` is its number.
     """
+    if not B.size:
+        return StoredInverse([], B), np.ones(len(B)), ()
     taken = decomposer, solver
     while True:
         try:
@@ -71,6 +73,13 @@ def invert(space, decomposer, solver, B, mirror="C", estimates=None):
     if solver is None:
         inverse.factors = []                     # as large as the inverse
     return inverse, condition, notes
+
+
+def estimates(decomposer, before, numbers, n):
+    """Return the factors ``before[k]``, of n rows, for each k of ``numbers``; None unless all are there and the
+    decomposer takes estimates."""
+    found = [before.get(k) for k in numbers]
+    return found if decomposer.takes_estimates and all(one and one.n == n for one in found) else None
 
 
 def _inverted(space, decomposer, solver, B, mirror, estimates):
@@ -109,13 +118,14 @@ class StoredInverse:
         Iterations of ICM, of all matrices; 0 for other decomposers. Set by `invert`.
     """
 
-    variable = False
-    notes = ()
+    notes, iterations = (), 0
 
     def __init__(self, factors, B):
-        self.factors, self.space = factors, factors[0].space
-        xp = self.space.xp
-        self.X = solve_batch(factors, xp.broadcast_to(xp.eye(B.shape[1], dtype=B.dtype), B.shape))
+        self.factors, self.X = factors, B
+        if factors:
+            self.space = factors[0].space
+            xp = self.space.xp
+            self.X = solve_batch(factors, xp.broadcast_to(xp.eye(B.shape[1], dtype=B.dtype), B.shape))
 
     def norms(self):
         """Return ‖B⁻¹‖₁ of each matrix, a host array."""
@@ -136,7 +146,7 @@ class StoredInverse:
     def leading(self, n, scale, mean, dtype):
         """Return the leading n by n block of each B⁻¹ over ``scale``, an array (m, 1, 1), as an operator for vectors of
         ``dtype``; ``mean`` removes rounding errors against its symmetry."""
-        return StoredBlock(self.space.xp.ascontiguousarray((mean(self.X[:, :n, :n]) / scale).astype(dtype)))
+        return StoredBlock((mean(self.X[:, :n, :n]) / scale).astype(dtype).copy())
 
 
 class StoredBlock:

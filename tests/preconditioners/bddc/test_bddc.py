@@ -231,7 +231,7 @@ def test_adaptive_constraints():
 @pytest.mark.parametrize("jump, error, words", [
     (1e18, FactorisationError, r"BDDC\(adaptive=5\): .* subdomains? \d+.*leave adaptive out"),
     (1e25, FactorisationError, r"BDDC\(adaptive=5\): .* subdomains? \d+.*leave adaptive out"),
-    (1e300, swell.InputError, "squares leave the range of double precision")])
+    (1e300, FactorisationError, "subdomain")])
 def test_coefficients_too_far_apart_for_adaptive_constraints_are_an_error(jump, error, words):
     with pytest.raises(error, match=words):
         PoissonCube(4, 3, coefficient="channels", jump=jump).solve(adaptive=5)
@@ -377,14 +377,16 @@ def test_pieces_become_subdomains():
 
 
 def test_too_few_constraints():
-    """Slabs have no corners: none holds the middle one; with faces they are held."""
+    """Slabs have no edges: none holds the middle one; with faces they are held, or with a corner a face."""
     A = gallery.neumann((9, 9)).tocsr() + sp.diags_array(np.r_[np.ones(9), np.zeros(72)])
     subdomains = split(sp.csr_array(A), np.arange(81) // 27)
-    words = r"local problem of subdomain [12] is singular with its 0 constraints.*add faces, constraints='cf'"
+    words = r"local problem of subdomain [12] is singular with its 0 constraints.*add faces, constraints='ef'"
     with pytest.raises(swell.InputError, match=words):
-        swell.solve(A, np.ones(81), method="cg", precond=swell.BDDC(subdomains=subdomains, constraints="c"))
+        swell.solve(A, np.ones(81), method="cg", precond=swell.BDDC(subdomains=subdomains, constraints="e"))
     r = swell.solve(A, np.ones(81), method="cg", precond=swell.BDDC(subdomains=subdomains))
     assert r.converged and any("no corners" in note for note in r.notes)
+    found = swell.BDDC(subdomains=subdomains, constraints="c").build(CSRMatrix.from_scipy(A, make_space("cpu")))
+    assert found.level.interface.describe() == "2 corners, 0 edges, 2 faces"
 
 
 def test_a_singular_matrix_is_called_so():
@@ -394,11 +396,11 @@ def test_a_singular_matrix_is_called_so():
 
 
 def test_a_matrix_that_is_not_positive_definite():
-    """Its interiors say so; the solve ends with a reason."""
+    """Its interiors say so, in a note. One dof on the interface: M is the inverse."""
     B = np.array([[1, 2, -0.1], [2, 1, -0.1], [-0.1, -0.1, 1]])
     indefinite = swell.Subdomains([(B, [0, 1, 2]), (np.array([[1, -0.5], [-0.5, 1]]), [2, 3])])
     r = swell.solve(indefinite.assemble(), np.ones(4), method="cg", precond=swell.BDDC(subdomains=indefinite))
-    assert not r.converged and any("not positive definite" in note for note in r.notes)
+    assert r.converged and r.iterations == 1 and any("not positive definite" in note for note in r.notes)
 
 
 def test_subdomains_that_share_nothing():
@@ -428,10 +430,8 @@ def test_memory(monkeypatch):
     ([(np.eye(2), [0, 1, 2])], "has 3 dofs and a matrix of shape"),
     ([(np.eye(2), [0, 0])], "names a dof twice"),
     ([(np.eye(2), [0.0, 1.0])], "expected a list of rows"),
-    ([(np.array([[1.0, 2], [0, 1]]), [0, 1])], "not symmetric"),
-    ([(-np.eye(2), [0, 1])], "negative diagonal"),
     ([(np.eye(2) * np.nan, [0, 1])], "not finite"),
-    ([(np.eye(2) * 1j, [0, 1])], "real matrices"),
+    ([(np.eye(2, dtype=bool), [0, 1])], "real or complex numbers"),
     ([(np.eye(2), [0, 2])], "row 1 is in no subdomain"),
 ])
 def test_bad_subdomains(parts, words):
@@ -460,10 +460,11 @@ def test_bad_settings(settings, words):
 
 
 @pytest.mark.parametrize("A, words", [
-    (gallery.poisson2d(6) * (1 + 0j), "real matrices"),
+    (gallery.helmholtz((6, 6), 3.0), "sums to -"),
     (sp.csr_array(np.array([[4.0, 1, 0], [1, 4, -1], [0, -1, 4]])), "positive off the diagonal.*subdomain matrices"),
     (sp.csr_array(np.array([[4.0, -3, -3], [-3, 9, 0], [-3, 0, 9]])), "row 0 sums to -2"),
-    (gallery.convection_diffusion((6, 6), 10.0, "upwind"), "Hermitian|symmetric"),
+    (sp.csr_array(np.array([[1.0, 0, 0], [-4, 4, -1], [0, -1, 4]])), r"row 0 of its symmetric part, .* sums to -1"),
+    (sp.csr_array(np.array([[4.0, 2, 0], [-1, 4, -1], [0, -1, 4]])), r"symmetric part.* at \(0, 1\) is 0.5, positive"),
 ])
 def test_matrices_that_cannot_be_split(A, words):
     with pytest.raises(swell.InputError, match=words):
