@@ -106,11 +106,11 @@ class ICM(Decomposer):
     def _beginning(self, estimates, shape, dtype):
         for estimate in estimates:
             if not isinstance(estimate, CroutFactors) or estimate.lu.shape != shape:
-                raise InputError(f"estimate is {type(estimate).__name__}: expected factors of CM, PCM or ICM, of A's shape "
-                                 f"{shape}")
+                raise InputError(f"estimate is {type(estimate).__name__}: expected factors of CM, PCM or ICM, of A's "
+                                 f"shape {shape}")
             if estimate.dtype.kind == "c" != dtype.kind:
-                raise InputError(f"estimate is {estimate.dtype.name} and A is {dtype.name}: its imaginary parts would be "
-                                 "dropped; give the factors of a real matrix, or a complex A")
+                raise InputError(f"estimate is {estimate.dtype.name} and A is {dtype.name}: its imaginary parts would "
+                                 "be dropped; give the factors of a real matrix, or a complex A")
 
         def prepare(work):
             """Order the rows of each matrix as in its estimate, and store the estimates."""

@@ -23,7 +23,7 @@ def with_condition(n, condition, seed=0, dtype="float64"):
     return (left * np.logspace(0, -np.log10(condition), n)) @ right
 
 
-# -- transposed and adjoint ----------------------------------------------------------------------------------------------
+# -- transposed and adjoint --------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", DOUBLES)
 @pytest.mark.parametrize("text", SOLVERS)
@@ -70,7 +70,7 @@ def test_an_approximate_transposed_solution_that_is_no_better_than_zero_is_an_er
         factors.solve(np.full(40, 1e-3), "is(tolerance=1e6)", "T")
 
 
-# -- LAPACK's form -------------------------------------------------------------------------------------------------------
+# -- LAPACK's form -----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", DOUBLES)
 @pytest.mark.parametrize("text", names("decomposer"))
@@ -103,7 +103,8 @@ def test_bad_factors_from_lapack(space):
     zero, bad = lu.copy(), lu.copy()
     zero[2, 2], bad[1, 3] = 0, np.nan
     for L, p, error, words in (
-            (lu, piv + 1, swell.InputError, r"piv\[\d\] is 5: .* subtract 1"), (lu, piv[:4], swell.InputError, "5 integers"),
+            (lu, piv + 1, swell.InputError, r"piv\[\d\] is 5: .* subtract 1"),
+            (lu, piv[:4], swell.InputError, "5 integers"),
             (lu, piv * 1.0, swell.InputError, "5 integers"), (lu[:3], piv, swell.InputError, r"shape \(3, 5\)"),
             (lu.astype(int), piv, swell.InputError, "int64"), (bad, piv, swell.InputError, "not finite"),
             (lu, np.zeros(5, int), swell.InputError, r"piv\[1\] is 0: expected a row from 1 to 4"),
@@ -112,7 +113,7 @@ def test_bad_factors_from_lapack(space):
             dense.LUFactors.from_lapack(L, p, space)
 
 
-# -- numbers -------------------------------------------------------------------------------------------------------------
+# -- numbers -----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", DOUBLES)
 @pytest.mark.parametrize("text", ["pcm", "icm", "getrf"])
@@ -125,8 +126,8 @@ def test_determinant(text, kind, space):
         assert np.isclose(sign, expected[0]) and np.isclose(size, expected[1])
         assert np.isclose(factors.determinant(), np.linalg.det(A))
     A = np.eye(300) * 1e3
-    assert np.isinf(dense.PCM().factor(A, space).determinant()) and np.isclose(dense.PCM().factor(A, space).slogdet()[1],
-                                                                              300 * np.log(1e3))
+    factors = dense.PCM().factor(A, space)
+    assert np.isinf(factors.determinant()) and np.isclose(factors.slogdet()[1], 300 * np.log(1e3))
 
 
 @pytest.mark.parametrize("kind", DOUBLES)
@@ -150,7 +151,7 @@ def test_inverse(space):
         assert isinstance(X, space.xp.ndarray) and np.allclose(A @ space.to_host(X), np.eye(30), atol=1e-10)
 
 
-# -- refinement ----------------------------------------------------------------------------------------------------------
+# -- refinement --------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", DOUBLES)
 def test_single_factors_give_a_double_answer(kind, space):

@@ -129,8 +129,8 @@ class BDDC(Preconditioner):
                              "adaptive constraints need face averages beside them, and two levels")
         check_word(self.near_nullspace, "BDDC")
         if self.corners is not None and "c" not in letters:
-            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to the "
-                             "letters, or leave corners out")
+            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to "
+                             "the letters, or leave corners out")
         for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows")),
                             ("averages", ("constraints", "basis"))):
             if getattr(self, name) not in known:
@@ -156,11 +156,12 @@ class BDDC(Preconditioner):
         """Raise InputError unless ``dense_solver`` names a solver that takes the factors of ``dense_lu``."""
         solver, decomposer = solver_of(self), resolve("decomposer", self.dense_lu)
         if solver is None:
-            raise InputError(f"BDDC(dense_solver={self.dense_solver!r}): expected 'inverse', or a solver such as 'trsm'")
+            raise InputError(f"BDDC(dense_solver={self.dense_solver!r}): expected 'inverse', or a solver such as "
+                             "'trsm'")
         if not issubclass(decomposer.factors, solver.accepts):
             units = " or ".join(kind.unit for kind in solver.accepts)
-            raise InputError(f"BDDC(dense_lu={describe(decomposer)}, dense_solver={describe(solver)}): this solver takes "
-                             f"factors with the unit diagonal in {units}, and the decomposer leaves it in "
+            raise InputError(f"BDDC(dense_lu={describe(decomposer)}, dense_solver={describe(solver)}): this solver "
+                             f"takes factors with the unit diagonal in {units}, and the decomposer leaves it in "
                              f"{decomposer.factors.unit}: take 'trsm' or 'is', or dense_lu='getrf'")
         if self.averages == "basis":
             raise InputError(f"BDDC(averages='basis', dense_solver={describe(solver)}): a change of basis needs stored "
@@ -220,8 +221,9 @@ class BDDCOperator(LinearOperator):
             self._compare(wide, subdomains, MISMATCH[A.dtype.itemsize])
         symmetry = symmetry_of(subdomains)
         if self.settings.adaptive and symmetry is not HERMITIAN:
-            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints are found from energies, "
-                             f"which need Hermitian subdomain matrices; these are {symmetry.value}: leave adaptive out")
+            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints are found from "
+                             f"energies, which need Hermitian subdomain matrices; these are {symmetry.value}: leave "
+                             "adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
         self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,
