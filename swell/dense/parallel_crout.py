@@ -20,11 +20,12 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import without_effect
-from swell.dense.blocked import by_sections, check_section, parts, section_size
+from swell.dense.blocked import Swaps, by_sections, check_section, cluster, parts, section_size
 from swell.dense.decomposer import Decomposer, check_pivoting, check_tolerances, check_x, threshold
 
 FORMS = ("blocked", "plain")
-THREADS = 1024          # threads of the block that completes a front
+THREADS = 512           # threads of a block that completes a front
+BESIDE = 64             # columns of U that a block completes beside a front
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,17 @@ class PCM(Decomposer):
             self._columns(work)
             return work.n, None
         kernels, tiles, tolerance = work.kernels("parallel_crout"), work.tiles(x), float(threshold(self))
-        place = work.lu, work.row, work.column
+        place, swaps = (work.lu, work.row, work.column), Swaps(work, x)
 
         def front(f, g):
-            kernels.front(*place, f, g - f, self.pivoting != "none", x, THREADS, tolerance, work.n, work.pivots,
-                          work.matrices)
+            blocks, shared, of_a_matrix = cluster(work, work.n - g, x)
+            kernels.front(*place, f, g - f, self.pivoting != "none", x, THREADS, shared, of_a_matrix, tolerance, work.n,
+                          work.pivots, blocks)
+            if self.pivoting != "none":
+                swaps(work.lu, f, g, f, g)
 
         def right(f, g, left, end):
-            kernels.beside(*place, f, g - f, left, end, x, x * x, work.n, parts(tiles, end - left, x, work.count))
+            kernels.beside(*place, f, g - f, left, end, x, BESIDE, work.n, parts(tiles, end - left, BESIDE, work.count))
 
         by_sections(work, section, x, front, right)
         return section, None
