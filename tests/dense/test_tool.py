@@ -227,3 +227,14 @@ def test_answers_stay_on_the_device():
     A, b = space.from_host(random_matrix(30)), space.from_host(np.ones(30))
     x = dense.solve(A, b).x
     assert isinstance(x, space.xp.ndarray) and float(abs(A @ x - b).max()) < 1e-12
+
+
+@pytest.mark.parametrize("text", ["pcm(x=8, order=F)", "icm(x=8, order=F)", "getrf"])
+def test_a_matrix_by_columns_is_not_transposed(text, space, monkeypatch):
+    """It goes to the device, and into the array that is decomposed, in its own order; the factors have this order."""
+    A, sent, send = np.asfortranarray(zero_diagonal(40)), [], type(space).from_host
+    monkeypatch.setattr(type(space), "from_host", lambda self, M, *rest: sent.append(M) or send(self, M, *rest))
+    factors = resolve("decomposer", text).factor(A, space)
+    assert factors.lu.strides[0] == factors.lu.itemsize and any(np.shares_memory(A, one) and one.flags.c_contiguous
+                                                                for one in sent if isinstance(one, np.ndarray))
+    assert np.allclose(A @ factors.solve(np.ones(40)), 1)
