@@ -134,7 +134,7 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
                     + ("; ".join(factors.notes) or "A is too ill-conditioned for them"))
         X = X.reshape(B.shape)
         return Solution(space.to_host(X) if host else X, factors, step if given.size else 0,
-                        error if given.size else 0.0, factors.notes)
+                        error if given.size else 0.0, factors.notes if factors.dtype == A.dtype else ())
 
 
 def _product(A, X, trans):

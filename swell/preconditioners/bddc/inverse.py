@@ -200,8 +200,8 @@ class FactoredInverse:
         if found > ASYMMETRY:
             self.averaged = True
             self.notes = (f"BDDC: {describe(factors[0].decomposer)} with {describe(solver)} solves local problems with "
-                          f"an asymmetry of {found:.0e}: each application takes the mean with the transposed solve, at "
-                          "twice the cost",)
+                          f"an asymmetry above {ASYMMETRY:.0e}: each application takes the mean with the transposed "
+                          "solve, at twice the cost",)
 
     def _asymmetry(self):
         """Return the largest |G − mirrored G| / |G| for G = Vᵀ B⁻¹ V with random V."""
