@@ -1,4 +1,5 @@
-"""Near null vectors that users give: vectors that a smoother hardly changes, such as the rigid motions of a body."""
+"""Near null vectors that users give: vectors that a smoother hardly changes, such as the rigid motions of a body; and
+the nodes of unknowns, where a node is a point of the mesh with its unknowns."""
 from __future__ import annotations
 
 import numpy as np
@@ -39,3 +40,36 @@ def checked(given, n: int, name: str) -> np.ndarray:
         raise InputError(f"{name}(near_nullspace) has {modes.shape[1]} columns of rank {rank}: expected linearly "
                          "independent vectors")
     return modes
+
+
+def checked_nodes(given, n: int, name: str):
+    """Return (the node of each row, an int array of shape (n,); the place of each row in its node, an int array of
+    shape (n,); the number of nodes).
+
+    ``given``: the user's array; ``name``: the settings' class, for messages.
+
+    Raises
+    ------
+    InputError
+        If the array has another length or type, or its numbers are negative or have holes.
+    """
+    nodes = host_array(given, f"{name}(nodes)")
+    if nodes.shape != (n,) or nodes.dtype.kind not in "iu":
+        raise InputError(f"{name}(nodes) has shape {nodes.shape} and type {nodes.dtype}: expected integers of shape "
+                         f"({n},), the node of each row of A")
+    count = int(nodes.max(initial=-1)) + 1
+    missing = np.flatnonzero(np.bincount(nodes[nodes >= 0], minlength=count) == 0)
+    if (nodes < 0).any() or missing.size:
+        row = int(np.argmax(nodes < 0))
+        what = f"node {missing[0]} has no row" if missing.size else f"row {row} has node {nodes[row]}"
+        raise InputError(f"{name}(nodes): {what}: expected the numbers 0 to {count - 1} without holes")
+    return nodes, places(nodes), count
+
+
+def places(nodes) -> np.ndarray:
+    """Return the place of each row among the rows of its node, an int array: 0 for the first one. ``nodes``: the node
+    of each row, an int array."""
+    order = np.argsort(nodes, kind="stable")
+    place = np.empty(nodes.size, np.int64)
+    place[order] = np.arange(nodes.size) - np.searchsorted(nodes[order], nodes[order])
+    return place

@@ -4,9 +4,9 @@ For the face F of subdomains i and j the eigenvalues of
 
     (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v = λ (S̃ᵢ : S̃ⱼ) v,        A : B = A (A + B)⁻¹ B
 
-on functions on F with zero average bound the energy that averaging over copies adds. S is the block of F of a Schur
-complement. S̃ is the Schur complement of this block: the rest of the interface takes the values of least energy. D are
-the weights. Every λ above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v. For all coefficients, the
+on functions on F that vanish in the face's other constraints bound the energy that averaging over copies adds. S is the
+block of F of a Schur complement. S̃ is the Schur complement of this block: the rest of the interface takes the values of
+least energy. D are the weights. Every λ above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v. For all coefficients, the
 condition number is then at most the threshold times a factor. This factor depends on the number of faces and edges of a
 subdomain (Mandel and Sousedík 2007; in this form Klawonn, Radtke and Rheinbach 2016). Only faces are treated: a channel
 along an edge of subdomains is not found.
@@ -20,7 +20,7 @@ import numpy as np
 from swell.core.errors import FactorisationError
 
 
-def face_constraints(subdomains, interface, complements, weights, threshold):
+def face_constraints(subdomains, interface, constraints, complements, weights, threshold):
     """Return the additional constraints of faces; the top of this file derives them. Changes no argument.
 
     Parameters
@@ -28,6 +28,8 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
     subdomains : Subdomains
     interface : Interface
         The interface of these subdomains.
+    constraints : Constraints
+        The constraints that are there.
     complements : list of numpy.ndarray
         The Schur complement of every subdomain.
     weights : list of arrays
@@ -57,7 +59,8 @@ def face_constraints(subdomains, interface, complements, weights, threshold):
     for number, both in joined(subdomains, halves).items():
         if number in sides:
             sides[number] = both
-    found = {number: [bad_functions(both, threshold, faces[number])] for number, both in sides.items()}
+    found = {number: [bad_functions(both, constraints.of_class(number), threshold, faces[number])]
+             for number, both in sides.items()}
     every = joined(subdomains, found)            # if two ranks found a face, all take the bits of the first
     return {number: every[number][0] for number in sorted(every) if len(every[number][0])}
 
@@ -97,17 +100,16 @@ def side(interface, number, k, S, weights):
     return own, 0.5 * (least + least.T), weights[at]
 
 
-def bad_functions(sides, threshold, of):
+def bad_functions(sides, held, threshold, of):
     """Return the adaptive constraints of one face, an array with a constraint a row, largest eigenvalue first.
 
-    ``sides`` has the results of `side` for the two subdomains of the face. ``of`` has their numbers, for the message.
+    ``held`` has the face's other constraints as rows. ``sides`` has the results of `side` for the two subdomains of the face. ``of`` has their numbers, for the message.
 
     Raises FactorisationError if the eigenvalue problem is not positive definite."""
     from scipy.linalg import eigh
     (Si, Ti, Di), (Sj, Tj, Dj) = sides
-    n = Di.size
     averaged = Dj[:, None] * Si * Dj + Di[:, None] * Sj * Di
-    basis = np.linalg.svd(np.ones((1, n)))[2][1:].T              # functions with zero average
+    basis = np.linalg.svd(held)[2][len(held):].T                 # functions that vanish in them
     Ti, Tj = (basis.T @ T @ basis for T in (Ti, Tj))
     averaged_there = basis.T @ averaged @ basis
     try:

@@ -28,10 +28,13 @@ from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import describe, positive, real, without_effect
-from swell.formats.symmetry import require_hermitian
+from swell.preconditioners.bddc.inverse import STORED, solver_of
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
 from swell.preconditioners.bddc.subdomains import Subdomains
+from swell.preconditioners.bddc.symmetry import HERMITIAN, double, symmetry_of
+from swell.preconditioners.bddc.unknowns import Unknowns
+from swell.preconditioners.near_nullspace import check_word
 from swell.preconditioners.schwarz import Schwarz
 from swell.preconditioners.schwarz import subdomains as owners
 
@@ -47,7 +50,19 @@ class BDDC(Preconditioner):
     levels : int
         2, or more: BDDC also solves the coarse problem.
     constraints : str
-        Letters: c, values at corners; e, averages over edges; f, averages over faces.
+        Letters: c, values at corners; e, averages over edges; f, averages over faces. With c, nodes become corners
+        where neighbouring subdomains could still move against each other (corners.py).
+    near_nullspace : "constants" or array, shape (n,) or (n, k)
+        Vectors that edges and faces represent: a constraint for each that is independent there. "constants": an average
+        of each unknown of a node. For elasticity ``swell.rigid_body_modes(points)``: averages and first moments.
+    nodes : int array, shape (n,), optional
+        The node of each row, numbers 0 to m − 1 without holes. Default: blocks of consecutive rows, as A's pattern
+        shows them.
+    corners : list of int, optional
+        Rows on the interface whose nodes become corners, beside the nodes that BDDC finds.
+    averages : {"constraints", "basis"}
+        "constraints": edge and face constraints border the local matrices. "basis": a change of basis makes them
+        unknowns, so that local matrices are smaller and definite (basis.py). Both give the same operator.
     weights : {"stiffness", "cardinality"}
         Weights that combine the copies of an interface dof.
     dense_lu : str or Decomposer
@@ -73,6 +88,10 @@ class BDDC(Preconditioner):
         Solver of the coarse problem of the last level. "exact": a dense inverse, or above 2000 coarse unknowns the
         direct solver; or a preconditioner that is its own adjoint, such as "smoothed_aggregation", for very many
         subdomains.
+    dense_solver : str or DenseSolver
+        "inverse": local and dense coarse problems are inverted, and an application is a product. Or the solver of
+        `swell.dense` that solves them with their factors in each application: "trsm", "getrs", "is", "ss". An update
+        then gives ICM the last factors as its estimates. It must take the factors of ``dense_lu``.
     """
 
     levels: int = 2
@@ -85,11 +104,14 @@ class BDDC(Preconditioner):
     partition: str = "graph"
     adaptive: float = 0.0
     coarse: Any = "exact"
+    near_nullspace: Any = field(default="constants", repr=False, compare=False)
+    nodes: Any = field(default=None, repr=False, compare=False)
+    corners: Any = field(default=None, repr=False, compare=False)
+    averages: str = "constraints"
+    dense_solver: Any = STORED
 
-    problem = "symmetric positive definite, from finite elements or volumes"
+    problem = "finite elements or volumes, in subdomains"
     cost = "two interior solves, a dense product a subdomain, one coarse solve"
-    hermitian_only = True
-    kinds = "f"
     as_given = True
     across_ranks = True
 
@@ -105,11 +127,18 @@ class BDDC(Preconditioner):
         if self.adaptive and ("f" not in letters or self.levels > 2):
             raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}, levels={self.levels}): "
                              "adaptive constraints need face averages beside them, and two levels")
-        for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows"))):
+        check_word(self.near_nullspace, "BDDC")
+        if self.corners is not None and "c" not in letters:
+            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to "
+                             "the letters, or leave corners out")
+        for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows")),
+                            ("averages", ("constraints", "basis"))):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
         if resolve("decomposer", self.dense_lu) is None:
             raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
+        if self.dense_solver != STORED:
+            self._check_dense_solver()
         if self.interior != "blocks":
             self._check_solver("interior", "'direct', 'blocks', or an incomplete factorisation such as 'ic0'")
         if self.coarse != "exact":
@@ -123,6 +152,21 @@ class BDDC(Preconditioner):
         if self.subdomains is not None:
             without_effect(self, "with subdomains, which are given", "let A be split", "partition")
 
+    def _check_dense_solver(self):
+        """Raise InputError unless ``dense_solver`` names a solver that takes the factors of ``dense_lu``."""
+        solver, decomposer = solver_of(self), resolve("decomposer", self.dense_lu)
+        if solver is None:
+            raise InputError(f"BDDC(dense_solver={self.dense_solver!r}): expected 'inverse', or a solver such as "
+                             "'trsm'")
+        if not issubclass(decomposer.factors, solver.accepts):
+            units = " or ".join(kind.unit for kind in solver.accepts)
+            raise InputError(f"BDDC(dense_lu={describe(decomposer)}, dense_solver={describe(solver)}): this solver "
+                             f"takes factors with the unit diagonal in {units}, and the decomposer leaves it in "
+                             f"{decomposer.factors.unit}: take 'trsm' or 'is', or dense_lu='getrf'")
+        if self.averages == "basis":
+            raise InputError(f"BDDC(averages='basis', dense_solver={describe(solver)}): a change of basis needs stored "
+                             "inverses: take averages='constraints', or leave dense_solver out")
+
     def _check_solver(self, field, expected):
         """Raise InputError, with the text ``expected``, unless a field names a preconditioner."""
         value, why = getattr(self, field), ""
@@ -134,15 +178,15 @@ class BDDC(Preconditioner):
         raise InputError(f"BDDC({field}={value!r}): expected {expected}{why}")
 
     def build(self, A):
-        """Return the preconditioner of a symmetric CSRMatrix, a new operator.
+        """Return the preconditioner of a CSRMatrix, a new operator.
 
         Raises
         ------
         InputError
-            If A is complex or not symmetric, the subdomain matrices do not add up to it, it cannot be split, or the
-            constraints are too few for a subdomain.
+            If the subdomain matrices do not add up to A, it cannot be split, or the constraints are too few for a
+            subdomain.
         FactorisationError
-            If A is singular.
+            If A is singular, or a subdomain resonates.
         """
         return (BDDCOperator if A.space.single_rank else rank_operator("bddc"))(A, self)
 
@@ -160,26 +204,30 @@ class BDDCOperator(LinearOperator):
 
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
-        self.settings = settings
+        self.settings, self.level = settings, None
         self._owner = None
         self.update(A)
 
     def update(self, A):
-        """Set up anew for new values of A with the same pattern; given subdomain matrices must add up to A."""
-        if A.dtype.kind == "c":
-            raise InputError(f"BDDC is for real matrices, and A is {A.dtype.name}: use precond='ic0' or 'schwarz'")
+        """Set up anew for new values of A with the same pattern; given subdomain matrices must add up to A. The last
+        dense factors are the estimates of ICM, where a ``dense_solver`` has kept them."""
         watch = Stopwatch()
-        require_hermitian(A, "BDDC")
-        wide = A if A.dtype == np.float64 else A.astype(np.float64)
+        wide = A if A.dtype == double(A.dtype) else A.astype(double(A.dtype))
         subdomains = self.settings.subdomains
         if subdomains is None:
             subdomains = self._split(wide)
         else:
             subdomains.check(A)
             self._compare(wide, subdomains, MISMATCH[A.dtype.itemsize])
+        symmetry = symmetry_of(subdomains)
+        if self.settings.adaptive and symmetry is not HERMITIAN:
+            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints are found from "
+                             f"energies, which need Hermitian subdomain matrices; these are {symmetry.value}: leave "
+                             "adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
-        self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype)
+        self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,
+                           Unknowns.of(A, self.settings), symmetry, self.level)
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A):
@@ -194,7 +242,7 @@ class BDDCOperator(LinearOperator):
         """Raise InputError unless the subdomain matrices add up to A: compare both products with one random vector.
         ``tolerance`` is relative to the largest entry of A times the number of entries of its longest row."""
         space, n = A.space, A.space.local_rows(A.shape[0])
-        x = space.empty(n, np.float64)
+        x = space.empty(n, A.dtype)
         space.random(0, x)
         difference = abs(space.to_host(A.times(x)) - subdomains.times(space.to_host(x)))
         largest = space.max_on_host(A.row_maxima(space.xp.ones(n)))
@@ -218,6 +266,14 @@ class BDDCOperator(LinearOperator):
     @property
     def nbytes(self):
         return self.level.nbytes
+
+    @property
+    def iterations(self):
+        """Iterations of ICM in the last setup, of all levels; 0 for other decomposers."""
+        total, level = 0, self.level
+        while level is not None:
+            total, level = total + level.iterations, level.next
+        return total
 
     @property
     def timings(self):

@@ -16,6 +16,8 @@ from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
+from swell.preconditioners.bddc.symmetry import HERMITIAN
+from swell.preconditioners.bddc.unknowns import Unknowns
 
 RNG = np.random.default_rng(3)
 RANDOM = 10.0 ** np.random.default_rng(0).uniform(-3, 3, (27,) * 3)
@@ -49,8 +51,8 @@ def test_schur_complements(device, coefficient, panel, monkeypatch):
     system = PoissonCube(9, 3, coefficient=coefficient).assemble(device)
     space, found = system.A.space, 0
     with space.active(system.cube.n):
-        for interior in eliminations(space, system.subdomains, Interface(system.A, system.subdomains)):
-            factors = interior.factors()
+        for interior in eliminations(space, system.subdomains, Interface(system.A, system.subdomains, Unknowns(1))):
+            factors = interior.factors(HERMITIAN)
             assert len(factors) > 1
             for one in interior.subdomains:
                 S = space.to_host(schur(one.A, one.order, one.own, factors))
