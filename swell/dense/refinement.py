@@ -102,7 +102,8 @@ def solve(A, B, decomposer="getrf", solver="trsm", mixed=True, trans="N", space=
 def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
     """Solve op(A) X = B by refinement with ``factors`` (LUFactors) of A, which may be of a narrower type.
 
-    Parameters as in `solve`. Raises FactorisationError if the backward error stays above √n eps of A's type."""
+    Other parameters as in `solve`. Residuals, and X, have A's type. Raises FactorisationError if the backward error
+    stays above √n eps of this type."""
     space, n, A = factors.space, factors.n, checked(A)
     if A.shape != factors.lu.shape or A.dtype.kind != factors.dtype.kind:
         raise InputError(f"A has shape {tuple(A.shape)} and dtype {A.dtype.name}, and the factors have "

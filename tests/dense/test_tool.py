@@ -192,11 +192,11 @@ def test_factors_refine(space):
     np.fill_diagonal(A, 1e-8)
     factors = dense.PCM(pivoting="none").factor(A, space)
     assert abs(A @ factors.solve(b) - b).max() > 1e-11
-    found = factors.refine(A, b)
+    found = dense.refine(factors, A, b)
     assert abs(A @ found.x - b).max() < 1e-12 and found.steps
     with pytest.raises(FactorisationError, match="PCM's factors in float64 ends at a backward error of"):
-        factors.refine(random_matrix(60, seed=4), b)
-    assert factors.refine(A, np.ones((60, 0))).x.shape == (60, 0)
+        dense.refine(factors, random_matrix(60, seed=4), b)
+    assert dense.refine(factors, A, np.ones((60, 0))).x.shape == (60, 0)
 
 
 def test_bad_input_of_refinement(space):
@@ -213,8 +213,8 @@ def test_bad_input_of_refinement(space):
             (lambda: dense.solve(A, 1j * b, space=space), "factor A in a type that holds both"),
             (lambda: dense.solve(A, b, "lapack", space=space), "unknown decomposer 'lapack'"),
             (lambda: dense.solve(A, b, trans="X", space=space), "trans='X'"),
-            (lambda: factors.refine(A[:5, :5], b), "expected the matrix that was factored"),
-            (lambda: factors.refine(1j * A, b), "expected the matrix that was factored")):
+            (lambda: dense.refine(factors, A[:5, :5], b), "expected the matrix that was factored"),
+            (lambda: dense.refine(factors, 1j * A, b), "expected the matrix that was factored")):
         with pytest.raises(swell.InputError, match=words):
             call()
     with pytest.raises(FactorisationError, match="singular"):
