@@ -129,7 +129,7 @@ def _records(space, cube, decomposers, arguments):
                   "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
         try:
             found = _measured(system, settings, b, arguments)
-        except (FactorisationError, InputError, OutOfMemory) as error:
+        except (FactorisationError, OutOfMemory) as error:
             yield record | {"failure": str(error), **engine.circumstances(space)}
             continue
         if describe(settings).startswith("Getrf") and reference is None:
