@@ -24,7 +24,7 @@ from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
-from swell.preconditioners.bddc.adaptive import face_constraints
+from swell.preconditioners.bddc.adaptive import adaptive_constraints
 from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
@@ -201,14 +201,13 @@ class Level(LinearOperator):
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
 
     def _adaptive(self):
-        """Add the adaptive constraints of faces, if the settings ask for them."""
+        """Add the adaptive constraints of edges and faces, if the settings ask for them."""
         if not self.settings.adaptive:
             return
         with timed(self.timings, "adaptive", self.space):
-            found = {id(S): self.space.to_host(S) for S in self._complements}
-            complements = [found[id(S)] for S in self._complements]
-            self.constraints.add(face_constraints(self.subdomains, self.interface, self.constraints, complements,
-                                                  self._weights, self.settings.adaptive))
+            self.constraints.add(adaptive_constraints(
+                self.space, self.subdomains, self.interface, self.constraints, self._complements, self._weights,
+                self.settings.constraints, self.settings.adaptive))
 
     def _locals(self):
         """Set ``locals``, the inverses of the bordered matrices [S Cᵀ; C 0], and free the Schur complements.

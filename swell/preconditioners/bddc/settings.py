@@ -10,6 +10,11 @@ Setup, for every different subdomain: a factorisation of its interior, which sub
 constraints (local.py). Storage: the interior factors, and a dense inverse for every different subdomain. An
 application: two interior solves, a dense product for every subdomain, one coarse solve.
 
+A is symmetric positive definite in this theory. Complex symmetric, Hermitian indefinite and nonsymmetric A work in
+GMRES, BiCGSTAB or COCG without a bound: interiors are factored by LU, and a nonsymmetric A has two coarse bases
+(symmetry.py, local.py). For waves the subdomains must be small: an interior with resonances below the frequency is
+indefinite (`level.py`).
+
 Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method can use it. Interior
 solves may be approximate (``interior="ic0"``), which costs iterations; Schur complements are always exact.
 
@@ -81,8 +86,9 @@ class BDDC(Preconditioner):
         Without ``subdomains``: split A by parts of its graph (needs pymetis), or by consecutive rows; each rank splits
         its own rows.
     adaptive : float
-        0: no adaptive constraints. Above 1, such as 10: a face gets a constraint for each eigenvalue above this value
-        (adaptive.py), for coefficients that jump within subdomains. It needs two levels, and faces in ``constraints``.
+        0: no adaptive constraints. Above 1, such as 10: an edge or face gets a constraint for each eigenvalue above
+        this value (adaptive.py), on every level, for coefficients that jump within subdomains. Edges and faces are
+        those in ``constraints``. For real symmetric positive definite matrices.
     coarse : str or settings object
         Solver of the coarse problem of the last level. "exact": a dense inverse, or above 2000 coarse unknowns the
         direct solver; or a preconditioner that is its own adjoint, such as "smoothed_aggregation", for very many
@@ -118,9 +124,9 @@ class BDDC(Preconditioner):
                              "and f (faces), such as 'cef'")
         if not real(self.adaptive) or not (self.adaptive == 0 or 1 < self.adaptive < np.inf):
             raise InputError(f"BDDC(adaptive={self.adaptive!r}): expected 0, or a number above 1, such as 10")
-        if self.adaptive and ("f" not in letters or self.levels > 2):
-            raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}, levels={self.levels}): "
-                             "adaptive constraints need face averages beside them, and two levels")
+        if self.adaptive and not set(letters) & set("ef"):
+            raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}): adaptive constraints belong "
+                             "to edges (e) and faces (f): add one of them, such as 'cef'")
         check_word(self.near_nullspace, "BDDC")
         if self.corners is not None and "c" not in letters:
             raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to the "
@@ -194,11 +200,12 @@ class BDDCOperator(LinearOperator):
             subdomains = self._split(wide)
         else:
             subdomains.check(A)
-            self._compare(wide, subdomains, MISMATCH[A.dtype.itemsize])
+            self._compare(wide, subdomains, MISMATCH[np.finfo(A.dtype).dtype.itemsize])
         symmetry = symmetry_of(subdomains)
-        if self.settings.adaptive and symmetry is not HERMITIAN:
-            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints are found from energies, "
-                             f"which need Hermitian subdomain matrices; these are {symmetry.value}: leave adaptive out")
+        if self.settings.adaptive and (symmetry is not HERMITIAN or subdomains.dtype.kind == "c"):
+            kind = "complex" if subdomains.dtype.kind == "c" else "not symmetric"
+            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints bound energies, which "
+                             f"real symmetric subdomain matrices have; these are {kind}: leave adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
         self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,

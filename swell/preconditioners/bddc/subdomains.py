@@ -12,6 +12,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.formats.matrix import index_type
+from swell.preconditioners.bddc.renumbering import pattern
 
 
 class Subdomains:
@@ -221,7 +222,7 @@ def _pieces(matrix):
     """Return a list with the rows of each connected component of a sparse matrix, int arrays; [None] for a connected
     matrix."""
     from scipy.sparse.csgraph import connected_components
-    count, label = connected_components(matrix, directed=False)
+    count, label = connected_components(pattern(matrix), directed=False)
     return [None] if count == 1 else np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 

@@ -229,8 +229,8 @@ def test_adaptive_constraints():
 
 
 @pytest.mark.parametrize("jump, error, words", [
-    (1e18, FactorisationError, r"BDDC\(adaptive=5\): .* subdomains? \d+.*leave adaptive out"),
-    (1e25, FactorisationError, r"BDDC\(adaptive=5\): .* subdomains? \d+.*leave adaptive out"),
+    (1e18, FactorisationError, r"BDDC\(adaptive=5\): subdomains? \d+.*leave adaptive out"),
+    (1e25, FactorisationError, r"BDDC\(adaptive=5\): subdomains? \d+.*leave adaptive out"),
     (1e300, FactorisationError, "subdomain")])
 def test_coefficients_too_far_apart_for_adaptive_constraints_are_an_error(jump, error, words):
     with pytest.raises(error, match=words):
@@ -451,8 +451,7 @@ def test_bad_groups():
     ({"subdomains": [1]}, "expected swell.Subdomains"), ({"partition": "box"}, "partition"),
     ({"domains": -1}, "domains"), ({"subdomains": swell.Subdomains([(np.eye(2), [0, 1])]), "domains": 8}, "leave domains out"),
     ({"adaptive": 0.5}, "above 1"),
-    ({"adaptive": 10, "constraints": "ce"}, "face averages"),
-    ({"adaptive": 10, "levels": 3}, "two levels"),
+    ({"adaptive": 10, "constraints": "c"}, "belong to edges"),
 ])
 def test_bad_settings(settings, words):
     with pytest.raises(swell.InputError, match=words):
