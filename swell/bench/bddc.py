@@ -76,8 +76,8 @@ def _cubes(elements, subdomains, levels, arguments):
     if arguments.problem == "poisson":
         for option in ("ratio", "pressure", "near_nullspace"):
             if getattr(arguments, option) is not None:
-                raise InputError(f"--{option.replace('_', '-')}: Poisson's equation has no use for it: expected it with "
-                                 "--problem elasticity or elasticity2d only")
+                raise InputError(f"--{option.replace('_', '-')}: Poisson's equation has no use for it: expected it "
+                                 "with --problem elasticity or elasticity2d only")
         return [PoissonCube(elements, subdomains, levels, arguments.coefficient)]
     try:
         ratios = [float(text) for text in (arguments.ratio or "0.3").split(",")]
@@ -123,8 +123,8 @@ def _records(space, cube, decomposers, arguments):
     for settings in decomposers:
         record = {"benchmark": "bddc", "problem": arguments.problem, "ratio": getattr(cube, "poisson", None),
                   "pressure": arguments.pressure, "near_nullspace": arguments.near_nullspace,
-                  "averages": arguments.averages, "subdomains": cube.subdomains, "elements": cube.elements, "levels": cube.levels,
-                  "n": cube.n, "coefficient": arguments.coefficient, "constraints": arguments.constraints,
+                  "averages": arguments.averages, "subdomains": cube.subdomains, "elements": cube.elements,
+                  "levels": cube.levels, "n": cube.n, "coefficient": arguments.coefficient, "constraints": arguments.constraints,
                   "interior_by": arguments.interior, "threshold": arguments.adaptive,
                   "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
         try:

@@ -19,7 +19,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.compilation import timed
-from swell.core.errors import FactorisationError, InputError
+from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix

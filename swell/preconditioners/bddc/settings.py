@@ -129,8 +129,8 @@ class BDDC(Preconditioner):
                              "to edges (e) and faces (f): add one of them, such as 'cef'")
         check_word(self.near_nullspace, "BDDC")
         if self.corners is not None and "c" not in letters:
-            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to the "
-                             "letters, or leave corners out")
+            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to "
+                             "the letters, or leave corners out")
         for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows")),
                             ("averages", ("constraints", "basis"))):
             if getattr(self, name) not in known:

@@ -1,4 +1,4 @@
-"""BDDC for systems: nodes, rigid motions, corners and a change of basis; against dense algebra and the laws of theory."""
+"""BDDC for systems: nodes, rigid motions, corners and a change of basis; against dense algebra and theory."""
 from __future__ import annotations
 
 import numpy as np
@@ -133,7 +133,8 @@ def test_nearly_incompressible_material(axes, elements):
     bounded as ν tends to ½; without them it is not, nor with elements that lock."""
     def largest(poisson, **settings):
         pressure = settings.pop("pressure", "patches")
-        return solved(ElasticityCube(elements, 3, poisson=poisson, axes=axes, pressure=pressure), **settings).extremes[1]
+        cube = ElasticityCube(elements, 3, poisson=poisson, axes=axes, pressure=pressure)
+        return solved(cube, **settings).extremes[1]
 
     assert largest(0.49999) < 1.3 * largest(0.3)
     assert largest(0.499, constraints="ce") > 20 * largest(0.3, constraints="ce")
