@@ -124,7 +124,8 @@ def _records(space, cube, decomposers, arguments):
         record = {"benchmark": "bddc", "problem": arguments.problem, "ratio": getattr(cube, "poisson", None),
                   "pressure": arguments.pressure, "near_nullspace": arguments.near_nullspace,
                   "averages": arguments.averages, "subdomains": cube.subdomains, "elements": cube.elements,
-                  "levels": cube.levels, "n": cube.n, "coefficient": arguments.coefficient, "constraints": arguments.constraints,
+                  "levels": cube.levels, "n": cube.n, "coefficient": arguments.coefficient,
+                  "constraints": arguments.constraints,
                   "interior_by": arguments.interior, "threshold": arguments.adaptive,
                   "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
         try:

@@ -261,4 +261,5 @@ class BDDCOperator(LinearOperator):
         return total
 
     def describe(self):
-        return f"{describe(replace(self.settings, subdomains=None))}: {self.level.describe()}"
+        plain = replace(self.settings, subdomains=None, near_nullspace="constants", nodes=None, corners=None)
+        return f"{describe(plain)}: {self.level.describe()}"
