@@ -62,12 +62,13 @@ class BatchSolver:
         from cupy.cuda import cublas, device
         first, one, (count, n, columns) = self.each[0], np.array(1, X.dtype), X.shape
         (op, distance), solve = layout(first.matrix), getattr(cublas, f"{CUBLAS[X.dtype.char]}trsmBatched")
+        of_X = addresses(X)
         for part in "LU":
             as_lower = (part == "L") == (op == cublas.CUBLAS_OP_N)       # cuBLAS reads a row-major matrix as its transpose
             solve(device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,
                   cublas.CUBLAS_FILL_MODE_LOWER if as_lower else cublas.CUBLAS_FILL_MODE_UPPER, op,
                   cublas.CUBLAS_DIAG_UNIT if first.unit == part else cublas.CUBLAS_DIAG_NON_UNIT, n, columns,
-                  one.ctypes.data, self._addresses.data.ptr, distance, addresses(X).data.ptr, n, count)
+                  one.ctypes.data, self._addresses.data.ptr, distance, of_X.data.ptr, n, count)
 
 
 def solve_batch(factors, B, solver="trsm", trans="N"):

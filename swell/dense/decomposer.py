@@ -15,6 +15,7 @@ from swell.dense.accuracy import lost
 from swell.dense.factors import CroutFactors, LUFactors, Metrics, largest
 from swell.dense.products import on_device
 
+TIGHTER = 100           # divisor of a tolerance that is too loose
 PIVOTING = ("full", "conditional", "none")
 
 
@@ -35,8 +36,8 @@ class Work:
         Only its size matters: it tells the kernels the number of matrices.
     pivots : int32 device array, shape (count * n,)
         The row that row j was swapped with; -1 if no pivot was chosen.
-    start : int64 device array, shape (n,)
-        The order of the rows before the first swap.
+    start : list of int64 device arrays, shape (n,)
+        The order of each matrix's rows before the first swap.
     largest : numpy.ndarray, shape (count,)
         max |A| of each matrix.
     """
@@ -51,7 +52,7 @@ class Work:
         self.matrix[...] = A
         self.matrices = space.empty(self.count + 1, np.int32)
         self.pivots = space.xp.full(self.count * self.n, -1, np.int32)
-        self.start = space.xp.arange(self.n)
+        self.start = [space.xp.arange(self.n)] * self.count
         self.estimate = None
         self.largest = largest(space, self.matrix)
 
@@ -63,13 +64,13 @@ class Work:
         """Return a new array for `blocked.parts`, whose parts tell the kernels the number of tiles of x lines."""
         return self.space.empty(self.count * -(-self.n // x) + 1, np.int32)
 
-    def swapped(self, pivots):
-        """Return the order of a matrix's rows after its n swaps ``pivots``: a new array like ``start``."""
+    def swapped(self, k, pivots):
+        """Return the order of matrix k's rows after its n swaps ``pivots``: a new array like ``start[k]``."""
         order = list(range(self.n))
         for j, p in enumerate(pivots.tolist()):
             if p > j:
                 order[j], order[p] = order[p], order[j]
-        return self.start[self.space.from_host(np.array(order))]
+        return self.start[k][self.space.from_host(np.array(order))]
 
     def pivots_by_section(self, pivots, section):
         """Return the number of chosen pivots in every section of ``section`` rows; ``pivots``: a matrix's n swaps."""
@@ -87,6 +88,8 @@ class Decomposer(ABC):
         Names of the spaces that it runs in.
     factors : type
         `CroutFactors` or `DoolittleFactors`: the unit diagonal is in U or in L.
+    takes_estimates : bool
+        True if the factors of a similar matrix can be its beginning.
     """
 
     problem = "any nonsingular dense matrix"
@@ -94,6 +97,7 @@ class Decomposer(ABC):
     devices: tuple[str, ...] = ("cpu", "cuda")
     factors: type[LUFactors] = CroutFactors
     order = "C"
+    takes_estimates = False
 
     def factor(self, A, space=None) -> LUFactors:
         """Decompose a matrix.
@@ -125,7 +129,7 @@ class Decomposer(ABC):
         space = self._space(A, space)
         return self._decomposed(self._checked(A, space), space, prepare=prepare)[0]
 
-    def factor_batch(self, A, space=None):
+    def factor_batch(self, A, space=None, estimates=None):
         """Decompose matrices of one size together: each launch, and each step in Python, serves all of them.
 
         The matrices share the threads of a CPU (GEM, CM, PCM, ICM), or the launches on a GPU (PCM, ICM, getrf). The
@@ -136,6 +140,8 @@ class Decomposer(ABC):
         ----------
         A : array, shape (m, n, n)
             Its type, and ``space``: see ``factor``.
+        estimates : list of CroutFactors, optional
+            For ICM: an initial estimate for each matrix, such as the factors of a similar matrix.
 
         Returns
         -------
@@ -151,9 +157,13 @@ class Decomposer(ABC):
         space = self._space(A, space)
         A, found = self._checked(A, space, 3), []
         at_a_time = max(len(A), 1) if self.supports_batches(space) else 1
+        if estimates is not None and len(estimates) != len(A):
+            raise InputError(f"there are {len(estimates)} estimates for {len(A)} matrices: expected one for each")
         for first in range(0, len(A), at_a_time):
+            some = slice(first, first + at_a_time)
+            prepare = None if estimates is None else self._beginning(estimates[some], A.shape[1:], A.dtype)
             try:
-                found += self._decomposed(A[first:first + at_a_time], space, first)
+                found += self._decomposed(A[some], space, first, prepare)
             except FactorisationError as error:
                 index = first + error.index
                 raise FactorisationError(f"matrix {index} of {len(A)}: {error}", error.singular, index) from None
@@ -172,6 +182,11 @@ class Decomposer(ABC):
                 prepare(work)
             section, iterations = self.decompose(work)
             return self._verdict(work, A, section, [None] * len(A) if iterations is None else iterations)
+
+    def _beginning(self, estimates, shape, dtype):
+        """Return ``prepare`` for ``_decomposed``, which stores the initial estimates of matrices of this shape and
+        type."""
+        raise InputError(f"{type(self).__name__} computes its factors from A alone: ICM takes estimates")
 
     def size(self, n):
         """Return the vector length by which ``Space.active`` chooses threads for one matrix: n, the rows of a
@@ -240,7 +255,7 @@ class Decomposer(ABC):
                                          f"overflowed {matrix.dtype}: scale the matrix, or take pivoting='full' or a "
                                          "wider type", index=int(k))
         growth = found / np.where(work.largest, work.largest, 1)
-        made = [self.factors(matrix[k], work.swapped(pivots[k]), space, self,
+        made = [self.factors(matrix[k], work.swapped(k, pivots[k]), space, self,
                              Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),
                              self._notes(work, work.largest[k], diagonal[k], growth[k])) for k in range(work.count)]
         doubtful = (growth * np.sqrt(np.finfo(work.dtype).eps) >= 1) | (self.tightened() is not None)
@@ -324,6 +339,12 @@ def check_x(owner, choices):
     """Raise InputError unless ``owner.x`` is one of ``choices``; ``owner``: settings of a decomposer or solver."""
     if owner.x not in choices or isinstance(owner.x, bool):
         raise InputError(f"{type(owner).__name__}(x={owner.x!r}): expected one of {', '.join(map(str, choices))}")
+
+
+def tighter(tolerance) -> float:
+    """Return a smaller processing tolerance in place of one that is too loose; 0 below rounding."""
+    less = float(f"{tolerance / TIGHTER:.6g}")
+    return less if less > np.finfo(np.float64).eps else 0.0
 
 
 def threshold(owner) -> float:

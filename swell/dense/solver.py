@@ -60,6 +60,9 @@ class DenseSolver(ABC):
                              f"{factors.space.name}: take one of {fitting}")
         return self.bind(factors, trans)
 
+    def tightened(self):
+        """Return a copy of these settings with a smaller processing tolerance; None if the solution is exact."""
+
     @abstractmethod
     def bind(self, factors, trans):
         """Return a new ``BoundSolver`` for the factors, without checks; ``trans`` as in ``build``."""
@@ -143,8 +146,12 @@ class BoundSolver(ABC):
                 why = "; ".join(factors.notes) or f"its entries overflow {X.dtype.name}"
                 raise FactorisationError(f"{describe(self.settings)}: the solution for right-hand side "
                                          f"{int(finite.argmin())} is not finite; {why}")
+            self.check(given, X)
             X = X.reshape(B.shape)
             return self.space.to_host(X) if host else X
+
+    def check(self, B, X):
+        """Raise FactorisationError if X, computed for B, is useless; exact solvers need no such check."""
 
     def apply(self, B):
         """Return op(A)⁻¹ B as a new array, without checks; B is a device array of the factors' type, shape (n, m)."""

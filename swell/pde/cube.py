@@ -167,13 +167,13 @@ class Cube:
         return groups
 
     def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
-              near_nullspace=None, averages="constraints", method="cg", rtol=1e-8, maxiter=None, device="cpu",
-              monitor=None) -> "CubeSolution":
+              near_nullspace=None, averages="constraints", dense_solver="inverse", method="cg", rtol=1e-8,
+              maxiter=None, device="cpu", monitor=None) -> "CubeSolution":
         """Assemble, set up BDDC, and solve; return a CubeSolution.
 
         Parameters
         ----------
-        dense_lu, constraints, weights, interior, adaptive, averages
+        dense_lu, constraints, weights, interior, adaptive, averages, dense_solver
             See ``swell.BDDC``. Interiors use "blocks" by default: subdomains with equal coefficients have equal
             interiors.
         near_nullspace
@@ -183,8 +183,8 @@ class Cube:
         """
         system = self.assemble(device)
         return system.solve(dense_lu=dense_lu, constraints=constraints, weights=weights, interior=interior,
-                            adaptive=adaptive, near_nullspace=near_nullspace, averages=averages, method=method,
-                            rtol=rtol, maxiter=maxiter, monitor=monitor)
+                            adaptive=adaptive, near_nullspace=near_nullspace, averages=averages,
+                            dense_solver=dense_solver, method=method, rtol=rtol, maxiter=maxiter, monitor=monitor)
 
     def check_values(self, name, given):
         """Raise InputError unless ``given`` is a coefficient: a word of KINDS, or numbers of a fitting shape."""
@@ -239,8 +239,8 @@ class CubeSystem:
     seconds: float
 
     def solve(self, *, dense_lu="getrf", constraints="cef", weights="stiffness", interior="blocks", adaptive=0.0,
-              near_nullspace=None, averages="constraints", method="cg", rtol=1e-8, maxiter=None, b=None,
-              monitor=None) -> "CubeSolution":
+              near_nullspace=None, averages="constraints", dense_solver="inverse", method="cg", rtol=1e-8,
+              maxiter=None, b=None, monitor=None) -> "CubeSolution":
         """Set up BDDC and solve, with the right-hand side ``b`` (default: the problem's own); see ``Cube.solve`` for
         the other parameters.
 
@@ -251,7 +251,7 @@ class CubeSystem:
         from swell.preconditioners.bddc.settings import BDDC
         modes = self.cube.near_nullspace if near_nullspace is None else near_nullspace
         settings = BDDC(self.cube.levels, constraints, weights, dense_lu, interior, self.subdomains, adaptive=adaptive,
-                        near_nullspace=modes, averages=averages)
+                        near_nullspace=modes, averages=averages, dense_solver=dense_solver)
         watch, space = Stopwatch(), self.A.space
         with space.active(self.cube.n):
             bddc = settings.build(self.A)

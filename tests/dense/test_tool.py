@@ -79,7 +79,7 @@ def test_swaps_in_lapacks_form(text, kind, space):
         A = zero_diagonal(n, kind)
         factors = settings(text, space.name, pivoting="full").factor(A, space)
         lu, piv = factors.to_lapack()
-        if kind == "float64" or text == "getrf":                 # LAPACK compares |re| + |im|, and not the modulus
+        if kind == "float64":                                    # LAPACK compares |re| + |im|, and not the modulus
             reference, swaps = scipy.linalg.lu_factor(A)
             assert np.array_equal(piv, swaps) and piv.dtype == np.int32 and np.allclose(lu, reference, atol=1e-9)
         assert np.allclose(A @ scipy.linalg.lu_solve((lu, piv), np.ones(n)), 1)
@@ -103,7 +103,7 @@ def test_bad_factors_from_lapack(space):
     zero, bad = lu.copy(), lu.copy()
     zero[2, 2], bad[1, 3] = 0, np.nan
     for L, p, error, words in (
-            (lu, piv + 1, swell.InputError, r"piv\[4\] is 5: .* subtract 1"), (lu, piv[:4], swell.InputError, "5 integers"),
+            (lu, piv + 1, swell.InputError, r"piv\[\d\] is 5: .* subtract 1"), (lu, piv[:4], swell.InputError, "5 integers"),
             (lu, piv * 1.0, swell.InputError, "5 integers"), (lu[:3], piv, swell.InputError, r"shape \(3, 5\)"),
             (lu.astype(int), piv, swell.InputError, "int64"), (bad, piv, swell.InputError, "not finite"),
             (lu, np.zeros(5, int), swell.InputError, r"piv\[1\] is 0: expected a row from 1 to 4"),
