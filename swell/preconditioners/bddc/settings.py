@@ -36,7 +36,7 @@ from swell.core.settings import describe, positive, real, without_effect
 from swell.preconditioners.bddc.inverse import STORED, solver_of
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
-from swell.preconditioners.bddc.subdomains import Subdomains
+from swell.preconditioners.bddc.subdomains import SubdomainSource
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double, symmetry_of
 from swell.preconditioners.bddc.unknowns import Unknowns
 from swell.preconditioners.near_nullspace import check_word
@@ -78,9 +78,9 @@ class BDDC(Preconditioner):
         anyway, for many subdomains with equal interiors, or with enough memory (blocks.py); or an incomplete
         factorisation such as "ic0".
     subdomains : Subdomains or None
-        The subdomain matrices, from `swell.pde.poisson_cube`, or `swell.distributed.from_subdomains` on a rank. None: A
-        is split. A must then be symmetric, without positive entries off the diagonal or negative row sums (finite
-        volumes, most finite differences).
+        The subdomain matrices, from `swell.pde.poisson_cube`, `swell.pde.helmholtz.subdomains`, or
+        `swell.distributed.from_subdomains` on a rank. None: A is split. Its symmetric part must then have no positive
+        entries off the diagonal or negative row sums (finite volumes, upwind schemes, most finite differences).
     domains : int
         Without ``subdomains``: the number of subdomains, of all ranks; 0: so that each has about 4096 rows.
     partition : {"graph", "rows"}
@@ -149,7 +149,7 @@ class BDDC(Preconditioner):
             self._check_solver("interior", "'direct', 'blocks', or an incomplete factorisation such as 'ic0'")
         if self.coarse != "exact":
             self._check_solver("coarse", "'exact', or a preconditioner such as 'smoothed_aggregation'")
-        if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
+        if self.subdomains is not None and not isinstance(self.subdomains, SubdomainSource):
             raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
                              "swell.Subdomains([(matrix, dofs), ...])")
         if self.subdomains is not None and self.domains:
@@ -222,6 +222,7 @@ class BDDCOperator(LinearOperator):
         if subdomains is None:
             subdomains = self._split(wide)
         else:
+            subdomains = subdomains.present()
             subdomains.check(A)
             self._compare(wide, subdomains, MISMATCH[np.finfo(A.dtype).dtype.itemsize])
         symmetry = symmetry_of(subdomains)

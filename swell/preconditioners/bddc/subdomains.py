@@ -6,6 +6,7 @@ constraint on one piece does not hold another.
 """
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,15 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.renumbering import pattern
 
 
-class Subdomains:
+class SubdomainSource(ABC):
+    """Subdomains whose matrices may depend on more than a BDDC knows, such as a frequency."""
+
+    @abstractmethod
+    def present(self) -> "Subdomains":
+        """Return the subdomains of the present matrix."""
+
+
+class Subdomains(SubdomainSource):
     """Subdomain matrices, such as finite elements summed over the elements of each subdomain.
 
     Parameters
@@ -54,6 +63,9 @@ class Subdomains:
 
     def __len__(self):
         return len(self.matrices)
+
+    def present(self):
+        return self
 
     @property
     def dtype(self):
