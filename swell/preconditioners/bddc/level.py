@@ -392,8 +392,7 @@ class Level(LinearOperator):
             return f"{self.subdomains.describe()} without interface"
         sizes = self.sizes
         more = f", {self.constraints.more} adaptive constraints" if self.constraints.more else ""
-        vectors = self.interface.modes.shape[1]
-        more += f", {vectors} near null vectors" if vectors > 1 else ""
+        more += f", {k} near null vectors" if (k := self.interface.modes.shape[1]) > 1 else ""
         coarse = "no coarse problem" if self.coarse is None else self.coarse.describe()
         return (f"{self.subdomains.describe()}, {self.interface.dofs.size} dofs on the interface "
                 f"({self.interface.describe()}), {len(sizes)} different local problems of "
