@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import keyword
 import math
 import numbers
 import re
@@ -30,9 +31,13 @@ def describe(setting) -> str:
     """One line of text for a settings object: its class and the fields that differ from their defaults."""
     if setting is None:
         return "none"
-    changed = [f"{f.name}={shown(getattr(setting, f.name))}" for f in dataclasses.fields(setting)
-               if differs(setting, f.name)]
+    values = ((f.name, getattr(setting, f.name)) for f in dataclasses.fields(setting) if differs(setting, f.name))
+    changed = [f"{name}={describe(value) if dataclasses.is_dataclass(value) else shown(value)}" for name, value in values]
     return f"{type(setting).__name__}({', '.join(changed)})"
+
+
+# A word that Python reserves, such as the solver "is", as a value: with its settings, it is read as if it were quoted.
+KEYWORD = re.compile(rf"=\s*((?:{'|'.join(set(keyword.kwlist) - {'None', 'True', 'False'})})\b(?:\([^()]*\))?)")
 
 
 def parse(text: str) -> tuple[str, dict]:
@@ -52,6 +57,7 @@ def parse(text: str) -> tuple[str, dict]:
     if not inside:
         return name, {}
     try:
+        inside = KEYWORD.sub(lambda found: f"={found[1]!r}", inside)
         call = ast.parse(f"f({inside})", mode="eval").body
         names = [keyword.arg for keyword in call.keywords]
         if call.args or None in names:           # None: **settings

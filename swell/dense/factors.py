@@ -1,8 +1,8 @@
 """The factors of a dense matrix, P A = L U (1.4), in one array; their class tells which one has the unit diagonal."""
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class Metrics:
 
 
 @dataclass(frozen=True, eq=False)
-class LUFactors(ABC):
+class LUFactors:
     """The factors of P A = L U.
 
     Attributes
@@ -79,20 +79,85 @@ class LUFactors(ABC):
         """Bytes of the factors."""
         return self.lu.nbytes + self.order.nbytes
 
-    @abstractmethod
     def lower(self):
         """Return L as a new device array."""
+        return triangle(self.space.xp, self.lu, True, self.unit == "L")
 
-    @abstractmethod
     def upper(self):
         """Return U as a new device array."""
+        return triangle(self.space.xp, self.lu, False, self.unit == "U")
 
     def largest(self) -> float:
         """Return the largest modulus of L and U, the unit-diagonal factor scaled by the diagonal of the other."""
         return float(largest(self.space, self.lu[None], self.unit)[0])
 
-    def solve(self, B, solver="trsm"):
-        """Solve A X = B; return X, with the shape and on the device of B.
+    @cached_property
+    def piv(self):
+        """The permutation as LAPACK's swaps, counted from 0: row j was swapped with row piv[j] >= j, for j from 0 on; an
+        int32 host array."""
+        order = self.space.to_host(self.order)
+        rows, place = np.arange(self.n), np.arange(self.n)       # the row at each place, and each row's place
+        piv = np.empty(self.n, np.int32)
+        for j, row in enumerate(order.tolist()):
+            piv[j] = p = place[row]
+            place[rows[j]], rows[p] = p, rows[j]
+        return piv
+
+    def to_lapack(self):
+        """Return new (lu, piv), host arrays with the unit diagonal in L, as `scipy.linalg.lu_solve` takes them."""
+        lu = self.space.to_host(self.lu).copy()
+        if self.unit == "U":                     # L U = (L D⁻¹) (D U), D the diagonal of L
+            D = lu.diagonal().copy()
+            lu = np.tril(lu / D, -1) + np.triu(lu * D[:, None], 1) + np.diag(D)
+        return lu, self.piv.copy()
+
+    @staticmethod
+    def from_lapack(lu, piv, space=None):
+        """Return `DoolittleFactors` of LAPACK's factors, such as the result of `scipy.linalg.lu_factor`.
+
+        Parameters
+        ----------
+        lu : array, shape (n, n)
+            L and U, the unit diagonal in L; on the host or a device. It is not copied where the space has it.
+        piv : array of int, shape (n,)
+            Swaps of rows, counted from 0.
+        space : Space or str, optional
+            By default the device of ``lu``.
+        """
+        from swell.dense.lapack import from_lapack
+        return from_lapack(lu, piv, space)
+
+    def slogdet(self):
+        """Return (sign, log |det A|), as `numpy.linalg.slogdet`: a sign, or a complex number of modulus 1, and a
+        float."""
+        diagonal = self.space.to_host(self.lu.diagonal()).astype(np.result_type(self.dtype, np.float64))  # sync
+        size = abs(diagonal)
+        swaps = int((self.piv != np.arange(self.n)).sum())
+        return (-1) ** swaps * np.prod(diagonal / size), float(np.log(size).sum())
+
+    def determinant(self):
+        """Return det A; infinity or 0 if it is out of the range of double precision: `slogdet` has no such limits."""
+        sign, size = self.slogdet()
+        with np.errstate(over="ignore", under="ignore"):
+            return sign * np.exp(size)
+
+    def condition(self, norm=None) -> float:
+        """Estimate the condition number ‖A‖₁ ‖A⁻¹‖₁ (condition.py), from below and rarely by a factor above 3.
+
+        Parameters
+        ----------
+        norm : float, optional
+            ‖A‖₁ where it is known; None: the norm of L U is estimated, too.
+        """
+        from swell.dense.condition import condition
+        return condition(self, norm)
+
+    def inverse(self, solver="trsm"):
+        """Return A⁻¹ as a new array in the space of the factors; ``solver`` as in `solve`."""
+        return self.solve(self.space.xp.eye(self.n, dtype=self.dtype), solver)
+
+    def solve(self, B, solver="trsm", trans="N"):
+        """Solve A X = B, or the transposed or adjoint system; return X, with the shape and on the device of B.
 
         Parameters
         ----------
@@ -100,6 +165,8 @@ class LUFactors(ABC):
             On the host or in the space of the factors.
         solver : str or DenseSolver
             "trsm", "ss", "is(x=32)", "getrs", or a settings object.
+        trans : {"N", "T", "C"}
+            LAPACK's letters: solve A X = B, Aᵀ X = B, or Aᴴ X = B.
 
         Raises
         ------
@@ -109,7 +176,15 @@ class LUFactors(ABC):
             If the factors no longer represent A, by growth (``lost``), or X is not finite.
         """
         from swell.core.registry import resolve
-        return resolve("dense_solver", solver).build(self).solve(B)
+        return resolve("dense_solver", solver).build(self, trans).solve(B)
+
+    def refine(self, A, B, solver="trsm", trans="N"):
+        """Solve op(A) X = B by iterative refinement with these factors; return a `Solution` (refinement.py).
+
+        A may have a wider type than the factors; residuals, and X, have its type.
+        """
+        from swell.dense.refinement import refine
+        return refine(self, A, B, solver, trans)
 
     def require_useful(self):
         """Raise FactorisationError if L U differs so much from P A that a solve gives no solution of A X = B."""
@@ -125,25 +200,17 @@ class CroutFactors(LUFactors):
 
     unit = "U"
 
-    def lower(self):
-        return self.space.xp.tril(self.lu)
-
-    def upper(self):
-        xp = self.space.xp
-        return xp.triu(self.lu, 1) + xp.eye(self.n, dtype=self.dtype)
-
 
 class DoolittleFactors(LUFactors):
     """Factors with the unit diagonal in L (2.2), from Gaussian elimination and getrf."""
 
     unit = "L"
 
-    def lower(self):
-        xp = self.space.xp
-        return xp.tril(self.lu, -1) + xp.eye(self.n, dtype=self.dtype)
 
-    def upper(self):
-        return self.space.xp.triu(self.lu)
+def triangle(xp, matrix, lower, unit):
+    """Return the lower triangle of a matrix, or the upper one, as a new array; ``unit``: with ones on the diagonal."""
+    part = (xp.tril if lower else xp.triu)(matrix, (-1 if lower else 1) if unit else 0)
+    return part + xp.eye(len(matrix), dtype=matrix.dtype) if unit else part
 
 
 def largest(space, matrices, unit=""):

@@ -39,6 +39,12 @@ def _gemm(C, A, B):
                                                    between[2], count)
 
 
+def on_device(space, M):
+    """Return a matrix, or matrices, as an array of the space in its own memory order; copied only if needed."""
+    by_columns = M.strides[-2] == M.itemsize != M.strides[-1]
+    return space.from_host(M.swapaxes(-2, -1)).swapaxes(-2, -1) if by_columns else space.from_host(M)
+
+
 def layout(M):
     """Return (cuBLAS operation, leading dimension) with which cuBLAS, column-major, reads M's last two axes as M."""
     from cupy.cuda import cublas

@@ -17,7 +17,8 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import real
-from swell.pde.cube import Cube, derivative_products
+from swell.pde.cube import Cube
+from swell.pde.stencils import derivative_products
 
 
 @dataclass(frozen=True, eq=False)

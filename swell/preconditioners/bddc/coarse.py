@@ -10,9 +10,11 @@ import heapq
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator, OperatorAround
-from swell.preconditioners.bddc.local import bordered, invert
+from swell.preconditioners.bddc.inverse import estimates, invert
+from swell.preconditioners.bddc.local import bordered
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.bddc.symmetry import HERMITIAN
 from swell.preconditioners.direct import Direct
@@ -87,7 +89,9 @@ def group_neighbours(coarse, count):
 
 
 class DenseCoarse(LinearOperator):
-    """S_c⁻¹ as a stored dense inverse. ``symmetry`` is the Symmetry of S_c.
+    """S_c⁻¹ as a stored dense inverse, or by a decomposer and a solver of swell.dense.
+
+    ``symmetry`` is the Symmetry of S_c, ``before`` the coarse solver for earlier values, or None.
 
     Raises
     ------
@@ -95,31 +99,39 @@ class DenseCoarse(LinearOperator):
         If S_c is singular, and so A.
     """
 
-    def __init__(self, space, matrix, decomposer, dtype, symmetry=HERMITIAN):
+    def __init__(self, space, matrix, decomposer, solver, dtype, symmetry=HERMITIAN, before=None):
         super().__init__(matrix.shape, dtype, space)
         self.spd = symmetry is HERMITIAN and _definite(matrix)
         S = space.from_host(matrix)
         B, scale, _ = bordered(space, S, np.zeros((0, S.shape[0])), np.zeros(0))
+        last = {0: one for one in before.inverse.factors} if isinstance(before, DenseCoarse) else {}
         try:
-            (X,), (condition,), self.notes = invert(space, decomposer, B[None])
+            inverse, (condition,), self.notes = invert(space, decomposer, solver, B[None], symmetry.trans,
+                                                       estimates(decomposer, last, [0], len(B)))
         except FactorisationError as error:
             raise _singular(str(error)) if error.singular else error from None
         if not condition * np.finfo(float).eps * len(B) < 1:
             raise _singular(f"its condition is {condition:.0e}")
-        self.inverse = space.xp.ascontiguousarray((symmetry.mean(X) / scale).astype(dtype))
+        self.iterations = inverse.iterations
+        self.inverse = inverse.leading(len(S), space.xp.full((1, 1, 1), scale), symmetry.mean, dtype)
+        self.variable = self.inverse.variable
 
-    def apply(self, x, out, alpha=1, beta=0):
-        self.space.combine(alpha, self.inverse @ x, beta, out)
+    def apply(self, x, out, alpha=1, beta=0, adjoint=False):
+        x = plain(x)
+        X = x.reshape(-1, self.shape[0]).T[None]
+        Y = self.space.xp.empty_like(X)
+        self.inverse.apply(self.space.xp, X, Y, adjoint)
+        self.space.combine(alpha, Y[0].T.reshape(x.shape), beta, out)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self.space.combine(alpha, self.inverse.conj().T @ x, beta, out)
+        self.apply(x, out, alpha, beta, adjoint=True)
 
     @property
     def nbytes(self):
         return self.inverse.nbytes
 
     def describe(self):
-        return f"{self.shape[0]} coarse unknowns, the inverse stored"
+        return f"{self.shape[0]} coarse unknowns, {self.inverse.describe()}"
 
 
 def _definite(matrix):

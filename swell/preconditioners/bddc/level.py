@@ -30,7 +30,8 @@ from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse,
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.interface import Interface
-from swell.preconditioners.bddc.mechanisms import advice
+from swell.preconditioners.bddc.inverse import solver_of
+from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, loose
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
@@ -55,6 +56,8 @@ class Level(LinearOperator):
         Of A and all subdomain matrices.
     unknowns : Unknowns
         Nodes, near null vectors and the user's corners, numbered as ``subdomains.names``.
+    before : Level or None
+        The level of earlier values with the same subdomains: its dense factors are ICM's estimates.
 
     Attributes
     ----------
@@ -75,7 +78,7 @@ class Level(LinearOperator):
 
     scratch = ("_r", "_y", "_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
 
-    def __init__(self, A, subdomains, settings, levels, dtype, unknowns, symmetry=HERMITIAN):
+    def __init__(self, A, subdomains, settings, levels, dtype, unknowns, symmetry=HERMITIAN, before=None):
         super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
         self.symmetry = symmetry
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
@@ -90,14 +93,14 @@ class Level(LinearOperator):
         self._schur()
         self._adaptive()
         self.notes = (*subdomains.notes, *self.interface.notes, *self.constraints.notes)
-        self._locals()
+        self._locals({} if before is None else local.factors_of(before.locals))
         with timed(self.timings, "interface", self.space):
             self._gathers()
-        self._coarse(levels)
+        self._coarse(levels, before)
         solvers = [s for s in (self.interior, self.coarse) if s is not None]
         self.notes = tuple(dict.fromkeys((*self.notes, *(note for p in self.locals for note in p.notes),
                                           *(note for s in solvers for note in s.notes))))
-        self.variable = any(s.variable for s in solvers)
+        self.variable = any(s.variable for s in (*solvers, *(p.K for p in self.locals)))
         self.self_adjoint = False if not symmetry.mirrors or any(s.self_adjoint is False for s in solvers) else None
         self.spd = (self.definite and self.self_adjoint is None
                     and (self.coarse is None or self.coarse.spd) and all(p.positive for p in self.locals))
@@ -209,11 +212,12 @@ class Level(LinearOperator):
                 self.space, self.subdomains, self.interface, self.constraints, self._complements, self._weights,
                 self.settings.constraints, self.settings.adaptive))
 
-    def _locals(self):
+    def _locals(self, before):
         """Set ``locals``, the inverses of the bordered matrices [S Cᵀ; C 0], and free the Schur complements.
 
-        Subdomains with equal matrices and constraints share one inverse; problems of one size are inverted together."""
-        decomposer = resolve("decomposer", self.settings.dense_lu)
+        Subdomains with equal matrices and constraints share one inverse; problems of one size are inverted together.
+        ``before``: the result of `local.factors_of` for earlier values."""
+        decomposer, solver = resolve("decomposer", self.settings.dense_lu), solver_of(self.settings)
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         complements, of_size, self.locals = self._complements, {}, []
         del self._complements                    # as large as the inverses: each is freed when its inverse is there
@@ -225,9 +229,9 @@ class Level(LinearOperator):
                 batch = max(1, BATCH_BYTES[self.space.name] // max(1, double(self.dtype).itemsize * (count + size) ** 2))
                 for some in (problems[a:a + batch] for a in range(0, len(problems), batch)):
                     self.locals.append(local.local_problems(
-                        self.space, decomposer, some, [complements[members[0]] for members in some],
+                        self.space, decomposer, solver, some, [complements[members[0]] for members in some],
                         [constraints[members[0]] for members in some], self.dtype, self._hint, self.symmetry,
-                        self.settings.averages))
+                        self.settings.averages, before))
                     for k in (k for members in some for k in members):
                         complements[k] = None
 
@@ -267,7 +271,7 @@ class Level(LinearOperator):
         return CSRMatrix(space, space.xp.arange(columns.size + 1), space.from_host(columns),
                          space.from_host(values.astype(self.dtype)), (columns.size, n))
 
-    def _coarse(self, levels):
+    def _coarse(self, levels, before):
         """Assemble the coarse matrix S_c and set ``coarse``, its solver: a `Level` if ``levels`` > 2, else a dense
         inverse or a sparse direct solver; None without constraints."""
         self.coarse = None
@@ -287,15 +291,20 @@ class Level(LinearOperator):
         if levels > 2:
             above = Unknowns(self.constraints.classes, self.constraints.modes())
             self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, above,
-                                             self.symmetry)
+                                             self.symmetry, before and before.next)
         elif settings.coarse != "exact":
             with timed(self.timings, "coarse", self.space):
                 self.coarse = InexactCoarse(every.astype(self.dtype), resolve("precond", settings.coarse), self.symmetry)
         elif self.constraints.count <= DENSE:
             with timed(self.timings, "decomposers", self.space):
                 dense = every.to_scipy().toarray()
-                self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu), self.dtype,
-                                          self.symmetry)
+                try:
+                    self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu), solver_of(settings),
+                                              self.dtype, self.symmetry, before and before.coarse)
+                except FactorisationError as error:
+                    if error.singular and self.definite and is_mechanism(dense, self.constraints.modes()):
+                        raise loose(self.interface, settings, self.constraints.count) from None
+                    raise
         else:
             with timed(self.timings, "coarse", self.space):
                 self.coarse = SparseCoarse(every.astype(self.dtype), self.definite)
@@ -343,13 +352,12 @@ class Level(LinearOperator):
 
     def _on_interface(self, g, z, adjoint):
         """Write z = M_Γ g, or M_Γᴴ g, for vectors on the interface; M_Γ is defined at the top of this file."""
-        matmul = self.space.xp.matmul
+        xp = self.space.xp
         self._gather.apply(g, self._given)
         for p, (given, u, c) in zip(self.locals, self._blocks, strict=True):
-            K, _, test = p.operators(adjoint)
-            matmul(K, plain(given), out=plain(u))
+            p.K.apply(xp, plain(given), plain(u), adjoint)
             if c.size:
-                matmul(test, plain(given), out=plain(c))
+                xp.matmul(p.bases(adjoint)[1], plain(given), out=plain(c))
         if self.coarse is not None:
             self._scatter_coarse.apply(self._c, self._rc)
             self.subdomains.sum(self._rc)
@@ -358,7 +366,7 @@ class Level(LinearOperator):
             for p, (_, u, c) in zip(self.locals, self._blocks, strict=True):
                 if c.size:
                     sums = plain(u)
-                    sums += p.operators(adjoint)[1] @ plain(c)
+                    sums += p.bases(adjoint)[0] @ plain(c)
         self._scatter.apply(self._u, z)
         self.subdomains.sum(z)
 
@@ -370,6 +378,11 @@ class Level(LinearOperator):
         return [p.rows for p in self.locals if p.rows for _ in p.members]
 
     @property
+    def iterations(self):
+        """Iterations of ICM in the setup, for the local and dense coarse problems of this level; 0 without ICM."""
+        return sum(p.iterations for p in (*self.locals, self.coarse) if isinstance(p, (local.Locals, DenseCoarse)))
+
+    @property
     def nbytes(self):
         parts = (self.interior, self.coarse, self._into, self._out_of, self._gather, self._scatter)
         return sum(p.nbytes for p in parts if p is not None) + sum(p.nbytes for p in self.locals)
@@ -379,6 +392,7 @@ class Level(LinearOperator):
             return f"{self.subdomains.describe()} without interface"
         sizes = self.sizes
         more = f", {self.constraints.more} adaptive constraints" if self.constraints.more else ""
+        more += f", {k} near null vectors" if (k := self.interface.modes.shape[1]) > 1 else ""
         coarse = "no coarse problem" if self.coarse is None else self.coarse.describe()
         return (f"{self.subdomains.describe()}, {self.interface.dofs.size} dofs on the interface "
                 f"({self.interface.describe()}), {len(sizes)} different local problems of "

@@ -11,9 +11,10 @@ subdomain floats, which is the normal case. The bordered matrix is nonsingular b
 pivoting: any decomposer of swell.dense.
 
 Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because the
-pivoting bounds of decomposers are absolute. The inverse is stored, which is as large as the factors: so an application
-is one product instead of two sequential solves by trsm. Equal subdomains are treated once. Local problems of one size
-are set up together (``factor_batch``), and applied together, by one product.
+pivoting bounds of decomposers are absolute. By default the inverse is stored, which is as large as the factors: so an
+application is one product instead of two sequential solves; or K acts by the factors and a dense solver (inverse.py).
+Equal subdomains are treated once. Local problems of one size are set up together (``factor_batch``), and applied
+together, by one product.
 """
 from __future__ import annotations
 
@@ -23,13 +24,9 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.settings import describe
-from swell.dense.accuracy import PROBES
-from swell.dense.batch import solve_batch
 from swell.preconditioners.bddc.basis import Basis
+from swell.preconditioners.bddc.inverse import StoredBlock, estimates, invert
 from swell.preconditioners.bddc.symmetry import HERMITIAN
-
-MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +37,16 @@ class Locals:
     ----------
     members : numpy.ndarray of int, shape (m, g)
         For each problem its g equal subdomains.
-    K, basis, adjoint : device arrays, shapes (m, k, k), (m, k, c) and (m, c, k)
-        K, Ψ and Φᴴ for k interface dofs and c constraints.
+    K : StoredBlock or FactoredBlock
+        K, for k interface dofs.
+    basis, adjoint : device arrays, shapes (m, k, c) and (m, c, k)
+        Ψ and Φᴴ, for c constraints.
     coarse : numpy.ndarray, shape (m, c, c)
         Σ, in double precision.
     notes : tuple of str
         Notes of the dense factors.
+    iterations : int
+        Iterations of ICM.
     """
 
     members: np.ndarray
@@ -54,17 +55,18 @@ class Locals:
     adjoint: Any
     coarse: np.ndarray
     notes: tuple
+    iterations: int = 0
 
-    def operators(self, adjoint=False):
-        """Return (K, Ψ, Φᴴ), or with ``adjoint`` their counterparts (Kᴴ, Φ, Ψᴴ) for Sᴴ."""
+    def bases(self, adjoint=False):
+        """Return (Ψ, Φᴴ), or with ``adjoint`` their counterparts (Φ, Ψᴴ) for Sᴴ."""
         if not adjoint:
-            return self.K, self.basis, self.adjoint
-        return tuple(part.conj().swapaxes(1, 2) for part in (self.K, self.adjoint, self.basis))
+            return self.basis, self.adjoint
+        return tuple(part.conj().swapaxes(1, 2) for part in (self.adjoint, self.basis))
 
     @property
     def positive(self) -> bool:
         """True if no diagonal entry of K is negative beyond rounding, as for a positive definite S."""
-        diagonal = self.K.diagonal(axis1=1, axis2=2).real
+        diagonal = self.K.diagonal().real
         return not diagonal.size or bool(diagonal.min() >= -1e-8 * abs(diagonal).max())  # sync
 
     @property
@@ -75,6 +77,13 @@ class Locals:
     @property
     def nbytes(self):
         return self.K.nbytes + self.basis.nbytes + self.adjoint.nbytes
+
+
+def factors_of(problems):
+    """Return the factors of each subdomain's local matrix, by the subdomain's number, from a list of `Locals`; none with
+    stored inverses."""
+    return {k: factors for p in problems if p.K.factors
+            for members, factors in zip(p.members, p.K.factors, strict=True) for k in members}
 
 
 def bordered(space, S, C, sizes):
@@ -98,61 +107,14 @@ def scale_of(space, S):
     return mean if mean > 0 else 1.0             # S = 0: constraints alone may hold it
 
 
-def invert(space, decomposer, B):
-    """Return (B⁻¹, conditions, notes) for m matrices of one size, B of shape (m, n, n), by a decomposer of swell.dense.
-
-    B⁻¹ is a new device array; ``conditions`` has the 1-norm condition number of each matrix. If the decomposer's
-    processing tolerance is too loose for an inverse, this function takes a smaller one, and adds a note.
-
-    Raises
-    ------
-    FactorisationError
-        If a matrix is singular, or exact decomposition gives no inverse either; ``error.index`` is its number.
-    """
-    taken = decomposer
-    while True:
-        try:
-            X, condition, notes = _inverse(space, taken, B)
-            break
-        except FactorisationError:
-            tighter = taken.tightened()
-            if tighter is None:
-                raise
-            taken = tighter
-    if taken is not decomposer:
-        notes += (f"BDDC: {describe(decomposer)} is too loose to invert local problems: {describe(taken)} was taken",)
-    return X, condition, notes
-
-
-def _inverse(space, decomposer, B):
-    """Like `invert`, but with this decomposer only. Raises FactorisationError also if a computed inverse is inaccurate.
-    """
-    xp, n = space.xp, B.shape[1]
-    try:
-        factors = decomposer.factor_batch(B, space)
-        X = solve_batch(factors, xp.broadcast_to(xp.eye(n, dtype=B.dtype), B.shape))
-    except FactorisationError as error:          # drop "matrix 3 of 8: ", a number that means nothing here
-        raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
-    condition = space.to_host(abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1))  # sync
-    V = space.from_host((np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2 - 1).astype(B.dtype))
-    wrong = np.sqrt((abs(space.to_host(V - B @ (X @ V))) ** 2).mean(axis=(1, 2)))  # sync
-    bad = ~(wrong <= MOST_WRONG)
-    if bad.any():
-        k = int(bad.argmax())
-        raise FactorisationError(f"its computed inverse is wrong: B B⁻¹ differs from I by {wrong[k]:.1e}, expected at "
-                                 f"most {MOST_WRONG}; its condition is {condition[k]:.0e}; take dense_lu='getrf'",
-                                 not condition[k] * np.finfo(float).eps * n < 1, k)
-    return X, condition, tuple(note for each in factors for note in each.notes)
-
-
-def local_problems(space, decomposer, members, complements, constraints, dtype, hint, symmetry=HERMITIAN,
-                   averages="constraints"):
+def local_problems(space, decomposer, solver, members, complements, constraints, dtype, hint, symmetry=HERMITIAN,
+                   averages="constraints", before=None):
     """Return the `Locals` of subdomains of one size: invert their bordered matrices [S Cᵀ; C 0] together.
 
     Parameters
     ----------
-    space, decomposer
-        The space of the complements, and the decomposer of swell.dense that inverts.
+    space, decomposer, solver
+        The space of the complements, the decomposer of swell.dense, and its solver, or None for stored inverses.
     members : list of lists of int
         For each complement its subdomains; all lists have one length.
     complements : list of device arrays, shape (k, k)
@@ -166,7 +128,9 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     symmetry : Symmetry
         Of the complements; rounding errors against it are removed.
     averages : {"constraints", "basis"}
-        See `BDDC`; the result is the same to rounding.
+        See `BDDC`; the result is the same to rounding. "basis" needs stored inverses.
+    before : dict
+        Factors of a subdomain's earlier local matrix, by its number: estimates for ICM.
 
     Raises
     ------
@@ -178,7 +142,7 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     xp, count, n, members = space.xp, len(members), complements[0].shape[0], np.array(members)
     if not n:
         empty = xp.empty((count, 0, 0), dtype)
-        return Locals(members, empty, empty, empty, np.zeros((count, 0, 0), complements[0].dtype), ())
+        return Locals(members, StoredBlock(empty), empty, empty, np.zeros((count, 0, 0), complements[0].dtype), ())
     if averages == "basis":
         bases = [Basis(space, C) for C, _ in constraints]
         reduced = [basis.restricted(S) for basis, S in zip(bases, complements, strict=True)]
@@ -198,23 +162,26 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
                           f"constraints do not hold it. {hint(members[k, 0], complements[k], C)}")
 
     try:
-        X, condition, notes = invert(space, decomposer, B)
+        inverse, condition, notes = invert(space, decomposer, solver, B, symmetry.trans,
+                                           estimates(decomposer, before or {}, members[:, 0], B.shape[1]))
     except FactorisationError as error:
         if error.singular:
-            raise too_few(error.index, error) from None
+            raise too_few(error.index, str(error).partition("; take")[0]) from None    # no decomposer helps
         raise FactorisationError(f"local problem of subdomain {members[error.index, 0]}: {error}") from None
     bad = ~(condition * np.finfo(float).eps * B.shape[1] < 1)
     if bad.any():
         raise too_few(int(bad.argmax()), f"its condition is {condition[bad.argmax()]:.0e}")
     if averages == "basis":
-        parts = [basis.parts(S, one / by) for basis, S, one, by in zip(bases, complements, X, scale, strict=True)]
+        parts = [basis.parts(S, one / by) for basis, S, one, by in zip(bases, complements, inverse.X, scale, strict=True)]
         K, basis, adjoint, coarse = (xp.stack(of) for of in zip(*parts, strict=True))
+        K = StoredBlock(xp.ascontiguousarray(symmetry.mean(K).astype(dtype)))
     else:
-        t, scale = t[:, :, None], space.from_host(scale)[:, None, None]
-        K, basis, adjoint = X[:, :n, :n] / scale, X[:, :n, n:] * t.transpose(0, 2, 1), t * X[:, n:, :n]
-        coarse = -scale * t * X[:, n:, n:] * t.transpose(0, 2, 1)
+        t, scale, columns = t[:, :, None], space.from_host(scale)[:, None, None], inverse.columns(n)
+        basis, adjoint = columns[:, :n] * t.transpose(0, 2, 1), t * inverse.rows(n)[:, :, :n]
+        coarse = -scale * t * columns[:, n:] * t.transpose(0, 2, 1)
+        K = inverse.leading(n, scale, symmetry.mean, dtype)
     if symmetry.mirrors:
         adjoint = 0.5 * (adjoint + symmetry.mirror(basis))
         basis = symmetry.mirror(adjoint)
-    return Locals(members, *(xp.ascontiguousarray(part.astype(dtype)) for part in
-                             (symmetry.mean(K), basis, adjoint)), space.to_host(symmetry.mean(coarse)), notes)
+    return Locals(members, K, *(xp.ascontiguousarray(part.astype(dtype)) for part in (basis, adjoint)),
+                  space.to_host(symmetry.mean(coarse)), notes, inverse.iterations)

@@ -1,4 +1,5 @@
-"""Words for local problems that are singular: motions without energy that the constraints do not hold, and what to add.
+"""Words for local and coarse problems that are singular: motions without energy that the constraints do not hold, and
+what to add.
 
 The motions are the null space of S among the functions that vanish in the constraints. Their values at nodes tell
 translations from rotations without coordinates: a translation is equal at all nodes, and a rotation in space moves no
@@ -7,6 +8,8 @@ node along its axis.
 from __future__ import annotations
 
 import numpy as np
+
+from swell.core.errors import InputError
 
 LETTERS = {"c": "corners", "e": "edges", "f": "faces"}
 NULL = 1e-8             # eigenvalues of S below this, relative to the largest, are zero
@@ -27,19 +30,51 @@ def advice(interface, settings, k, S, C):
         Its Schur complement and constraints.
     """
     there = np.bincount(interface.kinds[np.unique(interface.classes[interface.copies[k]])], minlength=3)
-    chosen = settings.constraints
-    add = [letter for letter, count in zip(LETTERS, there, strict=True) if count and letter not in chosen]
     has = ", ".join(f"{count} {name}" for count, name in zip(there, LETTERS.values(), strict=True))
-    motions, size = free_motions(S, C), _size(interface.nodes[interface.copies[k]])
-    told = f"{_described(motions, interface.nodes[interface.copies[k]], size)}Its interface has {has}"
+    nodes = interface.nodes[interface.copies[k]]
+    more = remedies(settings, [letter for letter, count in zip(LETTERS, there, strict=True) if count], _size(nodes))
+    return (f"{_described(free_motions(S, C), nodes, _size(nodes))}Its interface has {has}"
+            f"{'' if more.startswith('add') else ', all of them constraints'}: "
+            + (more or "take fewer subdomains or other ones, or give the problem values that hold it"))
+
+
+def remedies(settings, letters, size):
+    """Return words for what to add to the settings of a `BDDC`, "" for nothing.
+
+    ``letters``: the kinds of classes that there are, letters of ``constraints``. ``size``: unknowns of a node."""
+    chosen, words = settings.constraints, []
+    add = [letter for letter in letters if letter not in chosen]
     if add:
-        return (f"{told}: add {' or '.join(LETTERS[a] for a in add)}, constraints="
-                f"{''.join(sorted({*chosen, *add}))!r}")
+        words.append(f"add {' or '.join(LETTERS[a] for a in add)}, constraints={''.join(sorted({*chosen, *add}))!r}")
     if size > 1 and isinstance(settings.near_nullspace, str):
-        return (f"{told}, all of them constraints, of averages: let them hold rotations too, "
-                "near_nullspace=swell.rigid_body_modes(points)")
-    return (f"{told}, all of them constraints: take fewer subdomains or other ones, or give the problem values that "
-            "hold it")
+        words.append("for an elastic body let constraints hold rotations, "
+                     "near_nullspace=swell.rigid_body_modes(points)")
+    return "; or ".join(words)
+
+
+def is_mechanism(matrix, modes):
+    """True if the null space of a singular coarse matrix has other vectors than the near null vectors. Then subdomains
+    may move against each other, and A need not be singular.
+
+    Parameters
+    ----------
+    matrix : numpy.ndarray, shape (n, n)
+    modes : numpy.ndarray, shape (n, k)
+        The near null vectors of the coarse problem.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    free = vectors[:, values <= NULL * values[-1]]
+    rest = free - modes @ np.linalg.lstsq(modes, free, rcond=None)[0]
+    return bool(abs(rest).max(initial=0) > EQUAL)
+
+
+def loose(interface, settings, count):
+    """Return (not raise) the InputError for ``count`` constraints that let subdomains move against each other."""
+    letters = [letter for kind, letter in enumerate(LETTERS) if (interface.kinds == kind).any()]
+    more = remedies(settings, letters, np.bincount(interface.nodes).max(initial=1))
+    return InputError(f"BDDC: subdomains can move against each other without energy: {count} constraints on "
+                      f"{interface.describe()} do not hold them together: "
+                      + (more or "give corners=, rows of more nodes to hold"))
 
 
 def free_motions(S, C):

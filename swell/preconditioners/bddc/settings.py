@@ -33,6 +33,7 @@ from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import describe, positive, real, without_effect
+from swell.preconditioners.bddc.inverse import STORED, solver_of
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
 from swell.preconditioners.bddc.subdomains import SubdomainSource
@@ -93,6 +94,10 @@ class BDDC(Preconditioner):
         Solver of the coarse problem of the last level. "exact": a dense inverse, or above 2000 coarse unknowns the
         direct solver; or a preconditioner that is its own adjoint, such as "smoothed_aggregation", for very many
         subdomains.
+    dense_solver : str or DenseSolver
+        "inverse": local and dense coarse problems are inverted, and an application is a product. Or the solver of
+        `swell.dense` that solves them with their factors in each application: "trsm", "getrs", "is", "ss". An update
+        then gives ICM the last factors as its estimates. It must take the factors of ``dense_lu``.
     """
 
     levels: int = 2
@@ -109,6 +114,7 @@ class BDDC(Preconditioner):
     nodes: Any = field(default=None, repr=False, compare=False)
     corners: Any = field(default=None, repr=False, compare=False)
     averages: str = "constraints"
+    dense_solver: Any = STORED
 
     problem = "finite elements or volumes, in subdomains"
     cost = "two interior solves, a dense product a subdomain, one coarse solve"
@@ -129,14 +135,16 @@ class BDDC(Preconditioner):
                              "to edges (e) and faces (f): add one of them, such as 'cef'")
         check_word(self.near_nullspace, "BDDC")
         if self.corners is not None and "c" not in letters:
-            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to the "
-                             "letters, or leave corners out")
+            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to "
+                             "the letters, or leave corners out")
         for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows")),
                             ("averages", ("constraints", "basis"))):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
         if resolve("decomposer", self.dense_lu) is None:
             raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
+        if self.dense_solver != STORED:
+            self._check_dense_solver()
         if self.interior != "blocks":
             self._check_solver("interior", "'direct', 'blocks', or an incomplete factorisation such as 'ic0'")
         if self.coarse != "exact":
@@ -149,6 +157,20 @@ class BDDC(Preconditioner):
                              "out")
         if self.subdomains is not None:
             without_effect(self, "with subdomains, which are given", "let A be split", "partition")
+
+    def _check_dense_solver(self):
+        """Raise InputError unless ``dense_solver`` names a solver that takes the factors of ``dense_lu``."""
+        solver, decomposer = solver_of(self), resolve("decomposer", self.dense_lu)
+        if solver is None:
+            raise InputError(f"BDDC(dense_solver={self.dense_solver!r}): expected 'inverse', or a solver such as 'trsm'")
+        if not issubclass(decomposer.factors, solver.accepts):
+            units = " or ".join(kind.unit for kind in solver.accepts)
+            raise InputError(f"BDDC(dense_lu={describe(decomposer)}, dense_solver={describe(solver)}): this solver takes "
+                             f"factors with the unit diagonal in {units}, and the decomposer leaves it in "
+                             f"{decomposer.factors.unit}: take 'trsm' or 'is', or dense_lu='getrf'")
+        if self.averages == "basis":
+            raise InputError(f"BDDC(averages='basis', dense_solver={describe(solver)}): a change of basis needs stored "
+                             "inverses: take averages='constraints', or leave dense_solver out")
 
     def _check_solver(self, field, expected):
         """Raise InputError, with the text ``expected``, unless a field names a preconditioner."""
@@ -187,12 +209,13 @@ class BDDCOperator(LinearOperator):
 
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
-        self.settings = settings
+        self.settings, self.level = settings, None
         self._owner = None
         self.update(A)
 
     def update(self, A):
-        """Set up anew for new values of A with the same pattern; given subdomain matrices must add up to A."""
+        """Set up anew for new values of A with the same pattern; given subdomain matrices must add up to A. The last
+        dense factors are the estimates of ICM, where a ``dense_solver`` has kept them."""
         watch = Stopwatch()
         wide = A if A.dtype == double(A.dtype) else A.astype(double(A.dtype))
         subdomains = self.settings.subdomains
@@ -210,7 +233,7 @@ class BDDCOperator(LinearOperator):
         A.space.synchronize()
         self._checks = watch.seconds
         self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,
-                           Unknowns.of(A, self.settings), symmetry)
+                           Unknowns.of(A, self.settings), symmetry, self.level)
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A):
@@ -251,6 +274,14 @@ class BDDCOperator(LinearOperator):
         return self.level.nbytes
 
     @property
+    def iterations(self):
+        """Iterations of ICM in the last setup, of all levels; 0 for other decomposers."""
+        total, level = 0, self.level
+        while level is not None:
+            total, level = total + level.iterations, level.next
+        return total
+
+    @property
     def timings(self):
         """Seconds of the setup's parts, a dict; each value is summed over all levels. "checks" is the time to check the
         input and split A; `Level` explains the other parts."""
@@ -262,4 +293,5 @@ class BDDCOperator(LinearOperator):
         return total
 
     def describe(self):
-        return f"{describe(replace(self.settings, subdomains=None))}: {self.level.describe()}"
+        plain = replace(self.settings, subdomains=None, near_nullspace="constants", nodes=None, corners=None)
+        return f"{describe(plain)}: {self.level.describe()}"

@@ -25,6 +25,11 @@ class Symmetry(Enum):
         """True if one triangle of the matrix gives the other."""
         return self is not Symmetry.GENERAL
 
+    @property
+    def trans(self):
+        """LAPACK's letter of the transpose that the matrix equals, "C" or "T"; None for general matrices."""
+        return {Symmetry.HERMITIAN: "C", Symmetry.SYMMETRIC: "T"}.get(self)
+
     def mirror(self, X):
         """Return Xᵀ for a symmetric matrix, else Xᴴ; X is an array whose last two axes are those of matrices."""
         X = X.swapaxes(-1, -2)

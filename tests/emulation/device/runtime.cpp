@@ -2,6 +2,7 @@
 // waits for a value in memory lets others on, after some hundred steps. It is what `libcuda.so.1` is to the loader. Kernels of several
 // host threads take turns: one that has not ended lets others run, in case it waits for their messages.
 #include "emulated.h"
+#include <complex>
 #include <algorithm>
 #include <atomic>
 #include <csetjmp>
@@ -430,3 +431,72 @@ extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, voi
 }
 extern "C" int cuFuncSetAttribute(Function*, int, int) { return 0; }
 extern "C" void emulated_order(int kind, int window, u64 seed) { order = {kind, window, seed * 2 + 1}; }
+
+// cuSOLVER's 64-bit LU, column-major; types: CUDA_R_32F 0, CUDA_R_64F 1, CUDA_C_32F 4, CUDA_C_64F 5.
+typedef long long i64;
+template <typename T> static int getrf(i64 n, T* A, i64 lda, i64* pivots) {
+  int info = 0;
+  for (i64 j = 0; j < n; ++j) {
+    i64 p = j;
+    for (i64 i = j + 1; pivots && i < n; ++i)
+      if (std::abs(A[i + j * lda]) > std::abs(A[p + j * lda])) p = i;
+    if (pivots) pivots[j] = p + 1;
+    for (i64 k = 0; k < n && p != j; ++k) std::swap(A[j + k * lda], A[p + k * lda]);
+    if (A[j + j * lda] == T(0)) { if (!info) info = j + 1; continue; }
+    for (i64 i = j + 1; i < n; ++i) A[i + j * lda] /= A[j + j * lda];
+    for (i64 k = j + 1; k < n; ++k)
+      for (i64 i = j + 1; i < n; ++i) A[i + k * lda] -= A[i + j * lda] * A[j + k * lda];
+  }
+  return info;
+}
+template <typename F> static int of_type(int kind, F f) {
+  switch (kind) {
+    case 0: return f((float*)nullptr);
+    case 1: return f((double*)nullptr);
+    case 4: return f((std::complex<float>*)nullptr);
+    case 5: return f((std::complex<double>*)nullptr);
+  }
+  return 3;
+}
+extern "C" int cusolverDnSetStream(void*, void*) { return 0; }
+extern "C" int cusolverDnCreateParams(void** params) { *params = nullptr; return 0; }
+extern "C" int cusolverDnDestroyParams(void*) { return 0; }
+extern "C" int cusolverDnXgetrf_bufferSize(void*, void*, i64 m, i64 n, int, const void*, i64 lda, int, size_t* device,
+                                           size_t* host) {
+  *device = *host = 8;
+  return lda < m || m != n ? 3 : 0;
+}
+extern "C" int cusolverDnXgetrf(void*, void*, i64, i64 n, int kind, void* A, i64 lda, i64* pivots, int, void*, size_t, void*,
+                                size_t, int* info) {
+  return of_type(kind, [&](auto* type) { *info = getrf(n, (decltype(type))A, lda, pivots); return 0; });
+}
+template <typename T> static T conjugate(T a) { return a; }
+template <typename T> static std::complex<T> conjugate(std::complex<T> a) { return std::conj(a); }
+template <typename T> static int getrs(int op, i64 n, i64 count, const T* A, i64 lda, const i64* pivots, T* B, i64 ldb) {
+  for (i64 r = 0; r < count; ++r) {
+    T* b = B + r * ldb;
+    for (i64 j = 0; !op && j < n; ++j) std::swap(b[j], b[pivots[j] - 1]);
+    for (int pass = 0; pass < 2; ++pass) {
+      const bool up = pass == 1;
+      for (i64 s = 0; s < n; ++s) {
+        const i64 i = up ? n - 1 - s : s;
+        for (i64 k = up ? i + 1 : 0; k < (up ? n : i); ++k) {
+          const T a = op ? A[k + i * lda] : A[i + k * lda];
+          b[i] -= (op == 2 ? conjugate(a) : a) * b[k];
+        }
+        const bool one = op ? pass == 1 : pass == 0;             // L has the unit diagonal
+        if (!one) b[i] /= op == 2 ? conjugate(A[i + i * lda]) : A[i + i * lda];
+      }
+    }
+    for (i64 j = n - 1; op && j >= 0; --j) std::swap(b[j], b[pivots[j] - 1]);
+  }
+  return 0;
+}
+extern "C" int cusolverDnXgetrs(void*, void*, int op, i64 n, i64 count, int kind, const void* A, i64 lda, const i64* pivots,
+                                int, void* B, i64 ldb, int* info) {
+  *info = 0;
+  return of_type(kind, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    return getrs(op, n, count, (const T*)A, lda, pivots, (T*)B, ldb);
+  });
+}

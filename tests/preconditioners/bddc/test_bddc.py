@@ -18,7 +18,7 @@ from swell.pde import fvm
 from swell.pde.poisson_cube import PoissonCube
 from swell.preconditioners.bddc.coarse import group_neighbours
 from swell.preconditioners.bddc.interface import KINDS
-from swell.preconditioners.bddc.local import invert
+from swell.preconditioners.bddc.inverse import invert
 from swell.preconditioners.bddc.splitting import split
 
 RNG = np.random.default_rng(3)
@@ -179,7 +179,7 @@ def test_useless_factors_of_local_problems_are_an_error():
     np.fill_diagonal(B[0], 100)
     np.fill_diagonal(B[1], 1e-14)
     with pytest.raises(FactorisationError, match="^GEM: L U misses P A .* take pivoting='full'") as caught:
-        invert(make_space("cpu"), resolve("decomposer", "gem(pivoting=none)"), B)
+        invert(make_space("cpu"), resolve("decomposer", "gem(pivoting=none)"), None, B)
     assert caught.value.index == 1 and not caught.value.singular
 
 
@@ -519,3 +519,97 @@ def test_several_right_hand_sides():
             together, alone = s.solve(B, together=True), s.solve(B, together=False)
             assert together.converged and alone.converged
             assert np.linalg.norm(B - A @ together.x) <= 1e-8 * np.linalg.norm(B)
+
+
+# -- dense solvers inside ------------------------------------------------------------------------------------------------
+
+SOLVERS_INSIDE = [("getrf", "trsm"), ("getrf", "getrs"), ("gem", "ss"), ("pcm(x=8)", "is(x=8)"), ("icm(x=8)", "trsm")]
+
+
+@pytest.mark.parametrize("dense_lu, solver", SOLVERS_INSIDE)
+def test_any_dense_solver_in_place_of_inverses(dense_lu, solver):
+    """M is the same to rounding, with the local and the coarse problems by factors."""
+    system = PoissonCube(3, 2).assemble()
+    inverses = matrix_of(swell.BDDC(subdomains=system.subdomains).build(system.A))
+    made = swell.BDDC(subdomains=system.subdomains, dense_lu=dense_lu, dense_solver=solver).build(system.A)
+    assert abs(matrix_of(made) - inverses).max() < 1e-10 * abs(inverses).max()
+    assert not made.notes and not made.variable and type(resolve("dense_solver", solver)).__name__ in made.describe()
+
+
+def test_dense_solvers_on_more_levels_in_single_precision_and_for_columns():
+    for levels in (2, 3):
+        counts = [solved(2, 8, levels, dense_solver=solver).result.iterations for solver in ("inverse", "trsm")]
+        assert counts[0] == counts[1]
+    system = PoissonCube(3, 3).assemble()
+    A, B = system.A.to_scipy(), RNG.standard_normal((system.cube.n, 3))
+    precond = swell.BDDC(subdomains=system.subdomains, dense_solver="trsm")
+    together = swell.solve(A, B, method="cg", precond=precond)
+    alone = swell.solve(A, B[:, 1], method="cg", precond=precond)
+    assert together.converged and np.allclose(together.x[:, 1], alone.x, rtol=1e-7, atol=1e-9 * abs(alone.x).max())
+    assert swell.solve(A.astype(np.float32), B[:, 0].astype(np.float32), method="cg", precond=precond, rtol=1e-4).converged
+
+
+def test_asymmetric_solves_are_averaged_and_it_is_said():
+    """With a loose tolerance L U is not symmetric; M must be, or CG fails."""
+    system = PoissonCube(3, 3).assemble()
+    made = swell.BDDC(subdomains=system.subdomains, dense_lu="icm(x=8, tolerance=1e-2)", dense_solver="trsm").build(system.A)
+    M = matrix_of(made)
+    assert abs(M - M.T).max() < 1e-12 * abs(M).max()
+    assert any("asymmetry" in note and "the mean with the transposed solve" in note for note in made.notes)
+    found = solved(4, 3, dense_lu="icm(x=8, tolerance=1e-2)", dense_solver="trsm")
+    assert found.result.converged and found.extremes[0] > 0.5
+    assert found.result.iterations <= solved(4, 3, dense_lu="icm(x=8, tolerance=1e-2)").result.iterations + 1
+
+
+@pytest.mark.parametrize("settings", [{"dense_lu": "icm(x=16, tolerance=1)", "dense_solver": "trsm"},
+                                      {"dense_lu": "pcm", "dense_solver": "is(x=8, tolerance=10)", "method": "fgmres"}])
+def test_tolerances_that_are_too_loose_for_a_solver_are_tightened(settings):
+    r = PoissonCube(4, 3, 2, "channels").solve(**settings)
+    assert r.result.converged
+    assert any("is too loose" in note and "was taken" in note for note in r.result.notes)
+
+
+def test_an_inexact_iterative_solver_makes_the_preconditioner_variable():
+    system = PoissonCube(3, 3).assemble()
+    b = RNG.standard_normal(system.cube.n)
+    precond = swell.BDDC(subdomains=system.subdomains, dense_lu="pcm", dense_solver="is(tolerance=1e-4)")
+    assert precond.build(system.A).variable
+    assert swell.solve(system.A.to_scipy(), b, method="fgmres", precond=precond).converged
+
+
+def test_icm_goes_on_from_the_factors_of_the_last_values():
+    system = PoissonCube(3, 3).assemble()
+    A, subdomains = system.A.to_scipy(), system.subdomains
+    for tolerance, least, most in ((1e-6, 0.0, 0.6), (0, 0.0, 1.0)):
+        settings = swell.BDDC(domains=8, partition="rows", dense_lu=f"icm(x=8, tolerance={tolerance})", dense_solver="trsm")
+        made = settings.build(CSRMatrix.from_scipy(A, make_space("cpu")))
+        cold = made.iterations
+        assert cold > 0
+        near = A.copy()
+        near.data = near.data * (1 + 1e-8)
+        made.update(CSRMatrix.from_scipy(near, make_space("cpu")))
+        assert least * cold < made.iterations < most * cold
+        fresh = settings.build(CSRMatrix.from_scipy(near, make_space("cpu")))
+        assert abs(matrix_of(made) - matrix_of(fresh)).max() < 1e-4 * abs(matrix_of(fresh)).max()
+    assert swell.BDDC(subdomains=subdomains).build(system.A).iterations == 0
+
+
+@pytest.mark.parametrize("wrong, words", [
+    ({"dense_solver": "getrs", "dense_lu": "pcm"}, r"dense_solver=Getrs\(\)\): this solver takes factors with the unit "
+     "diagonal in L, and the decomposer leaves it in U: take 'trsm' or 'is'"),
+    ({"dense_solver": None}, "expected 'inverse', or a solver such as 'trsm'"),
+    ({"dense_solver": "lu_solve"}, "unknown dense_solver 'lu_solve'"), ({"dense_solver": 3}, "dense_solver=3")])
+def test_dense_solvers_that_do_not_fit(wrong, words):
+    with pytest.raises(swell.InputError, match=words):
+        swell.BDDC(**wrong)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dense_lu, solver", [("getrf", "trsm"), ("getrf", "getrs"), ("icm(x=8, tolerance=1e-2)", "is(x=8)")])
+def test_dense_solvers_inside_on_a_gpu(dense_lu, solver):
+    space_or_skip("cuda")
+    system = PoissonCube(2, 2).assemble()
+    A, b = system.A.to_scipy(), RNG.standard_normal(system.cube.n)
+    precond = swell.BDDC(subdomains=system.subdomains, dense_lu=dense_lu, dense_solver=solver)
+    on_gpu, on_cpu = (swell.solve(A, b, method="cg", precond=precond, device=device) for device in ("cuda", "cpu"))
+    assert on_gpu.converged and on_gpu.iterations == on_cpu.iterations
