@@ -29,7 +29,7 @@ def problem_of(arguments):
         mesh = cabin(arguments.folder)
     else:
         mesh = helmholtz.car_cabin(arguments.size, "hexahedron")
-    return helmholtz.Helmholtz(mesh, helmholtz.Medium(1.0, SPEED),
+    return helmholtz.Helmholtz(mesh, helmholtz.Medium(speed=SPEED, density=1.0),
                                {name: helmholtz.Impedance(20 * SPEED) for name in mesh.boundaries})
 
 

@@ -186,7 +186,7 @@ class Level(LinearOperator):
         raise FactorisationError(
             f"BDDC: the interior of subdomain {one.members[0]} resonates: its matrix has the eigenvalue "
             f"{eigenvalue:.1e}, and entries up to {largest:.1e}{told}: take more and smaller subdomains, whose first "
-            "resonances are higher, or add damping", singular=True)
+            "resonances are higher, or add damping (or coefficients are too far apart for double precision)", singular=True)
 
     def _check_memory(self, problems, blocks):
         """Raise OutOfMemory if the dense matrices will not fit. ``problems`` is the result of `eliminations` in
@@ -286,7 +286,7 @@ class Level(LinearOperator):
                         matrices[m] = coarse
             matrices, coarse = (self.subdomains.from_all_ranks(own) for own in (matrices, self.constraints.coarse))
             groups = self.subdomains.groups if levels > 2 else (np.arange(len(matrices)),)
-            larger = next_level(coarse, self.constraints.count, matrices, groups, self.definite)
+            larger = next_level(coarse, self.constraints.count, matrices, groups)
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
             above = Unknowns(self.constraints.classes, self.constraints.modes())
