@@ -1,12 +1,12 @@
 """Condition numbers from factors: estimates of 1-norms by products with vectors alone.
 
-Hager (1984); Higham, "FORTRAN codes for estimating the one-norm" (1988), algorithm 2.4 of Higham and Tisseur (2000) with
-one column; LAPACK's lacn2 and gecon. ‖B‖₁ = max ‖B x‖₁ over ‖x‖₁ ≤ 1 is attained at a unit vector. From x = (1/n, …),
+Hager (1984); Higham, "FORTRAN codes for estimating the one-norm" (1988); Higham and Tisseur (2000), algorithm 2.4 with
+one vector; LAPACK's lacn2 and gecon. ‖B‖₁ = max ‖B x‖₁ over ‖x‖₁ ≤ 1 is attained at a unit vector. From x = (1/n, …),
 each step moves to the unit vector on which a subgradient of ‖B x‖₁ is largest, until none is better. A last vector of
 alternating signs guards against cancellation. The result is a lower bound, and rarely less than a third of the norm.
 
-At most 11 products with B or Bᴴ. Here B = A⁻¹ by the factors, on their device; and B = L U, whose columns have the norms
-of A's columns up to rounding, where ‖A‖₁ is not given. The host keeps the vectors, n numbers each.
+At most 11 products with B or Bᴴ. Here B = A⁻¹ by the factors, on their device; and, where ‖A‖₁ is not given, B = L U,
+whose columns have the norms of A's columns up to rounding. The host keeps the vectors, n numbers each.
 
 Differs from LAPACK: many matrices of one size are estimated together, and the largest of all sums is the result.
 """

@@ -319,6 +319,13 @@ def check_pivoting(owner):
         raise InputError(f"{type(owner).__name__}(pivoting={owner.pivoting!r}): expected one of {', '.join(PIVOTING)}")
 
 
+def check_order(owner):
+    """Raise InputError unless ``owner.order``, a memory order, is "C" or "F"; ``owner``: settings of a decomposer."""
+    if owner.order not in ("C", "F"):
+        raise InputError(f"{type(owner).__name__}(order={owner.order!r}): expected 'C', rows contiguous, or 'F', "
+                         "columns contiguous")
+
+
 def check_tolerances(owner, *names):
     """Raise InputError unless these fields of the settings ``owner``, bounds of pivots, are at least zero, and
     ``owner.pivoting`` uses them."""

@@ -93,8 +93,8 @@ class LUFactors:
 
     @cached_property
     def piv(self):
-        """The permutation as LAPACK's swaps, counted from 0: row j was swapped with row piv[j] >= j, for j from 0 on; an
-        int32 host array."""
+        """The permutation as LAPACK's swaps, counted from 0, an int32 host array: row j was swapped with row piv[j],
+        at least j, for j from 0 on."""
         order = self.space.to_host(self.order)
         rows, place = np.arange(self.n), np.arange(self.n)       # the row at each place, and each row's place
         piv = np.empty(self.n, np.int32)

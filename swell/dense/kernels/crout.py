@@ -37,7 +37,7 @@ def crout_one(lu, row, column, pivot, tolerance, n, pivots):
     for j in range(n):
         for i in range(j, n):
             lu[i * row + j * column] = remainder(lu, row, column, i, j, 0, j)
-        diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots)
+        diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots, 0, n)
         if diagonal == 0:
             return
         for i in range(j + 1, n):
@@ -56,7 +56,7 @@ def eliminate(lu, row, column, pivot, tolerance, n, pivots, matrices):
 def eliminate_one(lu, row, column, pivot, tolerance, n, pivots):
     """Decompose one matrix in place by Gaussian elimination; stop at a zero pivot. Arguments: top of file."""
     for j in range(n):
-        diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots)
+        diagonal = pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots, 0, n)
         if diagonal == 0:
             return
         for i in range(j + 1, n):

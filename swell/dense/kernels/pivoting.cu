@@ -1,4 +1,4 @@
-// The choice of a pivot and the swap of two rows, on a GPU; pivoting.py is the CPU's version.
+// The choice of a pivot and the swaps of rows, on a GPU; pivoting.py is the CPU's version.
 #include "context.cuh"
 #include "pivot.cuh"
 
@@ -26,4 +26,38 @@ template <typename T> __global__ void swap_rows(Context* ctx, T* lu, long long r
   if (k >= n || p <= j) return;
   const T a = lu[j * row + k * column], b = lu[p * row + k * column];
   lu[j * row + k * column] = b, lu[p * row + k * column] = a;
+}
+
+// Do the swaps of rows first to first + size with their pivots' rows, in all columns but those from `left` to `right`. A block
+// has 32 columns; its 8 warps share the rows. All rows are read before one is written.
+// launch: a block of threads threads for each slice of tiles
+template <typename T, int X> __global__ void __launch_bounds__(256) swap_all(Context* ctx, T* lu, long long row,
+    long long column, int first, int size, int left, int right, int x, int threads, int n, const int* pivots,
+    const int* tiles) {
+  if (stopped(ctx)) return;
+  __shared__ int chosen[X], from[2 * X], to[2 * X];
+  const int across = (n + 31) / 32, matrix = blockIdx.x / across, m = threadIdx.x;
+  lu += (long long)matrix * n * n, pivots += (long long)matrix * n + first;
+  if (m < X) chosen[m] = m < size && pivots[m] > first + m ? pivots[m] : first + m;
+  __syncthreads();
+  if (m < 2 * X) {
+    const int place = m < X ? first + m : chosen[m - X];
+    int source = place;
+    for (int s = size - 1; s >= 0; --s) source = source == first + s ? chosen[s] : source == chosen[s] ? first + s : source;
+    to[m] = m < size || place >= first + size ? place : source;  // a row within the front moves once only
+    from[m] = source;
+  }
+  __syncthreads();
+  const int k = blockIdx.x % across * 32 + m % 32, group = m / 32;
+  const bool inside = k < n && (k < left || k >= right);
+  T values[X / 4];
+#pragma unroll
+  for (int q = 0; q < X / 4; ++q)
+    if (inside && from[group + 8 * q] != to[group + 8 * q]) values[q] = lu[from[group + 8 * q] * row + k * column];
+  __syncthreads();
+#pragma unroll
+  for (int q = 0; q < X / 4; ++q) {
+    const int e = group + 8 * q;
+    if (inside && from[e] != to[e]) lu[to[e] * row + k * column] = values[q];
+  }
 }

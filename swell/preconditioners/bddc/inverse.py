@@ -150,24 +150,24 @@ class StoredInverse:
 
 
 class StoredBlock:
-    """A block K of each inverse as an array (m, n, n)."""
+    """A block K of each inverse: ``matrices``, an array (m, n, n)."""
 
     variable, factors = False, ()
 
-    def __init__(self, K):
-        self.K = K
+    def __init__(self, matrices):
+        self.matrices = matrices
 
     def apply(self, xp, V, out, adjoint=False):
         """Write out = K V, or Kᴴ V, for each matrix; V and out have shape (m, n, k), or (columns, m, n, k)."""
-        xp.matmul(self.K.conj().swapaxes(1, 2) if adjoint else self.K, V, out=out)
+        xp.matmul(self.matrices.conj().swapaxes(1, 2) if adjoint else self.matrices, V, out=out)
 
     def diagonal(self):
         """Return the diagonal of each K."""
-        return self.K.diagonal(axis1=1, axis2=2)
+        return self.matrices.diagonal(axis1=1, axis2=2)
 
     @property
     def nbytes(self):
-        return self.K.nbytes
+        return self.matrices.nbytes
 
     def describe(self):
         return "the inverse stored"
@@ -199,9 +199,9 @@ class FactoredInverse:
         found = self._asymmetry() if mirror else 0.0
         if found > ASYMMETRY:
             self.averaged = True
-            self.notes = (f"BDDC: {describe(factors[0].decomposer)} with {describe(solver)} solves local problems with an "
-                          f"asymmetry of {found:.0e}: each application takes the mean with the transposed solve, at "
-                          "twice the cost",)
+            self.notes = (f"BDDC: {describe(factors[0].decomposer)} with {describe(solver)} solves local problems with "
+                          f"an asymmetry above {ASYMMETRY:.0e}: each application takes the mean with the transposed "
+                          "solve, at twice the cost",)
 
     def _asymmetry(self):
         """Return the largest |G − mirrored G| / |G| for G = Vᵀ B⁻¹ V with random V."""
