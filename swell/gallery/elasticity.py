@@ -147,7 +147,8 @@ def elastic_subdomains(points, cells, clamped, parts, young=1.0, poisson=0.3):
     Examples
     --------
     >>> points, cells = box_mesh((4, 2, 2))
-    >>> parts, nodes = elastic_subdomains(points, cells, points[:, 0] == 0, np.arange(len(cells)) // 48)
+    >>> left = points[cells].mean(axis=1)[:, 0] < 0.5
+    >>> parts, nodes = elastic_subdomains(points, cells, points[:, 0] == 0, np.where(left, 0, 1))
     >>> len(parts), nodes.shape
     (2, (36, 3))
     """
@@ -177,8 +178,8 @@ def _owners(cells, parts):
     if np.ndim(parts):
         owner = np.asarray(parts)
         if owner.shape != (len(cells),) or owner.dtype.kind not in "iu" or owner.min() < 0:
-            raise InputError(f"elastic_subdomains got parts of shape {owner.shape} and type {owner.dtype}: expected the "
-                             f"subdomain of each of the {len(cells)} cells, from 0")
+            raise InputError(f"elastic_subdomains got parts of shape {owner.shape} and type {owner.dtype}: expected "
+                             f"the subdomain of each of the {len(cells)} cells, from 0")
         return owner.astype(np.int64)
     if isinstance(parts, bool) or not isinstance(parts, int | np.integer) or not 1 <= parts <= len(cells):
         raise InputError(f"elastic_subdomains got parts = {parts!r}: expected a number from 1 to the number of cells, "

@@ -20,7 +20,8 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import real
-from swell.pde.cube import Cube, derivative_products
+from swell.pde.cube import Cube
+from swell.pde.stencils import derivative_products
 from swell.transforms.nullspace import rigid_body_modes
 
 
@@ -64,8 +65,8 @@ class ElasticityCube(Cube):
         if self.pressure not in ("none", "patches"):
             raise InputError(f"ElasticityCube(pressure={self.pressure!r}): expected 'none' or 'patches'")
         if self.pressure == "patches" and self.elements % 2:
-            raise InputError(f"ElasticityCube(elements={self.elements}, pressure='patches'): expected an even number of "
-                             "elements along an edge of a subdomain")
+            raise InputError(f"ElasticityCube(elements={self.elements}, pressure='patches'): expected an even number "
+                             "of elements along an edge of a subdomain")
         self.check_values("young", self.young)
         if np.ndim(self.poisson):
             self.check_values("poisson", self.poisson)
@@ -128,8 +129,8 @@ class ElasticityCube(Cube):
             volumetric, whole = patch_matrix(self.axes, 1 / self.edge), bulk
             bulk = whole[(slice(None, None, step),) * self.axes]
             if (np.kron(bulk, np.ones((step,) * self.axes)) != whole).any():
-                raise InputError("ElasticityCube(pressure='patches'): Young's modulus or Poisson's ratio differs within "
-                                 "a patch of 2 elements along each axis: expected equal values there")
+                raise InputError("ElasticityCube(pressure='patches'): Young's modulus or Poisson's ratio differs "
+                                 "within a patch of 2 elements along each axis: expected equal values there")
         return [(volumetric, bulk, step), (shear, young / (2 * (1 + poisson)), 1)]
 
 

@@ -24,7 +24,7 @@ DENSE = 2000            # most coarse unknowns for a dense inverse
 GROUP = 8               # subdomains that form one subdomain of the next level
 
 
-def next_level(coarse, count, matrices, groups, definite=True):
+def next_level(coarse, count, matrices, groups):
     """Return the `Subdomains` of the next level: groups of this level's subdomains, with their matrices summed.
 
     Parameters
@@ -37,8 +37,6 @@ def next_level(coarse, count, matrices, groups, definite=True):
         Σᵢ of every subdomain.
     groups : sequence of int arrays
         As in ``Subdomains``; may be empty.
-    definite : bool
-        The matrices are positive semidefinite: negative diagonal entries are rounding.
     """
     group = groups[0] if len(groups) else group_neighbours(coarse, count)
     parts = []
@@ -49,8 +47,6 @@ def next_level(coarse, count, matrices, groups, definite=True):
         for i in members:
             at = np.searchsorted(dofs, coarse[i])
             total[np.ix_(at, at)] += matrices[i]
-        if definite:
-            np.fill_diagonal(total, np.maximum(total.diagonal().real, 0))      # rounding may make a zero negative
         parts.append((total, dofs))
     there = np.array([dofs.size > 0 for _, dofs in parts])       # drop groups without coarse unknowns
     above = [np.unique(g, return_inverse=True)[1] for g in (groups[1][there], *groups[2:])] if len(groups) > 1 else []

@@ -1,5 +1,4 @@
-"""Corners that leave no mechanism: nodes to hold in addition, where two neighbouring subdomains could still move against
-each other.
+"""Corners that leave no mechanism: nodes to hold in addition, where two neighbours could still move against each other.
 
 Two subdomains that share a face are locked if every near null vector that vanishes in their common constraints vanishes
 on their whole common interface. Then subdomains that are connected by faces move together, and the partially assembled
@@ -14,7 +13,8 @@ import numpy as np
 from swell.preconditioners.bddc.constraints import functionals, orthonormal
 from swell.preconditioners.bddc.interface import KINDS
 
-LOOSE = 0.05            # a motion of mean size 1 that constraints see below this is not held: three nodes nearly in line
+LOOSE = 0.4             # constraints hold a motion of mean size 1 if they see more of it; with 0.05 short edges counted
+                        # as holding bodies of real meshes, and λ max was up to seven times as large
 DIGITS = 6              # digits by which nodes are compared: the first of equals is taken, on every rank
 
 

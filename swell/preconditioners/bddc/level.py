@@ -24,7 +24,7 @@ from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
-from swell.preconditioners.bddc.adaptive import face_constraints
+from swell.preconditioners.bddc.adaptive import adaptive_constraints
 from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
@@ -185,7 +185,7 @@ class Level(LinearOperator):
         raise FactorisationError(
             f"BDDC: the interior of subdomain {one.members[0]} resonates: its matrix has the eigenvalue "
             f"{eigenvalue:.1e}, and entries up to {largest:.1e}{told}: take more and smaller subdomains, whose first "
-            "resonances are higher, or add damping", singular=True)
+            "resonances are higher, or add damping (or coefficients are too far apart for double precision)", singular=True)
 
     def _check_memory(self, problems, blocks):
         """Raise OutOfMemory if the dense matrices will not fit. ``problems`` is the result of `eliminations` in
@@ -203,14 +203,13 @@ class Level(LinearOperator):
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
 
     def _adaptive(self):
-        """Add the adaptive constraints of faces, if the settings ask for them."""
+        """Add the adaptive constraints of edges and faces, if the settings ask for them."""
         if not self.settings.adaptive:
             return
         with timed(self.timings, "adaptive", self.space):
-            found = {id(S): self.space.to_host(S) for S in self._complements}
-            complements = [found[id(S)] for S in self._complements]
-            self.constraints.add(face_constraints(self.subdomains, self.interface, self.constraints, complements,
-                                                  self._weights, self.settings.adaptive))
+            self.constraints.add(adaptive_constraints(
+                self.space, self.subdomains, self.interface, self.constraints, self._complements, self._weights,
+                self.settings.constraints, self.settings.adaptive))
 
     def _locals(self, before):
         """Set ``locals``, the inverses of the bordered matrices [S Cᵀ; C 0], and free the Schur complements.
@@ -286,7 +285,7 @@ class Level(LinearOperator):
                         matrices[m] = coarse
             matrices, coarse = (self.subdomains.from_all_ranks(own) for own in (matrices, self.constraints.coarse))
             groups = self.subdomains.groups if levels > 2 else (np.arange(len(matrices)),)
-            larger = next_level(coarse, self.constraints.count, matrices, groups, self.definite)
+            larger = next_level(coarse, self.constraints.count, matrices, groups)
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
             above = Unknowns(self.constraints.classes, self.constraints.modes())
@@ -392,6 +391,7 @@ class Level(LinearOperator):
             return f"{self.subdomains.describe()} without interface"
         sizes = self.sizes
         more = f", {self.constraints.more} adaptive constraints" if self.constraints.more else ""
+        more += f", {k} near null vectors" if (k := self.interface.modes.shape[1]) > 1 else ""
         coarse = "no coarse problem" if self.coarse is None else self.coarse.describe()
         return (f"{self.subdomains.describe()}, {self.interface.dofs.size} dofs on the interface "
                 f"({self.interface.describe()}), {len(sizes)} different local problems of "

@@ -167,7 +167,7 @@ def local_problems(space, settings, members, complements, constraints, dtype, hi
                                            estimates(decomposer, before or {}, members[:, 0], B.shape[1]))
     except FactorisationError as error:
         if error.singular:
-            raise too_few(error.index, error) from None
+            raise too_few(error.index, str(error).partition("; take")[0]) from None    # no decomposer helps
         raise FactorisationError(f"local problem of subdomain {members[error.index, 0]}: {error}") from None
     bad = ~(condition * np.finfo(float).eps * B.shape[1] < 1)
     if bad.any():

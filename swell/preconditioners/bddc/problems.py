@@ -12,7 +12,7 @@ import numpy as np
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.elimination import Elimination, layers
-from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
+from swell.preconditioners.bddc.renumbering import equal, numbers, pattern, renumbered
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
 
 
@@ -108,7 +108,7 @@ def eliminations(space, subdomains, interface):
             result.append(Interior(_ordered(some, none), None, none, np.zeros(1, np.int64)))
             continue
         if like[k] not in made:
-            made[like[k]] = layers(A.to_scipy(), _sides(some[0], interface))
+            made[like[k]] = layers(pattern(A.to_scipy()), _sides(some[0], interface))
         order, ends = made[like[k]]
         place = numbers(space, order, A.shape[0])
         result.append(Interior(_ordered(some, order), renumbered(A, place, place, A.shape), order, ends))

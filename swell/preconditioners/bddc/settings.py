@@ -10,6 +10,11 @@ Setup, for every different subdomain: a factorisation of its interior, which sub
 constraints (local.py). Storage: the interior factors, and a dense inverse for every different subdomain. An
 application: two interior solves, a dense product for every subdomain, one coarse solve.
 
+A is symmetric positive definite in this theory. Complex symmetric, Hermitian indefinite and nonsymmetric A work in
+GMRES, BiCGSTAB or COCG without a bound: interiors are factored by LU, and a nonsymmetric A has two coarse bases
+(symmetry.py, local.py). For waves the subdomains must be small: an interior with resonances below the frequency is
+indefinite (`level.py`).
+
 Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method can use it. Interior
 solves may be approximate (``interior="ic0"``), which costs iterations; Schur complements are always exact.
 
@@ -31,7 +36,7 @@ from swell.core.settings import describe, positive, real, without_effect
 from swell.preconditioners.bddc.inverse import STORED, solver_of
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
-from swell.preconditioners.bddc.subdomains import Subdomains
+from swell.preconditioners.bddc.subdomains import SubdomainSource
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double, symmetry_of
 from swell.preconditioners.bddc.unknowns import Unknowns
 from swell.preconditioners.near_nullspace import check_word
@@ -73,17 +78,18 @@ class BDDC(Preconditioner):
         anyway, for many subdomains with equal interiors, or with enough memory (blocks.py); or an incomplete
         factorisation such as "ic0".
     subdomains : Subdomains or None
-        The subdomain matrices, from `swell.pde.poisson_cube`, or `swell.distributed.from_subdomains` on a rank. None: A
-        is split. A must then be symmetric, without positive entries off the diagonal or negative row sums (finite
-        volumes, most finite differences).
+        The subdomain matrices, from `swell.pde.poisson_cube`, `swell.pde.helmholtz.subdomains`, or
+        `swell.distributed.from_subdomains` on a rank. None: A is split. Its symmetric part must then have no positive
+        entries off the diagonal or negative row sums (finite volumes, upwind schemes, most finite differences).
     domains : int
         Without ``subdomains``: the number of subdomains, of all ranks; 0: so that each has about 4096 rows.
     partition : {"graph", "rows"}
         Without ``subdomains``: split A by parts of its graph (needs pymetis), or by consecutive rows; each rank splits
         its own rows.
     adaptive : float
-        0: no adaptive constraints. Above 1, such as 10: a face gets a constraint for each eigenvalue above this value
-        (adaptive.py), for coefficients that jump within subdomains. It needs two levels, and faces in ``constraints``.
+        0: no adaptive constraints. Above 1, such as 10: an edge or face gets a constraint for each eigenvalue above
+        this value (adaptive.py), on every level, for coefficients that jump within subdomains. Edges and faces are
+        those in ``constraints``. For real symmetric positive definite matrices.
     coarse : str or settings object
         Solver of the coarse problem of the last level. "exact": a dense inverse, or above 2000 coarse unknowns the
         direct solver; or a preconditioner that is its own adjoint, such as "smoothed_aggregation", for very many
@@ -124,9 +130,9 @@ class BDDC(Preconditioner):
                              "and f (faces), such as 'cef'")
         if not real(self.adaptive) or not (self.adaptive == 0 or 1 < self.adaptive < np.inf):
             raise InputError(f"BDDC(adaptive={self.adaptive!r}): expected 0, or a number above 1, such as 10")
-        if self.adaptive and ("f" not in letters or self.levels > 2):
-            raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}, levels={self.levels}): "
-                             "adaptive constraints need face averages beside them, and two levels")
+        if self.adaptive and not set(letters) & set("ef"):
+            raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}): adaptive constraints belong "
+                             "to edges (e) and faces (f): add one of them, such as 'cef'")
         check_word(self.near_nullspace, "BDDC")
         if self.corners is not None and "c" not in letters:
             raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to "
@@ -143,7 +149,7 @@ class BDDC(Preconditioner):
             self._check_solver("interior", "'direct', 'blocks', or an incomplete factorisation such as 'ic0'")
         if self.coarse != "exact":
             self._check_solver("coarse", "'exact', or a preconditioner such as 'smoothed_aggregation'")
-        if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
+        if self.subdomains is not None and not isinstance(self.subdomains, SubdomainSource):
             raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
                              "swell.Subdomains([(matrix, dofs), ...])")
         if self.subdomains is not None and self.domains:
@@ -217,13 +223,14 @@ class BDDCOperator(LinearOperator):
         if subdomains is None:
             subdomains = self._split(wide)
         else:
+            subdomains = subdomains.present()
             subdomains.check(A)
-            self._compare(wide, subdomains, MISMATCH[A.dtype.itemsize])
+            self._compare(wide, subdomains, MISMATCH[np.finfo(A.dtype).dtype.itemsize])
         symmetry = symmetry_of(subdomains)
-        if self.settings.adaptive and symmetry is not HERMITIAN:
-            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints are found from "
-                             f"energies, which need Hermitian subdomain matrices; these are {symmetry.value}: leave "
-                             "adaptive out")
+        if self.settings.adaptive and (symmetry is not HERMITIAN or subdomains.dtype.kind == "c"):
+            kind = "complex" if subdomains.dtype.kind == "c" else "not symmetric"
+            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints bound energies, which "
+                             f"real symmetric subdomain matrices have; these are {kind}: leave adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
         self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,
@@ -287,4 +294,5 @@ class BDDCOperator(LinearOperator):
         return total
 
     def describe(self):
-        return f"{describe(replace(self.settings, subdomains=None))}: {self.level.describe()}"
+        plain = replace(self.settings, subdomains=None, near_nullspace="constants", nodes=None, corners=None)
+        return f"{describe(plain)}: {self.level.describe()}"

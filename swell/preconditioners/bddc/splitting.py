@@ -22,7 +22,7 @@ from swell.preconditioners.bddc.subdomains import Subdomains
 
 ROUNDING = 1e-12        # row sums and entries of the wrong sign below this times the diagonal are rounding
 NEEDED = ("give the subdomain matrices, BDDC(subdomains=swell.Subdomains([(matrix, dofs), ...])), as "
-          "swell.pde.poisson_cube does, or use precond='ic0'")
+          "swell.gallery.elastic_subdomains and swell.pde.poisson_cube do, or use precond='ic0'")
 
 
 def split(A, owner):

@@ -6,15 +6,25 @@ constraint on one piece does not hold another.
 """
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.formats.matrix import index_type
+from swell.preconditioners.bddc.renumbering import pattern
 
 
-class Subdomains:
+class SubdomainSource(ABC):
+    """Subdomains whose matrices may depend on more than a BDDC knows, such as a frequency."""
+
+    @abstractmethod
+    def present(self) -> "Subdomains":
+        """Return the subdomains of the present matrix."""
+
+
+class Subdomains(SubdomainSource):
     """Subdomain matrices, such as finite elements summed over the elements of each subdomain.
 
     Parameters
@@ -53,6 +63,9 @@ class Subdomains:
 
     def __len__(self):
         return len(self.matrices)
+
+    def present(self):
+        return self
 
     @property
     def dtype(self):
@@ -221,7 +234,7 @@ def _pieces(matrix):
     """Return a list with the rows of each connected component of a sparse matrix, int arrays; [None] for a connected
     matrix."""
     from scipy.sparse.csgraph import connected_components
-    count, label = connected_components(matrix, directed=False)
+    count, label = connected_components(pattern(matrix), directed=False)
     return [None] if count == 1 else np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 

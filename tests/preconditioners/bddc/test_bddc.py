@@ -54,7 +54,7 @@ def textbook(system, constraints):
     A, subs = system.A.to_scipy().toarray(), system.subdomains
     n, every = subs.n, np.concatenate(subs.dofs)
     counts = np.bincount(every, minlength=n)
-    broken = np.zeros((every.size, every.size))
+    broken = np.zeros((every.size, every.size), A.dtype)
     ends = np.cumsum([d.size for d in subs.dofs])
     for matrix, d, end in zip(subs.matrices, subs.dofs, ends, strict=True):
         broken[end - d.size:end, end - d.size:end] = matrix.toarray()
@@ -71,15 +71,14 @@ def textbook(system, constraints):
     jumps = np.array(jumps)
     basis = np.linalg.svd(jumps)[2][np.linalg.matrix_rank(jumps):].T
     partial = basis @ np.linalg.solve(basis.T @ broken @ basis, basis.T)
-    diagonal = np.concatenate([m.diagonal() for m in subs.matrices])
+    diagonal = abs(np.concatenate([m.diagonal() for m in subs.matrices]))
     weight = diagonal / np.bincount(every, diagonal)[every]
     average = np.zeros((n, every.size))
     average[every, np.arange(every.size)] = weight
     inner = counts == 1
-    P = np.zeros((n, n))
+    P = np.zeros((n, n), A.dtype)
     P[np.ix_(inner, inner)] = np.linalg.inv(A[np.ix_(inner, inner)])
-    left = np.eye(n) - P @ A
-    return P + left @ average @ partial @ average.T @ left.T
+    return P + (np.eye(n) - P @ A) @ average @ partial @ average.T @ (np.eye(n) - A @ P)
 
 
 @pytest.mark.parametrize("constraints", ["c", "ef", "cef"])
@@ -229,8 +228,8 @@ def test_adaptive_constraints():
 
 
 @pytest.mark.parametrize("jump, error, words", [
-    (1e18, FactorisationError, r"BDDC\(adaptive=5\): .* subdomains? \d+.*leave adaptive out"),
-    (1e25, FactorisationError, r"BDDC\(adaptive=5\): .* subdomains? \d+.*leave adaptive out"),
+    (1e18, FactorisationError, r"BDDC\(adaptive=5\): subdomains? \d+.*leave adaptive out"),
+    (1e25, FactorisationError, r"BDDC\(adaptive=5\): subdomains? \d+.*leave adaptive out"),
     (1e300, FactorisationError, "subdomain")])
 def test_coefficients_too_far_apart_for_adaptive_constraints_are_an_error(jump, error, words):
     with pytest.raises(error, match=words):
@@ -451,8 +450,7 @@ def test_bad_groups():
     ({"subdomains": [1]}, "expected swell.Subdomains"), ({"partition": "box"}, "partition"),
     ({"domains": -1}, "domains"), ({"subdomains": swell.Subdomains([(np.eye(2), [0, 1])]), "domains": 8}, "leave domains out"),
     ({"adaptive": 0.5}, "above 1"),
-    ({"adaptive": 10, "constraints": "ce"}, "face averages"),
-    ({"adaptive": 10, "levels": 3}, "two levels"),
+    ({"adaptive": 10, "constraints": "c"}, "belong to edges"),
 ])
 def test_bad_settings(settings, words):
     with pytest.raises(swell.InputError, match=words):
