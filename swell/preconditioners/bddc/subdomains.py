@@ -103,7 +103,7 @@ class Subdomains(SubdomainSource):
         return A
 
     def name_of(self, row):
-        """Return the user's number of a row, for messages; here the same number."""
+        """Return the user's number of a local row, or of an array of them; here the same."""
         return row
 
     def names(self, rows):

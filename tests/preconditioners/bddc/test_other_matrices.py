@@ -33,7 +33,8 @@ def square(elements, parts, element):
 def elements(k2h2=0.0, damping=0.0, wind=0.0, phase=0.0):
     """The element matrix of −Δu − k²(1 − i damping) u + wind·∇u, in units of h; ``phase`` turns it into a Hermitian one
     with complex couplings."""
-    stiff, mass, drift = np.array([[1, -1], [-1, 1.0]]), np.array([[2, 1], [1, 2.0]]) / 6, np.array([[0, 0.5], [-0.5, 0]])
+    stiff, mass = np.array([[1, -1], [-1, 1.0]]), np.array([[2, 1], [1, 2.0]]) / 6
+    drift = np.array([[0, 0.5], [-0.5, 0]])
     K, M = np.kron(stiff, mass) + np.kron(mass, stiff), np.kron(mass, mass)
     E = K - k2h2 * (1 - 1j * damping) * M + wind * (np.kron(mass, drift) + np.kron(drift, mass)) + 0.02 * M
     if phase:
@@ -134,8 +135,8 @@ def test_an_assembled_convective_matrix(peclet):
 def test_an_approximate_interior_of_a_nonsymmetric_matrix():
     A = gallery.convection_diffusion((24, 24), 20.0, "upwind")
     b = RNG.standard_normal(576)
-    exact, found = (swell.solve(A, b, method="gmres", precond=swell.BDDC(domains=4, partition="rows", interior=interior))
-                    for interior in ("direct", "ilu0"))
+    exact, found = (swell.solve(A, b, method="gmres", precond=swell.BDDC(domains=4, partition="rows", interior=one))
+                    for one in ("direct", "ilu0"))
     assert found.converged and exact.iterations <= found.iterations < 4 * exact.iterations + 10
 
 
