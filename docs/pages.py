@@ -24,6 +24,7 @@ LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".cu": "cuda", ".sh": "bash", ".toml": "toml", ".jsonl": "json", ".txt": "text"}
 # Modules that are public, and the names of those without __all__.
 MODULES = {"swell.pde.fvm": None, "swell.pde.helmholtz": None, "swell.pde.poisson_cube": ["PoissonCube"],
+           "swell.pde.elasticity_cube": ["ElasticityCube"],
            "swell.gallery": None, "swell.dense": None, "swell.distributed": None, "swell.io": None,
            "swell.report": None, "swell.scipy_like": None, "swell.torch": None,
            "swell.jax": ["solve", "prepare"], "swell.jax.lineax": ["Solver", "BCSROperator"],

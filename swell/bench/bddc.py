@@ -1,4 +1,5 @@
 """BDDC on Poisson's cube, by the thesis' protocol (section 3.2): the times of three stages, iterations, the spectrum.
+The same for elastic cubes and squares.
 
 There is a record for every number of subdomains, every H/h and every decomposer. It holds the times of assembly
 ("loading"), of the preconditioner's set-up and its parts, and of the Krylov method. It also holds CG's estimates of the
@@ -21,6 +22,7 @@ from swell.core.errors import FactorisationError, InputError, OutOfMemory
 from swell.core.registry import resolve
 from swell.core.settings import describe
 from swell.core.devices import make_space
+from swell.pde.elasticity_cube import ElasticityCube
 from swell.pde.poisson_cube import PoissonCube
 
 RUNS = 3
@@ -28,6 +30,7 @@ STAGES = ("loading", "setup", "krylov")
 PARTS = ("checks", "interface", "interior", "schur", "adaptive", "decomposers", "coarse", "method")
 SHOWN = ("loading", "setup", "interior", "schur", "decomposers", "krylov")
 ELEMENTS = {"cpu": "4,6,8", "cuda": "5,10,15,20,25"}
+ELASTIC = {"cpu": "3,4,6", "cuda": "4,8,12,16"}              # three unknowns a node
 DECOMPOSERS = {"cpu": ("getrf", "pcm(x=8)", "icm(x=8)"),
                "cuda": ("getrf", "pcm(x=32)", "icm(x=32)", "icm(x=32, tolerance=1e-6)", "icm(x=32, tolerance=1)")}
 HEADER = ("cube", "decomposer", "levels", "n", "local rows", "iterations", "λ min", "λ max", "loading s", "setup s",
@@ -40,23 +43,22 @@ def run(arguments) -> int:
     Return the exit status."""
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
-    elements = [max(2, round(arguments.scale * m)) for m in numbers("--elements", arguments.elements
-                                                                    or ELEMENTS[space.name], 2)]
-    cubes = [PoissonCube(m, s, levels, arguments.coefficient)
-             for s in numbers("--subdomains", arguments.subdomains, 2)
-             for levels in numbers("--levels", arguments.levels, 2) for m in dict.fromkeys(elements)]
+    usual = (ELASTIC if arguments.problem == "elasticity" else ELEMENTS)[space.name]
+    elements = [max(2, round(arguments.scale * m)) for m in numbers("--elements", arguments.elements or usual, 2)]
+    cubes = [cube for s in numbers("--subdomains", arguments.subdomains, 2)
+             for levels in numbers("--levels", arguments.levels, 2) for m in dict.fromkeys(elements)
+             for cube in _cubes(m, s, levels, arguments)]
     found = engine.Findings("swell bench bddc", space, arguments)
     _warm_up(decomposers, arguments)
     for cube in cubes:
-        engine.tell(f"{cube.subdomains}³ subdomains of {cube.elements}³ elements, {cube.levels} levels, {cube.n} "
-                    "unknowns")
+        engine.tell(f"{cube.describe()}, {cube.levels} levels, {cube.n} unknowns")
         found.take(_records(space, cube, decomposers, arguments))
     good, failed = ([r for r in found.records if ("failure" in r) == bad] for bad in (False, True))
     if failed:
         found.table("Left out", ("cube", "decomposer", "why"),
                     [(_name(r), r["decomposer"], r["failure"]) for r in failed])
     if good:
-        found.table("BDDC on Poisson's cube", HEADER, [_row(r) for r in good])
+        found.table(f"BDDC: {arguments.problem}", HEADER, [_row(r) for r in good])
     fits = list(_fits(found.records))
     if fits:
         found.table("Growth with H/h, fitted: a + b (1 + log H/h)", FIT_HEADER, fits)
@@ -68,12 +70,32 @@ def run(arguments) -> int:
     return 0 if good else 1
 
 
+def _cubes(elements, subdomains, levels, arguments):
+    """Return the problems of one size, a list: an elastic one for each of Poisson's ratios. Raises InputError for
+    options that Poisson's equation has no use for."""
+    if arguments.problem == "poisson":
+        for option in ("ratio", "pressure", "near_nullspace"):
+            if getattr(arguments, option) is not None:
+                raise InputError(f"--{option.replace('_', '-')}: Poisson's equation has no use for it: expected it "
+                                 "with --problem elasticity or elasticity2d only")
+        return [PoissonCube(elements, subdomains, levels, arguments.coefficient)]
+    try:
+        ratios = [float(text) for text in (arguments.ratio or "0.3").split(",")]
+    except ValueError:
+        raise InputError(f"--ratio {arguments.ratio}: expected numbers below 0.5, separated by commas, such as "
+                         "0.3,0.499") from None
+    return [ElasticityCube(elements, subdomains, levels, young=arguments.coefficient, poisson=ratio,
+                           axes=3 if arguments.problem == "elasticity" else 2, pressure=arguments.pressure or "none")
+            for ratio in ratios]
+
+
 def _warm_up(decomposers, arguments):
     """Solve a small cube with each of ``decomposers``, to compile kernels and load libraries. Failures are ignored
     here, since they recur and are recorded later."""
     for settings in decomposers:
         with contextlib.suppress(FactorisationError):
-            PoissonCube(2, 2).solve(dense_lu=settings, interior=arguments.interior, device=arguments.device)
+            _cubes(2, 2, 2, arguments)[0].solve(dense_lu=settings, interior=arguments.interior,
+                                                averages=arguments.averages, device=arguments.device)
 
 
 def numbers(option, text, least):
@@ -92,15 +114,18 @@ def numbers(option, text, least):
 
 
 def _records(space, cube, decomposers, arguments):
-    """Yield one record (dict of results) for each decomposer on a PoissonCube; speed-ups are relative to the first
+    """Yield one record (dict of results) for each decomposer on a Cube; speed-ups are relative to the first
     getrf. ``decomposers``: settings of dense LU."""
     reference, system = None, cube.assemble(arguments.device)
     b = system.b
     if arguments.random_rhs:
         b = space.from_host(np.random.default_rng(0).standard_normal(cube.n))
     for settings in decomposers:
-        record = {"benchmark": "bddc", "subdomains": cube.subdomains, "elements": cube.elements, "levels": cube.levels,
-                  "n": cube.n, "coefficient": arguments.coefficient, "constraints": arguments.constraints,
+        record = {"benchmark": "bddc", "problem": arguments.problem, "ratio": getattr(cube, "poisson", None),
+                  "pressure": arguments.pressure, "near_nullspace": arguments.near_nullspace,
+                  "averages": arguments.averages, "subdomains": cube.subdomains, "elements": cube.elements,
+                  "levels": cube.levels, "n": cube.n, "coefficient": arguments.coefficient,
+                  "constraints": arguments.constraints,
                   "interior_by": arguments.interior, "threshold": arguments.adaptive,
                   "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
         try:
@@ -123,7 +148,8 @@ def _measured(system, settings, b, arguments):
         last = None
         gc.collect()                             # frees the last run's objects: captured loops are reference cycles
         last = system.solve(dense_lu=settings, constraints=arguments.constraints, interior=arguments.interior,
-                            adaptive=arguments.adaptive, b=b)
+                            adaptive=arguments.adaptive, averages=arguments.averages, b=b,
+                            near_nullspace="constants" if arguments.near_nullspace == "constants" else None)
         timings.append(last.timings)
     level, (least, largest) = last.bddc.level, last.extremes
     return {
@@ -137,7 +163,8 @@ def _measured(system, settings, b, arguments):
 
 
 def _name(r):
-    return f"{r['subdomains']}³ x {r['elements']}³"
+    power = "²" if r["problem"] == "elasticity2d" else "³"
+    return f"{r['subdomains']}{power} x {r['elements']}{power}" + (f", ν = {r['ratio']:g}" if r["ratio"] else "")
 
 
 def _row(r):
@@ -150,11 +177,13 @@ def _row(r):
 
 
 def _series(records):
-    """Yield ((subdomains, decomposer, levels), its converged records in the order of H/h)."""
+    """Yield ((subdomains with Poisson's ratio, decomposer, levels), its converged records in the order of H/h)."""
     series = {}
     for r in records:
         if r.get("reason") == "converged":
-            series.setdefault((r["subdomains"], r["decomposer"], r["levels"]), []).append(r)
+            subdomains = f"{r['subdomains']}{'²' if r['problem'] == 'elasticity2d' else '³'}"
+            ratio = f", ν = {r['ratio']:g}" if r["ratio"] else ""
+            series.setdefault((subdomains + ratio, r["decomposer"], r["levels"]), []).append(r)
     for key, group in series.items():
         yield key, sorted(group, key=lambda r: r["elements"])
 
@@ -174,7 +203,7 @@ def _fits(records):
             for value in (lambda r: r["iterations"], lambda r: np.sqrt(r["largest"])):
                 a, b, off = _fit(group, value)
                 laws += [f"{a:.2f} + {b:.2f} (1 + log H/h)", f"{off:.2g}"]
-            yield (f"{subdomains}³", decomposer, levels, ",".join(str(r["elements"]) for r in group), *laws)
+            yield (subdomains, decomposer, levels, ",".join(str(r["elements"]) for r in group), *laws)
 
 
 def _growth(records):
@@ -184,7 +213,7 @@ def _growth(records):
     for k, ((subdomains, decomposer, levels), group) in enumerate(_series(records)):
         sizes, colour = [r["elements"] for r in group], colour_of(k)
         axes.plot(sizes, [r["iterations"] for r in group], "o", color=colour, ms=4,
-                  label=f"{subdomains}³ subdomains, {levels} levels, {decomposer}")
+                  label=f"{subdomains} subdomains, {levels} levels, {decomposer}")
         if len(group) > 2:
             a, b, _ = _fit(group, lambda r: r["iterations"])
             fine = np.linspace(sizes[0], sizes[-1], 60)

@@ -56,11 +56,12 @@ BENCHMARKS = {
                  "no-solves", "csv")),
     "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of "
                  "accuracy.",
-                 ("paths", "generated", "sizes", "decomposers", "solvers", "types", "repeat", "batch", "csv")),
+                 ("paths", "generated", "sizes", "decomposers", "solvers", "types", "repeat", "batch", "tolerances",
+                  "csv")),
     "bddc": ("BDDC on Poisson's cube by the protocol of the same thesis: its three stages with each decomposer, "
-             "iterations, the spectrum, and their growth with H/h.",
-             ("subdomains", "elements", "levels", "decomposers", "constraints", "interior", "adaptive", "coefficient",
-              "random-rhs", "repeat", "csv")),
+             "iterations, the spectrum, and their growth with H/h; also on elastic cubes and squares.",
+             ("problem", "subdomains", "elements", "levels", "decomposers", "constraints", "interior", "adaptive",
+              "coefficient", "ratio", "pressure", "near-nullspace", "averages", "random-rhs", "repeat", "csv")),
     "helmholtz": ("The paper on Helmholtz's equation: methods for complex systems in cabins and cylinders, tables 10 "
                   "to 12, on both devices.",
                   ("meshes", "files", "frequencies", "methods", "preconds", "rtol", "maxiter", "cpu-iterations",
@@ -81,6 +82,8 @@ OPTIONS = {
                   f"{', '.join(GENERATED)} (BDDC's bordered local matrices); without kinds, or without PATH: all"},
     "batch": {"type": int, "metavar": "N", "help": "also factor N generated matrices of each kind and size, one after "
               "the other and together"},
+    "tolerances": {"metavar": "LIST", "help": "also factor each matrix by ICM with these processing tolerances, such as "
+                   "0,1e-10,1e-5,1e-2,0.1,1; 0: exact"},
     "block": {"type": int, "metavar": "N", "help": "size of the blocks of --matrices and --files, whose zeros are "
               "stored; default: the detected size"},
     "formats": {"metavar": "LIST", "default": "csr,sell", "help": "formats; default csr,sell"},
@@ -133,6 +136,15 @@ OPTIONS = {
                  "above T; default 0, none"},
     "coefficient": {"default": "constant", "choices": ("constant", "checkerboard", "channels"),
                     "help": "coefficient of the equation; jumps are by 1e4; default constant"},
+    "problem": {"default": "poisson", "choices": ("poisson", "elasticity", "elasticity2d"), "help": "Poisson's "
+                "equation, or an elastic cube or square that is clamped at one side; default poisson"},
+    "ratio": {"metavar": "LIST", "help": "Poisson's ratios of the elastic cube; default 0.3"},
+    "pressure": {"choices": ("none", "patches"), "help": "elastic cube: patches, a stable pair of displacements and "
+                 "pressures near a ratio of 0.5; default none"},
+    "near-nullspace": {"choices": ("rigid", "constants"), "help": "elastic cube: constraints represent rigid motions, "
+                       "or are averages; default rigid"},
+    "averages": {"default": "constraints", "choices": ("constraints", "basis"), "help": "constraints border local "
+                 "matrices, or become unknowns by a change of basis; default constraints"},
     "random-rhs": {"action": "store_true", "help": "a random right-hand side, which leaves no eigenvalue out, instead "
                    "of ones"},
     "meshes": {"metavar": "LIST", "help": "cavities, separated by commas: names of the paper's table 1 such as "

@@ -154,8 +154,9 @@ def load(kind: str, name: str):
     rows = TABLE[kind]
     key = name.lower().replace("-", "_")
     if key not in rows:
-        raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, rows)}There are: "
-                         f"{', '.join(rows)}")
+        offered = [*rows, *(TABLE["decomposer"] if kind == "method" else ())]    # resolve makes methods of decomposers
+        raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, offered)}There are: "
+                         f"{', '.join(offered)}")
     return _imported(rows[key])
 
 
@@ -188,7 +189,8 @@ def counterpart(settings, kind: str, name: str):
 def resolve(kind: str, choice):
     """Convert the user's choice of a ``kind``, such as "method", to a settings object, or to None.
 
-    A choice is None, "none", a name, a name with settings in brackets, a settings class, or a settings object.
+    A choice is None, "none", a name, a name with settings in brackets, a settings class, or a settings object. As a
+    method, a decomposer of swell.dense stands for Direct(dense_lu=...).
 
     Raises
     ------
@@ -199,11 +201,15 @@ def resolve(kind: str, choice):
         return None
     if isinstance(choice, str):
         name, arguments = parse(choice)
+        if kind == "method" and name.lower() in TABLE["decomposer"]:
+            return load(kind, "direct")(dense_lu=construct(load("decomposer", name), arguments))
         return construct(load(kind, name), arguments)
     if isinstance(choice, type) and dataclasses.is_dataclass(choice):
         choice = construct(choice, {})
     if kind == "method" and isinstance(choice, Preconditioner) and choice.method is not None:
         return counterpart(choice, "method", choice.method)
+    if kind == "method" and any(type(choice) is load("decomposer", name) for name in TABLE["decomposer"]):
+        return load(kind, "direct")(dense_lu=choice)
     kinds = (kind, "smoother") if kind == "precond" else (kind,)   # every smoother can precondition
     if any(isinstance(choice, load(k, name)) for k in kinds for name in TABLE[k]):
         return choice

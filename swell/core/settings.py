@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import keyword
 import math
 import numbers
 import re
@@ -41,6 +42,10 @@ def _words(value) -> str:
     return describe(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else shown(value)
 
 
+# A word that Python reserves, such as the solver "is", as a value: with its settings, it is read as if it were quoted.
+KEYWORD = re.compile(rf"=\s*((?:{'|'.join(set(keyword.kwlist) - {'None', 'True', 'False'})})\b(?:\([^()]*\))?)")
+
+
 def parse(text: str) -> tuple[str, dict]:
     """Split ``"gmres(restart=50)"`` into ``("gmres", {"restart": 50})``: a name and its settings.
 
@@ -58,6 +63,7 @@ def parse(text: str) -> tuple[str, dict]:
     if not inside:
         return name, {}
     try:
+        inside = KEYWORD.sub(lambda found: f"={found[1]!r}", inside)
         call = ast.parse(f"f({inside})", mode="eval").body
         names = [keyword.arg for keyword in call.keywords]
         if call.args or None in names:           # None: **settings

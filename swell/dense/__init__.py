@@ -3,6 +3,8 @@
     from swell import dense
     factors = dense.ICM(x=32).factor(A)
     X = factors.solve(B)
+    factors.solve(B, trans="C"), factors.condition(), factors.slogdet()
+    dense.solve(A, B).x                                  # factors in single precision, the answer in double
     every = dense.PCM(x=8).factor_batch(many)            # shape (m, n, n): matrices of one size together
 
 Decomposers: GEM, CM, PCM, ICM, Getrf; solvers: SS, IS, Trsm, Getrs. The names, and the equations that the files of this
@@ -23,5 +25,6 @@ __getattr__, __dir__, __all__ = public(__name__, {
     "LUFactors": "factors", "CroutFactors": "factors",
     "DoolittleFactors": "factors", "Metrics": "factors",
     "decomposition_accuracy": "accuracy", "solution_accuracy": "accuracy",
-    "solve_batch": "batch",
+    "solve_batch": "batch", "BatchSolver": "batch",
+    "solve": "refinement", "refine": "refinement", "Solution": "refinement",
 })

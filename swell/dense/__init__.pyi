@@ -1,4 +1,5 @@
 # Written by docs/generate.py: type checkers and editors cannot see names that are imported lazily.
+from swell.dense.batch import BatchSolver as BatchSolver
 from swell.dense.crout import CM as CM
 from swell.dense.factors import CroutFactors as CroutFactors
 from swell.dense.factors import DoolittleFactors as DoolittleFactors
@@ -11,7 +12,10 @@ from swell.dense.factors import LUFactors as LUFactors
 from swell.dense.factors import Metrics as Metrics
 from swell.dense.parallel_crout import PCM as PCM
 from swell.dense.sequential_solver import SS as SS
+from swell.dense.refinement import Solution as Solution
 from swell.dense.trsm import Trsm as Trsm
 from swell.dense.accuracy import decomposition_accuracy as decomposition_accuracy
+from swell.dense.refinement import refine as refine
 from swell.dense.accuracy import solution_accuracy as solution_accuracy
+from swell.dense.refinement import solve as solve
 from swell.dense.batch import solve_batch as solve_batch

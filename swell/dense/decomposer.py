@@ -13,7 +13,9 @@ from swell.core.settings import DTYPES, real, without_effect
 from swell.core.devices import make_space
 from swell.dense.accuracy import lost
 from swell.dense.factors import CroutFactors, LUFactors, Metrics, largest
+from swell.dense.products import on_device
 
+TIGHTER = 100           # divisor of a tolerance that is too loose
 PIVOTING = ("full", "conditional", "none")
 
 
@@ -34,8 +36,8 @@ class Work:
         Only its size matters: it tells the kernels the number of matrices.
     pivots : int32 device array, shape (count * n,)
         The row that row j was swapped with; -1 if no pivot was chosen.
-    start : int64 device array, shape (n,)
-        The order of the rows before the first swap.
+    start : None, or list of int64 device arrays, shape (n,)
+        The order of each matrix's rows before the first swap.
     largest : numpy.ndarray, shape (count,)
         max |A| of each matrix.
     """
@@ -50,7 +52,7 @@ class Work:
         self.matrix[...] = A
         self.matrices = space.empty(self.count + 1, np.int32)
         self.pivots = space.xp.full(self.count * self.n, -1, np.int32)
-        self.start = space.xp.arange(self.n)
+        self.start = None
         self.estimate = None
         self.largest = largest(space, self.matrix)
 
@@ -62,13 +64,14 @@ class Work:
         """Return a new array for `blocked.parts`, whose parts tell the kernels the number of tiles of x lines."""
         return self.space.empty(self.count * -(-self.n // x) + 1, np.int32)
 
-    def swapped(self, pivots):
-        """Return the order of a matrix's rows after its n swaps ``pivots``: a new array like ``start``."""
-        order = list(range(self.n))
-        for j, p in enumerate(pivots.tolist()):
-            if p > j:
-                order[j], order[p] = order[p], order[j]
-        return self.start[self.space.from_host(np.array(order))]
+    def orders(self, pivots):
+        """Return the order of each matrix's rows after its swaps, each a device array of shape (n,). ``pivots``: all
+        swaps on the host, shape (count, n)."""
+        from swell.dense.kernels.pivoting import reorder
+        order = np.tile(np.arange(self.n), (self.count, 1))
+        reorder(pivots, order)
+        order = self.space.from_host(order)
+        return order if self.start is None else [rows[own] for rows, own in zip(self.start, order, strict=True)]
 
     def pivots_by_section(self, pivots, section):
         """Return the number of chosen pivots in every section of ``section`` rows; ``pivots``: a matrix's n swaps."""
@@ -86,6 +89,8 @@ class Decomposer(ABC):
         Names of the spaces that it runs in.
     factors : type
         `CroutFactors` or `DoolittleFactors`: the unit diagonal is in U or in L.
+    takes_estimates : bool
+        True if the factors of a similar matrix can be its beginning.
     """
 
     problem = "any nonsingular dense matrix"
@@ -93,6 +98,7 @@ class Decomposer(ABC):
     devices: tuple[str, ...] = ("cpu", "cuda")
     factors: type[LUFactors] = CroutFactors
     order = "C"
+    takes_estimates = False
 
     def factor(self, A, space=None) -> LUFactors:
         """Decompose a matrix.
@@ -122,9 +128,9 @@ class Decomposer(ABC):
     def _factor(self, A, space, prepare=None):
         """Return the factors of one matrix; ``prepare`` as in ``_decomposed``."""
         space = self._space(A, space)
-        return self._decomposed(checked(A, space, self.copies)[None], space, prepare=prepare)[0]
+        return self._decomposed(self._checked(A, space), space, prepare=prepare)[0]
 
-    def factor_batch(self, A, space=None):
+    def factor_batch(self, A, space=None, estimates=None):
         """Decompose matrices of one size together: each launch, and each step in Python, serves all of them.
 
         The matrices share the threads of a CPU (GEM, CM, PCM, ICM), or the launches on a GPU (PCM, ICM, getrf). The
@@ -135,6 +141,8 @@ class Decomposer(ABC):
         ----------
         A : array, shape (m, n, n)
             Its type, and ``space``: see ``factor``.
+        estimates : list of CroutFactors, optional
+            For ICM: an initial estimate for each matrix, such as the factors of a similar matrix.
 
         Returns
         -------
@@ -148,11 +156,15 @@ class Decomposer(ABC):
             number.
         """
         space = self._space(A, space)
-        A, found = checked(A, space, self.copies, 3), []
+        A, found = self._checked(A, space, 3), []
         at_a_time = max(len(A), 1) if self.supports_batches(space) else 1
+        if estimates is not None and len(estimates) != len(A):
+            raise InputError(f"there are {len(estimates)} estimates for {len(A)} matrices: expected one for each")
         for first in range(0, len(A), at_a_time):
+            some = slice(first, first + at_a_time)
+            prepare = None if estimates is None else self._beginning(estimates[some], A.shape[1:], A.dtype)
             try:
-                found += self._decomposed(A[first:first + at_a_time], space, first)
+                found += self._decomposed(A[some], space, first, prepare)
             except FactorisationError as error:
                 index = first + error.index
                 raise FactorisationError(f"matrix {index} of {len(A)}: {error}", error.singular, index) from None
@@ -162,7 +174,7 @@ class Decomposer(ABC):
         """Return a list of the factors of each matrix in A, shape (m, n, n). ``first``: the number of A[0] in a batch,
         or None outside of batches. ``prepare``: None, or called with the `Work` before the decomposition."""
         with space.active(len(A) * self.size(A.shape[1])):
-            work = Work(space, space.from_host(A), self.order)
+            work = Work(space, on_device(space, A), self.order)
             if not np.isfinite(work.largest).all():
                 k = int(np.isfinite(work.largest).argmin())
                 name = "A" if first is None else f"matrix {first + k} of A"
@@ -171,6 +183,11 @@ class Decomposer(ABC):
                 prepare(work)
             section, iterations = self.decompose(work)
             return self._verdict(work, A, section, [None] * len(A) if iterations is None else iterations)
+
+    def _beginning(self, estimates, shape, dtype):
+        """Return ``prepare`` for ``_decomposed``, which stores the initial estimates of matrices of this shape and
+        type."""
+        raise InputError(f"{type(self).__name__} computes its factors from A alone: ICM takes estimates")
 
     def size(self, n):
         """Return the vector length by which ``Space.active`` chooses threads for one matrix: n, the rows of a
@@ -197,6 +214,14 @@ class Decomposer(ABC):
     def copies(self) -> int:
         """Number of arrays of the matrix's size that a decomposition needs, with the checks at its end."""
         return 5
+
+    def _checked(self, A, space, axes=2):
+        """Return A, a matrix or with three axes many, as an array of shape (m, n, n). Raises InputError as `checked`
+        does, and OutOfMemory if ``copies`` arrays of its size do not fit."""
+        A = checked(A, axes)
+        space.check_fits(self.copies * A.nbytes, f"the decomposition of {f'{len(A)} times ' * (axes > 2)}{A.shape[-1]} "
+                         f"rows in {A.dtype.name}", "take a smaller type, or another device")
+        return A if axes > 2 else A[None]
 
     def _space(self, A, space):
         """Return the Space to work in, by default that of A; raise InputError if the decomposer does not run there."""
@@ -231,7 +256,8 @@ class Decomposer(ABC):
                                          f"overflowed {matrix.dtype}: scale the matrix, or take pivoting='full' or a "
                                          "wider type", index=int(k))
         growth = found / np.where(work.largest, work.largest, 1)
-        made = [self.factors(matrix[k], work.swapped(pivots[k]), space, self,
+        orders = work.orders(pivots)
+        made = [self.factors(matrix[k], orders[k], space, self,
                              Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),
                              self._notes(work, work.largest[k], diagonal[k], growth[k])) for k in range(work.count)]
         doubtful = (growth * np.sqrt(np.finfo(work.dtype).eps) >= 1) | (self.tightened() is not None)
@@ -264,15 +290,13 @@ class Decomposer(ABC):
                                   index=index)
 
 
-def checked(A, space, copies, axes=2):
+def checked(A, axes=2):
     """Return A, a matrix or (with three axes) matrices of one size, as an array of one of the four types.
 
     Raises
     ------
     InputError
         If A is sparse, is empty, or has another shape or type.
-    OutOfMemory
-        If ``copies`` arrays of its size do not fit.
     """
     if hasattr(A, "tocsr"):
         raise InputError(f"A is {type(A).__name__}, a sparse matrix: expected a dense one; A.toarray() makes it so")
@@ -288,9 +312,6 @@ def checked(A, space, copies, axes=2):
         A = A.astype(np.float64)
     if A.dtype.name not in DTYPES:
         raise InputError(f"A has dtype {A.dtype.name}: expected one of {', '.join(DTYPES)}")
-    space.check_fits(copies * A.nbytes, f"the decomposition of {f'{len(A)} times ' * (axes > 2)}{A.shape[-1]} rows "
-                     f"in {A.dtype.name}",
-                     "take a smaller type, or another device")
     return A
 
 
@@ -298,6 +319,13 @@ def check_pivoting(owner):
     """Raise InputError unless ``owner.pivoting`` is one of `PIVOTING`; ``owner``: settings of a decomposer."""
     if owner.pivoting not in PIVOTING:
         raise InputError(f"{type(owner).__name__}(pivoting={owner.pivoting!r}): expected one of {', '.join(PIVOTING)}")
+
+
+def check_order(owner):
+    """Raise InputError unless ``owner.order``, a memory order, is "C" or "F"; ``owner``: settings of a decomposer."""
+    if owner.order not in ("C", "F"):
+        raise InputError(f"{type(owner).__name__}(order={owner.order!r}): expected 'C', rows contiguous, or 'F', "
+                         "columns contiguous")
 
 
 def check_tolerances(owner, *names):
@@ -320,6 +348,12 @@ def check_x(owner, choices):
     """Raise InputError unless ``owner.x`` is one of ``choices``; ``owner``: settings of a decomposer or solver."""
     if owner.x not in choices or isinstance(owner.x, bool):
         raise InputError(f"{type(owner).__name__}(x={owner.x!r}): expected one of {', '.join(map(str, choices))}")
+
+
+def tighter(tolerance) -> float:
+    """Return a smaller processing tolerance in place of one that is too loose; 0 below rounding."""
+    less = float(f"{tolerance / TIGHTER:.6g}")
+    return less if less > np.finfo(np.float64).eps else 0.0
 
 
 def threshold(owner) -> float:

@@ -1,13 +1,19 @@
 """The factors of a dense matrix, P A = L U (1.4), in one array; their class tells which one has the unit diagonal."""
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swell.core.errors import FactorisationError
+from swell.core.devices import make_space
+from swell.core.errors import FactorisationError, InputError
+from swell.core.guests import guest_of
+from swell.core.registry import load, resolve
+from swell.core.settings import DTYPES
+from swell.dense.condition import condition
+from swell.dense.products import on_device
 
 if TYPE_CHECKING:
     from swell.core.space import Space
@@ -35,7 +41,7 @@ class Metrics:
 
 
 @dataclass(frozen=True, eq=False)
-class LUFactors(ABC):
+class LUFactors:
     """The factors of P A = L U.
 
     Attributes
@@ -79,20 +85,118 @@ class LUFactors(ABC):
         """Bytes of the factors."""
         return self.lu.nbytes + self.order.nbytes
 
-    @abstractmethod
     def lower(self):
         """Return L as a new device array."""
+        return triangle(self.space.xp, self.lu, True, self.unit == "L")
 
-    @abstractmethod
     def upper(self):
         """Return U as a new device array."""
+        return triangle(self.space.xp, self.lu, False, self.unit == "U")
 
     def largest(self) -> float:
         """Return the largest modulus of L and U, the unit-diagonal factor scaled by the diagonal of the other."""
         return float(largest(self.space, self.lu[None], self.unit)[0])
 
-    def solve(self, B, solver="trsm"):
-        """Solve A X = B; return X, with the shape and on the device of B.
+    @cached_property
+    def piv(self):
+        """The permutation as LAPACK's swaps, counted from 0, an int32 host array: row j was swapped with row piv[j],
+        at least j, for j from 0 on."""
+        order = self.space.to_host(self.order)
+        rows, place = np.arange(self.n), np.arange(self.n)       # the row at each place, and each row's place
+        piv = np.empty(self.n, np.int32)
+        for j, row in enumerate(order.tolist()):
+            piv[j] = p = place[row]
+            place[rows[j]], rows[p] = p, rows[j]
+        return piv
+
+    def to_lapack(self):
+        """Return new (lu, piv), host arrays with the unit diagonal in L, as `scipy.linalg.lu_solve` takes them."""
+        lu = self.space.to_host(self.lu).copy()
+        if self.unit == "U":                     # L U = (L D⁻¹) (D U), D the diagonal of L
+            D = lu.diagonal().copy()
+            lu = np.tril(lu / D, -1) + np.triu(lu * D[:, None], 1) + np.diag(D)
+        return lu, self.piv.copy()
+
+    @staticmethod
+    def from_lapack(lu, piv, space=None):
+        """Return `DoolittleFactors` of LAPACK's factors, such as the result of `scipy.linalg.lu_factor`.
+
+        Parameters
+        ----------
+        lu : array, shape (n, n)
+            L and U, the unit diagonal in L; on the host or a device. It is not copied where the space has it.
+        piv : array of int, shape (n,)
+            Swaps of rows, counted from 0.
+        space : Space or str, optional
+            By default the device of ``lu``.
+
+        Raises
+        ------
+        InputError
+            If ``lu`` is not a finite square matrix, or ``piv`` has no n swaps counted from 0.
+        FactorisationError
+            If U has a zero on its diagonal.
+        """
+        lu = lu if hasattr(lu, "dtype") else np.asarray(lu)
+        if lu.ndim != 2 or lu.shape[0] != lu.shape[1] or not lu.shape[0] or lu.dtype.name not in DTYPES:
+            raise InputError(f"lu has shape {tuple(lu.shape)} and dtype {lu.dtype.name}: expected a square matrix of "
+                             f"at least one row in one of {', '.join(DTYPES)}, such as scipy.linalg.lu_factor returns")
+        n, space = len(lu), space or guest_of(lu).device_of(lu)
+        space = make_space(space) if isinstance(space, str) else space
+        piv = np.asarray(piv.get() if hasattr(piv, "get") else piv)
+        if piv.shape != (n,) or piv.dtype.kind not in "iu":
+            raise InputError(f"piv has shape {piv.shape} and dtype {piv.dtype}: expected {n} integers, a swap for each "
+                             "row")
+        wrong = (piv < np.arange(n)) | (piv >= n)
+        if wrong.any():
+            j = int(wrong.argmax())
+            raise InputError(f"piv[{j}] is {piv[j]}: expected a row from {j} to {n - 1}; swaps count from 0 here, and "
+                             "from 1 in LAPACK itself: subtract 1")
+        with space.active(n):
+            lu = on_device(space, lu)
+            if not np.isfinite(largest(space, lu[None]))[0]:
+                raise InputError("lu has entries that are not finite: expected finite factors")
+            zero = space.to_host(lu.diagonal()) == 0  # sync
+            if zero.any():
+                raise FactorisationError(f"column {int(zero.argmax())} of U has a zero on the diagonal: the matrix is "
+                                         "singular", True)
+            order = list(range(n))
+            for j, p in enumerate(piv.tolist()):
+                order[j], order[p] = order[p], order[j]
+            chosen = np.array([n], np.int64)
+            rows = space.from_host(np.array(order, np.int64))
+            return DoolittleFactors(lu, rows, space, load("decomposer", "getrf")(), Metrics(n, chosen))
+
+    def slogdet(self):
+        """Return (sign, log |det A|), as `numpy.linalg.slogdet`: a sign, or a complex number of modulus 1, and a
+        float."""
+        diagonal = self.space.to_host(self.lu.diagonal()).astype(np.result_type(self.dtype, np.float64))  # sync
+        size = abs(diagonal)
+        swaps = int((self.piv != np.arange(self.n)).sum())
+        return (-1) ** swaps * np.prod(diagonal / size), float(np.log(size).sum())
+
+    def determinant(self):
+        """Return det A; infinity or 0 if it is out of the range of double precision: `slogdet` has no such limits."""
+        sign, size = self.slogdet()
+        with np.errstate(over="ignore", under="ignore"):
+            return sign * np.exp(size)
+
+    def condition(self, norm=None) -> float:
+        """Estimate the condition number ‖A‖₁ ‖A⁻¹‖₁ (condition.py), from below and rarely by a factor above 3.
+
+        Parameters
+        ----------
+        norm : float, optional
+            ‖A‖₁ where it is known; None: the norm of L U is estimated, too.
+        """
+        return condition(self, norm)
+
+    def inverse(self, solver="trsm"):
+        """Return A⁻¹ as a new array in the space of the factors; ``solver`` as in `solve`."""
+        return self.solve(self.space.xp.eye(self.n, dtype=self.dtype), solver)
+
+    def solve(self, B, solver="trsm", trans="N"):
+        """Solve A X = B, or the transposed or adjoint system; return X, with the shape and on the device of B.
 
         Parameters
         ----------
@@ -100,6 +204,8 @@ class LUFactors(ABC):
             On the host or in the space of the factors.
         solver : str or DenseSolver
             "trsm", "ss", "is(x=32)", "getrs", or a settings object.
+        trans : {"N", "T", "C"}
+            LAPACK's letters: solve A X = B, Aᵀ X = B, or Aᴴ X = B.
 
         Raises
         ------
@@ -108,8 +214,7 @@ class LUFactors(ABC):
         FactorisationError
             If the factors no longer represent A, by growth (``lost``), or X is not finite.
         """
-        from swell.core.registry import resolve
-        return resolve("dense_solver", solver).build(self).solve(B)
+        return resolve("dense_solver", solver).build(self, trans).solve(B)
 
     def require_useful(self):
         """Raise FactorisationError if L U differs so much from P A that a solve gives no solution of A X = B."""
@@ -125,25 +230,17 @@ class CroutFactors(LUFactors):
 
     unit = "U"
 
-    def lower(self):
-        return self.space.xp.tril(self.lu)
-
-    def upper(self):
-        xp = self.space.xp
-        return xp.triu(self.lu, 1) + xp.eye(self.n, dtype=self.dtype)
-
 
 class DoolittleFactors(LUFactors):
     """Factors with the unit diagonal in L (2.2), from Gaussian elimination and getrf."""
 
     unit = "L"
 
-    def lower(self):
-        xp = self.space.xp
-        return xp.tril(self.lu, -1) + xp.eye(self.n, dtype=self.dtype)
 
-    def upper(self):
-        return self.space.xp.triu(self.lu)
+def triangle(xp, matrix, lower, unit):
+    """Return the lower triangle of a matrix, or the upper one, as a new array; ``unit``: with ones on the diagonal."""
+    part = (xp.tril if lower else xp.triu)(matrix, (-1 if lower else 1) if unit else 0)
+    return part + xp.eye(len(matrix), dtype=matrix.dtype) if unit else part
 
 
 def largest(space, matrices, unit=""):

@@ -3,7 +3,7 @@ in L.
 
 The other decomposers are compared with it. Storage: the factors, column-major. Many matrices on a GPU: one call of
 cuBLAS factors all of them, up to BATCHED rows each. cuSOLVER factors larger ones one after the other; its speed grows
-with their size. On a CPU LAPACK factors one after the other.
+with their size. Its 64-bit functions (cusolver.py) take n² > 2³¹. On a CPU LAPACK factors one after the other.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.dense import cusolver
 from swell.dense.decomposer import Decomposer
 from swell.dense.factors import DoolittleFactors
 from swell.dense.products import CUBLAS, addresses
@@ -58,23 +59,17 @@ class Getrf(Decomposer):
         return work.n, None
 
     def _on_device(self, work):
-        """Decompose ``work.matrix`` in place on a GPU; write ``work.pivots``. With a null pointer for them it does not
-        pivot."""
+        """Decompose ``work.matrix`` in place on a GPU; write ``work.pivots``. Without an array for them the library
+        does not pivot."""
+        count, n, chosen = work.count, work.n, work.pivots if self.pivoting == "full" else None
+        if count == 1 or n > BATCHED:
+            cusolver.getrf(work.lu.reshape(count, -1), None if chosen is None else chosen.reshape(count, -1))
+            return
         import cupy
         from cupy.cuda import cublas, device
-        from cupy_backends.cuda.libs import cusolver
-        n, letter, pivots = work.n, CUBLAS[work.dtype.char], self.pivoting == "full"
-        info = cupy.empty(work.count, np.int32)
-        if work.count > 1 and n <= BATCHED:
-            at = addresses(work.matrix)
-            getattr(cublas, f"{letter}getrfBatched")(device.get_cublas_handle(), n, at.data.ptr, n,
-                                                     work.pivots.data.ptr if pivots else 0, info.data.ptr, work.count)
-        else:
-            handle = device.get_cusolver_handle()
-            size = getattr(cusolver, f"{letter}getrf_bufferSize")(handle, n, n, work.lu.data.ptr, n)
-            scratch = cupy.empty(size, work.dtype)
-            for lu, chosen in zip(work.lu.reshape(work.count, -1), work.pivots.reshape(work.count, -1), strict=True):
-                getattr(cusolver, f"{letter}getrf")(handle, n, n, lu.data.ptr, n, scratch.data.ptr,
-                                                    chosen.data.ptr if pivots else 0, info.data.ptr)
-        if pivots:
-            work.pivots -= 1                     # the library counts from one, as in Fortran
+        at, info = addresses(work.matrix), cupy.empty(count, np.int32)
+        getattr(cublas, f"{CUBLAS[work.dtype.char]}getrfBatched")(
+            device.get_cublas_handle(), n, at.data.ptr, n, 0 if chosen is None else chosen.data.ptr, info.data.ptr,
+            count)
+        if chosen is not None:
+            chosen -= 1                          # the library counts from one, as in Fortran

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from swell.dense import cusolver
 from swell.dense.factors import DoolittleFactors
 from swell.dense.solver import BoundSolver, DenseSolver
 
@@ -17,21 +16,23 @@ class Getrs(DenseSolver):
     cost = "2 n² a right-hand side, the library's"
     accepts = (DoolittleFactors,)
 
-    def bind(self, factors):
-        return LibrarySolve(self, factors)
+    def bind(self, factors, trans):
+        return LibrarySolve(self, factors, trans)
 
 
 class LibrarySolve(BoundSolver):
-    """getrs for one matrix. The rows of B are already in the order of P, so the library gets identity pivots."""
+    """getrs for one matrix. `BoundSolver` applies P, so the library gets the pivots of the identity."""
 
-    def __init__(self, settings, factors):
-        super().__init__(settings, factors)
-        self.pivots = self.space.xp.arange(factors.n, dtype=np.int32)
+    def __init__(self, settings, factors, trans):
+        super().__init__(settings, factors, trans)
         self.columns = self.space.xp.asfortranarray(factors.lu)
+        self.pivots = self.space.xp.arange(factors.n)
 
     def substitute(self, X):
+        trans = "T" if self.transposed else "N"
         if self.space.name == "cpu":
             from scipy.linalg import get_lapack_funcs
-            return get_lapack_funcs("getrs", (self.columns, X))(self.columns, self.pivots, X, overwrite_b=True)[0]
-        from cupyx.scipy.linalg import lu_solve
-        return lu_solve((self.columns, self.pivots), X, overwrite_b=True, check_finite=False)
+            getrs = get_lapack_funcs("getrs", (self.columns, X))
+            return getrs(self.columns, self.pivots, X, trans=int(self.transposed), overwrite_b=True)[0]
+        cusolver.getrs(self.columns, X, trans)
+        return X

@@ -33,11 +33,11 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.dense.blocked import check_section, section_size
-from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, check_tolerances, check_x
+from swell.dense.decomposer import (Decomposer, check_not_negative, check_order, check_pivoting, check_tolerances,
+                                    check_x, tighter)
 from swell.dense.factors import CroutFactors, LUFactors
 
 FORMS = ("fronts", "plain")
-TIGHTER = 100           # divisor of a tolerance that is too loose
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class ICM(Decomposer):
     form : {"fronts", "plain"}
         "fronts": matrix products and fronts, the fast form; "plain": whole sums in every iteration, as in the thesis.
     order : {"C", "F"}
-        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous.
+        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous. A matrix in this order is copied
+        as it lies, without being transposed.
     """
 
     x: int = 32
@@ -72,6 +73,7 @@ class ICM(Decomposer):
     order: str = "C"
 
     cost = "2/3 n³ in products, and n² x / 3 a front at worst"
+    takes_estimates = True
 
     def __post_init__(self):
         check_x(self, (8, 16, 32))
@@ -84,8 +86,7 @@ class ICM(Decomposer):
                              "lower < upper")
         if self.form not in FORMS:
             raise InputError(f"ICM(form={self.form!r}): expected one of {', '.join(FORMS)}")
-        if self.order not in ("C", "F"):
-            raise InputError(f"ICM(order={self.order!r}): expected 'C', rows contiguous, or 'F', columns")
+        check_order(self)
 
     def factor(self, A, space=None, estimate=None) -> LUFactors:
         """Decompose a matrix.
@@ -100,20 +101,25 @@ class ICM(Decomposer):
         """
         if estimate is None:
             return self._factor(A, space)
-        if not isinstance(estimate, CroutFactors) or estimate.lu.shape != getattr(A, "shape", None):
-            raise InputError(f"estimate is {type(estimate).__name__}: expected factors of CM, PCM or ICM, of A's shape "
-                             f"{getattr(A, 'shape', None)}")
-        if estimate.dtype.kind == "c" != A.dtype.kind:
-            raise InputError(f"estimate is {estimate.dtype.name} and A is {A.dtype.name}: its imaginary parts would be "
-                             "dropped; give the factors of a real matrix, or a complex A")
-        return self._factor(A, space or estimate.space, lambda work: self._begin(work, estimate))
+        shape, dtype = getattr(A, "shape", None), getattr(A, "dtype", np.dtype(float))
+        return self._factor(A, space or estimate.space, self._beginning([estimate], shape, dtype))
 
-    @staticmethod
-    def _begin(work, estimate):
-        """Order the rows of ``work.matrix`` as in ``estimate`` (CroutFactors), and store it in ``work.estimate``."""
-        work.start = work.space.xp.asarray(estimate.order)
-        work.matrix[...] = work.matrix[:, work.start]
-        work.estimate = as_stored(work, estimate.lu)
+    def _beginning(self, estimates, shape, dtype):
+        for estimate in estimates:
+            if not isinstance(estimate, CroutFactors) or estimate.lu.shape != shape:
+                raise InputError(f"estimate is {type(estimate).__name__}: expected factors of CM, PCM or ICM, of A's "
+                                 f"shape {shape}")
+            if estimate.dtype.kind == "c" != dtype.kind:
+                raise InputError(f"estimate is {estimate.dtype.name} and A is {dtype.name}: its imaginary parts would "
+                                 "be dropped; give the factors of a real matrix, or a complex A")
+
+        def prepare(work):
+            """Order the rows of each matrix as in its estimate, and store the estimates."""
+            work.start = [work.space.xp.asarray(estimate.order) for estimate in estimates]
+            for matrix, rows in zip(work.matrix, work.start, strict=True):
+                matrix[...] = matrix[rows]
+            work.estimate = as_stored(work, [estimate.lu for estimate in estimates])
+        return prepare
 
     def _decomposed(self, A, space, first=None, prepare=None):
         found = super()._decomposed(A, space, first, prepare)
@@ -128,10 +134,7 @@ class ICM(Decomposer):
         return 1.0 if self.tolerance else super().most_lost(dtype)             # the user asked for this loss
 
     def tightened(self):
-        if not self.tolerance:
-            return None
-        less = float(f"{self.tolerance / TIGHTER:.6g}")
-        return replace(self, tolerance=less if less > np.finfo(np.float64).eps else 0.0)
+        return replace(self, tolerance=tighter(self.tolerance)) if self.tolerance else None
 
     @property
     def copies(self):
@@ -163,9 +166,10 @@ class ICM(Decomposer):
         return section, how(self, work, section).run()
 
 
-def as_stored(work, matrix):
-    """Return a copy of a matrix as a flat array, in the memory order of ``work.lu``."""
-    flat = work.space.empty(work.n * work.n, work.dtype)
-    square = flat.reshape(work.n, work.n)
-    (square if work.column == 1 else square.T)[...] = matrix
+def as_stored(work, matrices):
+    """Return a copy of each matrix in one flat array, in the memory order of ``work.lu``."""
+    flat = work.space.empty(work.lu.size, work.dtype)
+    square = flat.reshape(work.count, work.n, work.n)
+    for k, matrix in enumerate(matrices):
+        (square if work.column == 1 else square.transpose(0, 2, 1))[k] = matrix
     return flat

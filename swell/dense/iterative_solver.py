@@ -19,12 +19,12 @@ block of x by 8 threads iterates x rows of 8 right-hand sides in shared memory, 
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.dense.decomposer import check_not_negative, check_x
+from swell.dense.decomposer import check_not_negative, check_x, tighter
 from swell.dense.products import subtract_product
 from swell.dense.solver import BoundSolver, DenseSolver
 
@@ -59,59 +59,67 @@ class IS(DenseSolver):
         if self.form not in FORMS:
             raise InputError(f"IS(form={self.form!r}): expected one of {', '.join(FORMS)}")
 
-    def bind(self, factors):
-        return IterativeSubstitution(self, factors)
+    def tightened(self):
+        return replace(self, tolerance=tighter(self.tolerance)) if self.tolerance else None
+
+    def bind(self, factors, trans):
+        return IterativeSubstitution(self, factors, trans)
 
 
 class IterativeSubstitution(BoundSolver):
-    """IS for one matrix.
+    """IS for one matrix."""
 
-    Attributes
-    ----------
-    iterations : tuple of int
-        Forward and backward iterations of the last solution. With blocks, the sum over blocks of the slowest tile's.
-    """
-
-    iterations = (0, 0)
-
-    def __init__(self, settings, factors):
-        super().__init__(settings, factors)
+    def __init__(self, settings, factors, trans="N"):
+        super().__init__(settings, factors, trans)
         self.kernels = self.space.kernels("swell.dense", "substitution", factors.dtype)
+        self._counts = ()
+
+    @property
+    def iterations(self):
+        """Iterations of the first and the second substitution of the last solution, a tuple of int. With blocks, the
+        sum over blocks of the slowest tile's."""
+        return tuple(c if isinstance(c, int) else int(self.space.to_host(c).max(axis=1).sum()) for c in self._counts)
 
     def substitute(self, X):
-        substitute, B = self._blocks if self.settings.form == "blocked" else self._whole, None
-        if self.settings.tolerance:
-            B = X.copy()
-        self.iterations = substitute(X, False), substitute(X, True)
-        if B is not None:
-            self._check(B, X)
+        substitute = self._blocks if self.settings.form == "blocked" else self._whole
+        self._counts = substitute(X, False), substitute(X, True)
         return X
 
-    def _check(self, B, X):
-        """Raise FactorisationError if X is no better than zero: ‖P B − L U X‖ is not below ‖P B‖. ``B``: the right-hand
-        sides P B, shape (n, m)."""
-        xp, factors = self.space.xp, self.factors
+    def check(self, B, X):
+        """Raise FactorisationError if X is no better than zero: ‖B − op(A) X‖ is not below ‖B‖, with the factors."""
+        if not self.settings.tolerance:
+            return
+        xp, order = self.space.xp, self.factors.order
+        if self.transposed:
+            X = X[order]
+            B, X = (B.conj(), X.conj()) if self._conjugate else (B, X)
+        else:
+            B = B[order]
         size = xp.maximum(abs(B).max(axis=0), np.finfo(X.dtype).tiny)   # squares of large numbers would overflow
-        left = xp.linalg.norm((B - factors.lower() @ (factors.upper() @ X)) / size, axis=0)
+        left = xp.linalg.norm((B - self.product(X)) / size, axis=0)
         lost = (left >= xp.linalg.norm(B / size, axis=0)) & (left > 0)
         if bool(lost.any()):  # sync
             k = int(xp.argmax(lost))
             raise FactorisationError(f"IS(tolerance={self.settings.tolerance:g}): nothing of right-hand side {k} is "
                                      "left in its solution, which misses it by as much as zero would: take less")
 
+    def _unit(self, backward):
+        """Return 1 if the triangle of this substitution has the unit diagonal, else 0."""
+        return int(self.unit == ("U" if backward else "L"))
+
     def _blocks(self, X, backward):
-        """Solve L Y = X, or U Y = X if ``backward``, in place in X, in blocks of x rows. Returns the iterations.
-        Products subtract the contributions of finished blocks."""
-        n, x, lu, space = self.factors.n, self.settings.x, self.factors.lu, self.space
+        """Solve L Y = X, or U Y = X if ``backward``, in place in X, in blocks of x rows. Returns the iterations of
+        each tile, a device array. Products subtract the contributions of finished blocks."""
+        n, x, lu, space = self.factors.n, self.settings.x, self.matrix, self.space
         counts = space.xp.zeros((-(-n // x), -(-X.shape[1] // BLOCK_COLUMNS) + 1), np.int32)
         blocks = range(0, n, x)
         for count, f in zip(counts, reversed(blocks) if backward else blocks):
             g = min(f + x, n)
             done = slice(g, n) if backward else slice(0, f)
             subtract_product(space, X[None, f:g], lu[None, f:g, done], X[None, done])
-            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), x, BLOCK_COLUMNS * x,
-                                self.settings.tolerance, X.T.reshape(-1), n, X.shape[1], count)
-        return int(space.to_host(counts).max(axis=1).sum())  # sync
+            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), self._unit(backward), x,
+                                BLOCK_COLUMNS * x, self.settings.tolerance, X.T.reshape(-1), n, X.shape[1], count)
+        return counts
 
     def _whole(self, X, backward):
         """Solve L Y = X, or U Y = X if ``backward``, in place in X, by iterating all rows together. Returns the
@@ -122,8 +130,8 @@ class IterativeSubstitution(BoundSolver):
         tiles = space.empty(-(-n // x) * -(-m // BLOCK_COLUMNS) + 1, np.int32)
         for iteration in range(1, n + 2):
             changed[...] = 0
-            self.kernels.sweep(self.lu, self.row, self.column, int(backward), b, now, then, x, BLOCK_COLUMNS * x,
-                               self.settings.tolerance, n, m, changed, tiles)
+            self.kernels.sweep(self.lu, self.row, self.column, int(backward), self._unit(backward), b, now, then, x,
+                               BLOCK_COLUMNS * x, self.settings.tolerance, n, m, changed, tiles)
             now[...] = then
             if not int(changed[0]):  # sync
                 return iteration

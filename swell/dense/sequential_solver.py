@@ -17,8 +17,8 @@ class SS(DenseSolver):
     devices = ("cpu",)
     layout = "C"
 
-    def bind(self, factors):
-        return Substitution(self, factors)
+    def bind(self, factors, trans):
+        return Substitution(self, factors, trans)
 
 
 class Substitution(BoundSolver):
@@ -26,5 +26,5 @@ class Substitution(BoundSolver):
 
     def substitute(self, X):
         from swell.dense.kernels.substitution import forward_backward
-        forward_backward(self.lu, self.row, self.column, X, self.factors.n)
+        forward_backward(self.lu, self.row, self.column, int(self.unit == "L"), X, self.factors.n)
         return X

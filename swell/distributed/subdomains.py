@@ -16,7 +16,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import numpy as np
-import scipy.sparse as sp
 
 from swell.core.errors import InputError, SwellError
 from swell.distributed.entries import gathered
@@ -198,14 +197,19 @@ class RankSubdomains(Subdomains):
 
     def name_of(self, row):
         named = self._named
-        return named.start + row if isinstance(named, slice) else int(named[row])
+        return named.start + row if isinstance(named, slice) else named[row]
+
+    def names(self, rows):
+        first, stop, named = self.space.first, self.space.stop, self._named
+        own = rows[(rows >= first) & (rows < stop)] - first
+        return np.concatenate(self.from_all_ranks([named.start + own if isinstance(named, slice) else named[own]]))
 
     def times(self, x):
         """Return this rank's rows of Σ Rᵢᵀ Aᵢ Rᵢ x; ``x``: this rank's rows of x. Both are arrays of the host. All
         ranks call it together."""
         space, rows = self.space, x.size
         if self._halo is None:
-            self._halo = Halo(space, self.ghosts, np.dtype(np.float64))
+            self._halo = Halo(space, self.ghosts, self.dtype)
         halo = self._halo
         halo.start(space.from_host(x))
         halo.finish()

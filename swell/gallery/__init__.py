@@ -26,7 +26,7 @@ from swell.gallery.advection import advection
 from swell.gallery.block_systems import coupled_transport, multiconductor, thermal_plate
 from swell.gallery.chip_heat import chip_heat
 from swell.gallery.convection_diffusion import convection_diffusion
-from swell.gallery.elasticity import box_mesh, elastic_body, elasticity3d
+from swell.gallery.elasticity import box_mesh, elastic_body, elastic_subdomains, elasticity3d
 from swell.gallery.curl_curl import curl_curl
 from swell.gallery.fem import elasticity2d, p1_laplacian
 from swell.gallery.helmholtz import helmholtz
@@ -35,9 +35,9 @@ from swell.gallery.poisson import anisotropic2d, jumping_diffusion, poisson, poi
 from swell.gallery.stokes import stokes
 
 __all__ = ["advection", "anisotropic2d", "box_mesh", "chip_heat", "convection_diffusion", "coupled_transport",
-           "curl_curl", "elastic_body", "elasticity2d", "elasticity3d", "get", "helmholtz", "jumping_diffusion",
-           "multiconductor", "names", "neumann", "p1_laplacian", "poisson", "poisson1d", "poisson2d", "poisson3d",
-           "saddle_point", "shifted_laplacian", "standard_size", "stokes", "thermal_plate"]
+           "curl_curl", "elastic_body", "elastic_subdomains", "elasticity2d", "elasticity3d", "get", "helmholtz",
+           "jumping_diffusion", "multiconductor", "names", "neumann", "p1_laplacian", "poisson", "poisson1d",
+           "poisson2d", "poisson3d", "saddle_point", "shifted_laplacian", "standard_size", "stokes", "thermal_plate"]
 
 
 def _side(n, axes, least=1):

@@ -120,6 +120,86 @@ def elastic_body(points, cells, clamped, young=1.0, poisson=0.3):
     return A, points[free]
 
 
+def elastic_subdomains(points, cells, clamped, parts, young=1.0, poisson=0.3):
+    """The elastic body of `elastic_body` in subdomains, for BDDC.
+
+    Parameters
+    ----------
+    points, cells, clamped, young, poisson
+        As for `elastic_body`.
+    parts : int or int array, shape (m,)
+        The number of subdomains, found by METIS from the mesh (needs pymetis); or the subdomain of each cell, from 0.
+        Cells of a subdomain that no chain of common faces connects become subdomains of their own.
+
+    Returns
+    -------
+    parts : list of (scipy.sparse.csr_matrix, int array)
+        Matrix and rows of each subdomain, for ``swell.Subdomains(parts)`` or
+        ``swell.distributed.from_subdomains(ranks, parts)``. The matrices add up to the result of `elastic_body`.
+    nodes : array, shape (k, 2) or (k, 3)
+        Positions of the free points, for ``BDDC(near_nullspace=swell.rigid_body_modes(nodes))``.
+
+    Raises
+    ------
+    InputError
+        As for `elastic_body`, or if ``parts`` does not fit the cells.
+
+    Examples
+    --------
+    >>> points, cells = box_mesh((4, 2, 2))
+    >>> left = points[cells].mean(axis=1)[:, 0] < 0.5
+    >>> parts, nodes = elastic_subdomains(points, cells, points[:, 0] == 0, np.where(left, 0, 1))
+    >>> len(parts), nodes.shape
+    (2, (36, 3))
+    """
+    points, cells, clamped = np.asarray(points, float), np.asarray(cells), np.asarray(clamped)
+    nodes = elastic_body(points, cells, clamped, young, poisson)[1]            # checks the arguments
+    young, axes = np.broadcast_to(np.asarray(young, float), len(cells)), points.shape[1]
+    number, result = np.cumsum(~clamped) - 1, []
+    owner = _connected(cells, _owners(cells, parts))
+    for some in np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1]):
+        used, own = np.unique(cells[some], return_inverse=True)
+        if not clamped[used].all():
+            matrix, _ = elastic_body(points[used], own.reshape(-1, axes + 1), clamped[used], young[some], poisson)
+            rows = number[used[~clamped[used]]]
+            result.append((matrix, (axes * rows[:, None] + np.arange(axes)).ravel()))
+    return result, nodes
+
+
+def _dual(cells):
+    """Return a sparse matrix with an entry for each pair of cells that share a face."""
+    starts = np.arange(len(cells) + 1) * cells.shape[1]
+    has = sp.csr_array((np.ones(cells.size, np.int8), cells.ravel(), starts))
+    return (has @ has.T == cells.shape[1] - 1).tocsr()
+
+
+def _owners(cells, parts):
+    """Return the subdomain of each cell, an int array; ``parts`` as in `elastic_subdomains`."""
+    if np.ndim(parts):
+        owner = np.asarray(parts)
+        if owner.shape != (len(cells),) or owner.dtype.kind not in "iu" or owner.min() < 0:
+            raise InputError(f"elastic_subdomains got parts of shape {owner.shape} and type {owner.dtype}: expected "
+                             f"the subdomain of each of the {len(cells)} cells, from 0")
+        return owner.astype(np.int64)
+    if isinstance(parts, bool) or not isinstance(parts, int | np.integer) or not 1 <= parts <= len(cells):
+        raise InputError(f"elastic_subdomains got parts = {parts!r}: expected a number from 1 to the number of cells, "
+                         f"{len(cells)}, or the subdomain of each cell")
+    from swell.core.devices import make_space
+    from swell.formats.csr import CSRMatrix
+    from swell.orderings.partition import of_matrix
+    return of_matrix(CSRMatrix.from_scipy(_dual(cells).astype(float), make_space("cpu")), int(parts))
+
+
+def _connected(cells, owner):
+    """Return ``owner`` renumbered so that the cells of each subdomain are connected by common faces."""
+    from scipy.sparse.csgraph import connected_components
+    dual = _dual(cells).tocoo()
+    within = owner[dual.row] == owner[dual.col]
+    graph = sp.coo_array((np.ones(int(within.sum()), bool), (dual.row[within], dual.col[within])), shape=dual.shape)
+    piece = connected_components(graph, directed=False)[1]
+    return np.unique(np.stack((owner, piece)), axis=1, return_inverse=True)[1].reshape(-1)
+
+
 def elasticity3d(m, young=1.0, poisson=0.3):
     """A cube of linear elastic material, clamped at its side x = 0; 3 unknowns a node.
 

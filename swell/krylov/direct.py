@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +29,14 @@ ROUNDING = 8            # a residual up to ROUNDING eps (‖|A||x|‖ + ‖b‖)
 class Direct(Method):
     """Sparse LU: SuperLU on a CPU, cuDSS on a GPU, with iterative refinement.
 
-    The fields are the preconditioner's, which `swell.Direct` documents.
+    The fields are the preconditioner's, which `swell.Direct` documents. The name of a decomposer of swell.dense, as in
+    method="icm(x=32)", stands for Direct(dense_lu="icm(x=32)").
     """
 
     largest: int = 0
     ordering: str = "auto"
+    dense_lu: Any = None
+    dense_solver: Any = "trsm"
 
     problem = "any nonsingular matrix of moderate fill"
     cost = "1 product, 1 solve with the factors, 1 reduction"

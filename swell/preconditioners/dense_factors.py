@@ -5,6 +5,8 @@ stored. On a GPU cuSOLVER factors 4156 rows in 17 ms (benchmarks/notes/dense_lu.
 Both pivot on the largest entry of each column, so zeros on the diagonal do no harm. The method ``direct`` chooses full
 factors by itself (direct.py).
 
+Or by a decomposer and a solver of swell.dense that the user names.
+
 An application: 1 solve with the factors, 2 n² operations. Storage: n² numbers.
 """
 from __future__ import annotations
@@ -15,6 +17,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError
+from swell.core.settings import describe
 from swell.preconditioners.factors import Factors
 
 SMALL, NEARLY_FULL = 100, 0.1    # least rows and share of stored entries of a matrix that is factored as a full one
@@ -56,11 +59,20 @@ class DenseFactorsOperator(Factors):
         n = A.shape[0]
         A.space.check_fits(n * n * self.wide.itemsize, f"a full matrix of {n} rows", "use an iterative method")
         full = self._full(A).astype(self.wide, copy=False)
+        self._factors = self._factored(full)
+
+    def _factored(self, full):
+        """Return the factors of a full matrix, which may be overwritten."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")      # the library warns of a zero pivot, which raises an error below
-            self._factors = self._library.lu_factor(full, overwrite_a=True, check_finite=False)
-        if n and not self._factors[0].diagonal().all():          # sync
+            lu, pivots = self._library.lu_factor(full, overwrite_a=True, check_finite=False)
+        if lu.size and not lu.diagonal().all():                  # sync
             raise FactorisationError(f"{self._name} met a zero pivot: the matrix is singular", True)
+        return lu, pivots
+
+    def _solved(self, x, trans):
+        """Return the solutions for the columns of x, or for one vector x; ``trans``: 0 for A, 2 for Aᴴ."""
+        return self._library.lu_solve(self._factors, x, trans, check_finite=False)
 
     def _full(self, A):
         """Return A as a new dense column-major array, on its device."""
@@ -90,8 +102,7 @@ class DenseFactorsOperator(Factors):
     def _write(self, x, out, alpha, beta, trans):
         """Write out = alpha y + beta out, y = A⁻¹ x; with ``trans`` = 2, y = A⁻ᴴ x. beta = 0 never reads out."""
         x = plain(x).T.astype(self.wide, copy=False)             # one vector, or k columns
-        y = self._library.lu_solve(self._factors, x, trans, check_finite=False)
-        self.space.combine(alpha, y.T, beta, out)
+        self.space.combine(alpha, self._solved(x, trans).T, beta, out)
 
     @property
     def nbytes(self):
@@ -99,3 +110,42 @@ class DenseFactorsOperator(Factors):
 
     def describe(self):
         return f"Direct() by {self._name} on a full matrix, {self._factors[0].size} entries in the factors"
+
+
+class DecomposedOperator(DenseFactorsOperator):
+    """A⁻¹ by a decomposer and a solver of swell.dense, in double precision.
+
+    An update gives ICM the last factors as its estimate.
+
+    Raises
+    ------
+    InputError
+        If the solver does not take the decomposer's factors, or one of them does not run on the device.
+    FactorisationError
+        If a pivot is zero, or nothing of A is left in the factors.
+    """
+
+    def __init__(self, A, decomposer, solver):
+        self._decomposer, self._solver, self._factors = decomposer, solver, None
+        super().__init__(A)
+
+    def _factored(self, full):
+        if self._decomposer.takes_estimates and self._factors is not None:
+            factors = self._decomposer.factor(full, self.space, self._factors)
+        else:
+            factors = self._decomposer.factor(full, self.space)
+        factors.require_useful()
+        self._bound, self.notes = {0: self._solver.build(factors), 2: self._solver.build(factors, "C")}, factors.notes
+        return factors
+
+    def _solved(self, x, trans):
+        return self._bound[trans].apply(x.reshape(len(x), -1)).reshape(x.shape)
+
+    @property
+    def nbytes(self):
+        return self._factors.nbytes
+
+    def describe(self):
+        n = self.shape[0]
+        return (f"Direct() by {describe(self._decomposer)} and {describe(self._solver)} on a full matrix, {n * n} "
+                "entries in the factors")

@@ -1,8 +1,8 @@
 """Complete LU factors of a sparse matrix, by the best library for the device.
 
 SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python on a GPU; for nearly full matrices, and
-small ones on a GPU, LAPACK or cuSOLVER (dense_factors.py). For any nonsingular matrix of moderate fill. The method of
-the same name refines by these factors (krylov/direct.py).
+small ones on a GPU, LAPACK or cuSOLVER (dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular
+matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
 On a CPU rows and columns come in the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
 diagonal down to a thousandth of their row's largest entry. Where most diagonal entries are zero, nothing is gained by
@@ -19,17 +19,19 @@ import pathlib
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.core.preconditioner import Preconditioner
-from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, shown
+from swell.core.registry import resolve
+from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, shown, without_effect
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import WEAK, eliminate, weak_pivots
-from swell.preconditioners.dense_factors import DenseFactorsOperator, factored_full
+from swell.preconditioners.dense_factors import DecomposedOperator, DenseFactorsOperator, factored_full
 from swell.preconditioners.factors import Factors
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
@@ -53,10 +55,16 @@ class Direct(Preconditioner):
         On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
         entry; or COLAMD with the largest pivot of each column. "auto" takes minimum degree, unless more than half of
         the diagonal is zero, or factors a full matrix. cuDSS has its own.
+    dense_lu : str, Decomposer or None
+        Factor A as a full matrix by a decomposer of `swell.dense`: "getrf", "pcm(x=8)", "icm(x=32)", …
+    dense_solver : str or DenseSolver
+        The solver with the factors of ``dense_lu``: "trsm", "getrs", "is(x=32)", "ss".
     """
 
     largest: int = 0
     ordering: str = "auto"
+    dense_lu: Any = None
+    dense_solver: Any = "trsm"
 
     problem = "any nonsingular matrix of moderate fill"
     cost = "1 solve with the factors"
@@ -68,8 +76,18 @@ class Direct(Preconditioner):
         positive(self, "largest", 0)
         if self.ordering not in ORDERINGS:
             raise InputError(f"Direct(ordering={shown(self.ordering)}): expected one of {', '.join(ORDERINGS)}")
+        if resolve("dense_solver", self.dense_solver) is None:
+            raise InputError(f"Direct(dense_solver={shown(self.dense_solver)}): expected a solver, such as 'trsm'")
+        if resolve("decomposer", self.dense_lu) is None:
+            without_effect(self, "without a decomposer", "give dense_lu='getrf' or another one", "dense_solver")
+        else:
+            without_effect(self, f"with dense_lu={shown(self.dense_lu)}, which factors a full matrix",
+                           "leave dense_lu out", "largest", "ordering")
 
     def build(self, A):
+        decomposer = resolve("decomposer", self.dense_lu)
+        if decomposer is not None:
+            return DecomposedOperator(A, decomposer, resolve("dense_solver", self.dense_solver))
         on_gpu = A.space.name != "cpu"
         free = on_gpu or self.ordering == "auto" and not 0 < self.largest < A.shape[0] ** 2
         if free and factored_full(A):

@@ -1,4 +1,5 @@
-"""Near null vectors that users give: vectors that a smoother hardly changes, such as the rigid motions of a body."""
+"""Near null vectors that users give: vectors that a smoother hardly changes, such as the rigid motions of a body; and
+the nodes of unknowns, where a node is a point of the mesh with its unknowns."""
 from __future__ import annotations
 
 import numpy as np
@@ -63,6 +64,24 @@ def checked(given, A, name: str) -> np.ndarray:
     return modes if in_parts or space.single_rank else modes[A.rows]
 
 
+def checked_whole(given, n: int, name: str) -> np.ndarray:
+    """Return the array ``given``, which has all n rows of A in the user's order, as a float64 host array of shape (n, k).
+
+    ``name`` and the errors are those of `checked`."""
+    modes = host_array(given, f"{name}(near_nullspace)")
+    modes = modes[:, None] if modes.ndim == 1 else modes
+    if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MOST:
+        raise InputError(f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k from 1 to {MOST}")
+    if modes.dtype.kind not in "iuf" or not np.isfinite(modes).all():
+        raise InputError(f"{name}(near_nullspace) has complex or non-finite entries: expected real ones")
+    modes = np.ascontiguousarray(modes, np.float64)
+    scaled = modes / np.maximum(np.abs(modes).max(axis=0, initial=0), TINY)
+    if (rank := int(np.linalg.matrix_rank(scaled, DEPENDENT * np.sqrt(n)))) < modes.shape[1]:
+        raise InputError(f"{name}(near_nullspace) has {modes.shape[1]} columns of rank {rank}: expected linearly "
+                         "independent vectors")
+    return modes
+
+
 def summed(space, numbers):
     """Return the sum of the float64 host arrays ``numbers`` of all ranks."""
     there = space.from_host(numbers)
@@ -75,3 +94,36 @@ def independent(modes):
     may have dependent vectors, as a single node has with six rigid motions."""
     vectors, values, _ = np.linalg.svd(modes, full_matrices=False)
     return np.ascontiguousarray(vectors[:, values > DEPENDENT * values.max(initial=0)])
+
+
+def checked_nodes(given, n: int, name: str):
+    """Return (the node of each row, an int array of shape (n,); the place of each row in its node, an int array of
+    shape (n,); the number of nodes).
+
+    ``given``: the user's array; ``name``: the settings' class, for messages.
+
+    Raises
+    ------
+    InputError
+        If the array has another length or type, or its numbers are negative or have holes.
+    """
+    nodes = host_array(given, f"{name}(nodes)")
+    if nodes.shape != (n,) or nodes.dtype.kind not in "iu":
+        raise InputError(f"{name}(nodes) has shape {nodes.shape} and type {nodes.dtype}: expected integers of shape "
+                         f"({n},), the node of each row of A")
+    count = int(nodes.max(initial=-1)) + 1
+    missing = np.flatnonzero(np.bincount(nodes[nodes >= 0], minlength=count) == 0)
+    if (nodes < 0).any() or missing.size:
+        row = int(np.argmax(nodes < 0))
+        what = f"node {missing[0]} has no row" if missing.size else f"row {row} has node {nodes[row]}"
+        raise InputError(f"{name}(nodes): {what}: expected the numbers 0 to {count - 1} without holes")
+    return nodes, places(nodes), count
+
+
+def places(nodes) -> np.ndarray:
+    """Return the place of each row among the rows of its node, an int array: 0 for the first one. ``nodes``: the node
+    of each row, an int array."""
+    order = np.argsort(nodes, kind="stable")
+    place = np.empty(nodes.size, np.int64)
+    place[order] = np.arange(nodes.size) - np.searchsorted(nodes[order], nodes[order])
+    return place

@@ -39,6 +39,17 @@ def test_other_settings(tmp_path):
     assert found["coarse_unknowns"] == 98 + 18                   # there are channels across faces
 
 
+def test_elasticity(tmp_path, capsys):
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "bddc", "--problem", "elasticity2d", "--subdomains", "2", "--elements", "2,4,6", "--repeat", "1",
+                 "--out", str(out), "--ratio", "0.3,0.4999", "--pressure", "patches", "--averages", "basis",
+                 "--decomposers", "getrf", "--random-rhs", "--coefficient", "checkerboard"]) == 0
+    found = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [(r["elements"], r["ratio"]) for r in found] == [(m, ratio) for m in (2, 4, 6) for ratio in (0.3, 0.4999)]
+    assert all(r["reason"] == "converged" and abs(r["least"] - 1) < 1e-3 and r["largest"] < 2 for r in found)
+    assert "2² x 6², ν = 0.4999" in (shown := capsys.readouterr().out) and "Growth with H/h" in shown
+
+
 @pytest.fixture
 def failing_icm(monkeypatch):
     """No cube is known that ICM cannot decompose in the end."""
@@ -65,8 +76,14 @@ def test_where_nothing_was_measured(failing_icm, capsys):
 @pytest.mark.parametrize("option, value, words", [
     ("--elements", "1", "at least 2"), ("--subdomains", "four", "whole numbers"),
     ("--levels", "3", "last level would have one"), ("--decomposers", "lu", "unknown decomposer"),
-    ("--constraints", "x", "letters"), ("--csv", "/nowhere/x.csv", "no folder")])
+    ("--constraints", "x", "letters"), ("--ratio", "0.3", "--problem elasticity"), ("--csv", "/nowhere/x.csv", "no folder")])
 def test_bad_arguments(option, value, words, capsys):
     arguments = ["bench", "bddc", "--subdomains", "2", "--elements", "2", "--repeat", "1", "--decomposers", "getrf"]
     assert main([*arguments, option, value]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_bad_ratios(capsys):
+    arguments = ["bench", "bddc", "--problem", "elasticity", "--subdomains", "2", "--elements", "2", "--ratio"]
+    assert main([*arguments, "a half"]) == 2 and "numbers below 0.5" in capsys.readouterr().err
+    assert main([*arguments, "0.5"]) == 2 and "between -1 and 0.5" in capsys.readouterr().err

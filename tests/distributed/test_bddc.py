@@ -12,6 +12,7 @@ from swell import distributed, gallery
 from swell.core.stopping import Reason
 from swell.distributed.launcher import launched
 from swell.pde import fvm
+from swell.pde.elasticity_cube import ElasticityCube
 from swell.pde.poisson_cube import PoissonCube
 from swell.preconditioners.bddc.splitting import split
 
@@ -23,6 +24,8 @@ CASES = [
     (PoissonCube(3, 3, coefficient="checkerboard"), {"interior": "ic0", "constraints": "ce"}),
     (PoissonCube(3, 4, levels=3), {"interior": "blocks", "dense_lu": "pcm(x=8)"}),
     (PoissonCube(4, 3, coefficient="channels"), {"adaptive": 10}),
+    (ElasticityCube(3, 2), {}), (ElasticityCube(4, 3, axes=2, young="checkerboard"), {"constraints": "c"}),
+    (ElasticityCube(2, 4, levels=3, axes=2), {"averages": "basis", "interior": "blocks"}),
 ]
 
 
@@ -41,14 +44,15 @@ def spread(communicator, cube):
 def test_it_is_that_of_one_device(ranks, cube, settings):
     """The operator to rounding, the same iterations, the same constraints."""
     whole, b = cube.assemble(), random(cube.n)
-    one_rank = swell.BDDC(cube.levels, subdomains=whole.subdomains, **settings).build(whole.A)
+    modes = {"near_nullspace": cube.near_nullspace}
+    one_rank = swell.BDDC(cube.levels, subdomains=whole.subdomains, **settings, **modes).build(whole.A)
     z = np.empty(cube.n)
     one_rank.apply(b, z)
     reference = whole.solve(b=b, **{"interior": "direct", **settings})
 
     def on_rank(communicator):
         A, S = spread(communicator, cube)
-        bddc = swell.BDDC(cube.levels, subdomains=S, **settings)
+        bddc = swell.BDDC(cube.levels, subdomains=S, **settings, **modes)
         M = bddc.build(A)
         mine, twice = np.empty(b[A.rows].size), b[A.rows].copy()
         M.apply(b[A.rows], mine)
@@ -66,6 +70,24 @@ def test_it_is_that_of_one_device(ranks, cube, settings):
         assert more == level.constraints.more and (more > 0) == ("adaptive" in settings)
         assert result.converged and abs(result.iterations - reference.result.iterations) <= 1
         assert np.linalg.norm(b - whole.A.to_scipy() @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+def test_what_does_not_fit_the_rows_is_an_error_on_every_rank(ranks):
+    cube = ElasticityCube(3, 2, axes=2)
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        shuffled = np.random.default_rng(1).permutation(np.arange(cube.n) // 2)
+        for settings, words in (({"corners": [0]}, "row 0 is not on the interface"),
+                                ({"nodes": shuffled}, "belongs to a node of 2 rows"),
+                                ({"near_nullspace": np.ones(3)}, "shape")):
+            with pytest.raises(swell.InputError, match=words):
+                swell.BDDC(subdomains=S, **settings).build(A)
+        corner = S.names(S.shared()[0])[-1]      # a row in the user's numbers
+        found = swell.BDDC(subdomains=S, near_nullspace=cube.near_nullspace, corners=[corner]).build(A)
+        return np.bincount(found.level.interface.kinds).tolist()
+
+    assert all(kinds == [2, 0, 4] for kinds in ranks.run(on_rank))
 
 
 def test_an_approximate_coarse_problem_is_that_of_one_device(ranks):

@@ -18,5 +18,5 @@ __getattr__, __dir__, __all__ = public(__name__, {
     "Absorbing": "conditions",
     "Mesh": "meshes", "box": "structured", "read_mesh": "meshio_reader", "from_meshio": "meshio_reader",
     "band": "frequencies", "car_cabin": "cabin", "cylinder": "tube", "paper_mesh": "table1",
-    "paper_problem": "table1",
+    "paper_problem": "table1", "subdomains": "mesh_subdomains", "plane_waves": "mesh_subdomains",
 })

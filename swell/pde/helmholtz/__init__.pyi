@@ -18,4 +18,6 @@ from swell.pde.helmholtz.tube import cylinder as cylinder
 from swell.pde.helmholtz.meshio_reader import from_meshio as from_meshio
 from swell.pde.helmholtz.table1 import paper_mesh as paper_mesh
 from swell.pde.helmholtz.table1 import paper_problem as paper_problem
+from swell.pde.helmholtz.mesh_subdomains import plane_waves as plane_waves
 from swell.pde.helmholtz.meshio_reader import read_mesh as read_mesh
+from swell.pde.helmholtz.mesh_subdomains import subdomains as subdomains

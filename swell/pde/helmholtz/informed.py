@@ -1,8 +1,11 @@
-"""Extra data from a sweep for preconditioners: the mass matrix, faces between subdomains, A(ω)."""
+"""Extra data from a sweep for preconditioners: the mass matrix, faces between subdomains, subdomain matrices,
+A(ω)."""
 from __future__ import annotations
 
 from dataclasses import replace
 
+from swell.pde.helmholtz.mesh_subdomains import MeshSubdomains
+from swell.preconditioners.bddc.settings import BDDC
 from swell.preconditioners.deflation import Deflation
 from swell.preconditioners.schwarz import Schwarz
 from swell.preconditioners.shifted_laplacian import ShiftedLaplacian
@@ -26,4 +29,8 @@ def informed(choice, system, interface=None):
         return replace(settings, inner=informed(settings.inner, system, interface), family=settings.family or system)
     if isinstance(settings, Schwarz) and settings.as_given and settings.interface is None and interface is not None:
         return replace(settings, interface=interface(system))
+    if isinstance(settings, BDDC) and settings.subdomains is None and interface is not None:
+        faces = interface(system)
+        return replace(settings, domains=0, subdomains=MeshSubdomains(faces.problem, faces.free, settings.domains,
+                                                                      system=system))
     return settings

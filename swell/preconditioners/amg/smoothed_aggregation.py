@@ -24,7 +24,7 @@ from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_mot
 from swell.preconditioners.amg.multigrid import Multigrid
 from swell.preconditioners.amg.nodes import unknowns
 from swell.preconditioners.amg.operator import AMGOperator
-from swell.preconditioners.near_nullspace import check_word, checked, independent
+from swell.preconditioners.near_nullspace import check_word, checked, checked_nodes, independent
 from swell.transforms.nullspace import rigid_body_modes
 
 
@@ -117,7 +117,8 @@ class SmoothedAggregation(Multigrid):
             size = self._size(A)
             (nodes, constants), count = blocks(A, size), n // size
         else:
-            given, constants, count = self._given_nodes(n)
+            given, place, count = checked_nodes(self.nodes, n, "SmoothedAggregation")
+            constants = np.eye(int(place.max(initial=0)) + 1)[place]
             nodes = A.space.from_host(given.astype(A.indices.dtype))
         if self.coordinates is not None:
             modes = rigid_motions(A, *self._points(A))
@@ -135,23 +136,6 @@ class SmoothedAggregation(Multigrid):
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
                              "give nodes, the node of each row")
         return size
-
-    def _given_nodes(self, n):
-        """Return (``nodes`` as an int array of shape (n,); the constants of their unknowns; the number of nodes)."""
-        nodes = host_array(self.nodes, "SmoothedAggregation(nodes)")
-        if nodes.shape != (n,) or nodes.dtype.kind not in "iu":
-            raise InputError(f"SmoothedAggregation(nodes) has shape {nodes.shape} and type {nodes.dtype}: expected "
-                             f"integers of shape ({n},), the node of each row of A")
-        count = int(nodes.max(initial=-1)) + 1
-        missing = np.flatnonzero(np.bincount(nodes[nodes >= 0], minlength=count) == 0)
-        if (nodes < 0).any() or missing.size:
-            row = int(np.argmax(nodes < 0))
-            what = f"node {missing[0]} has no row" if missing.size else f"row {row} has node {nodes[row]}"
-            raise InputError(f"SmoothedAggregation(nodes): {what}: expected the numbers 0 to {count - 1} without holes")
-        order = np.argsort(nodes, kind="stable")
-        place = np.empty(n, np.int64)            # of each unknown in its node
-        place[order] = np.arange(n) - np.searchsorted(nodes[order], nodes[order])
-        return nodes, np.eye(int(place.max(initial=0)) + 1)[place], count
 
     def _points(self, A):
         """Return (``coordinates`` as a float64 array of A's space, stored point after point; their dimensions)."""

@@ -1,8 +1,8 @@
 """interior="blocks": A_II⁻¹ for all subdomains, by the block tridiagonal factors that Schur complements need anyway.
 
-    t₀ = r₀,  tₖ = rₖ − C Dₖ₋₁⁻¹ tₖ₋₁;   zₖ = Dₖ⁻¹ (tₖ − C'ᵀ zₖ₊₁)
+    t₀ = r₀,  tₖ = rₖ − C Dₖ₋₁⁻¹ tₖ₋₁;   zₖ = Dₖ⁻¹ (tₖ − C' zₖ₊₁)
 
-from the first layer to the last and back. C couples layer k to layer k − 1, C' couples layer k + 1 to k. The inverses
+from the first layer to the last and back. C couples layer k to layer k − 1, C' couples layer k to k + 1. The inverses
 of D are stored; they are as large as the factors. So a layer is one dense product, for all subdomains with layers of
 these sizes together; the couplings remain sparse. Equal interiors are stored once, and their subdomains are columns of
 one product: a cube with one coefficient has one interior for all subdomains.
@@ -19,29 +19,31 @@ import numpy as np
 from swell.core.columns import plain
 from swell.core.operator import LinearOperator
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.bddc.elimination import solve_lower
 from swell.preconditioners.bddc.renumbering import numbers, renumbered
 
 
 class Inverses:
-    """Dₖ⁻¹ of every layer and the couplings, from an ``Elimination`` that can then be freed."""
+    """Dₖ⁻ᵀ of every layer and the couplings, from an ``Elimination`` that can then be freed."""
 
     def __init__(self, factors, dtype):
-        self.ends, self.D, space = factors.ends, [], factors.space
-        for L in factors.L:
-            X = solve_lower(space, L, space.xp.eye(len(L), order="F"))
-            self.D.append((X.T @ X).astype(dtype, copy=False))
-        self.couplings = [_block(factors.A, self.ends, k, dtype) for k in range(1, len(self.ends) - 1)]
+        self.ends, self.D, xp = factors.ends, [], factors.space.xp
+        for one, size in zip(factors.factors, np.diff(self.ends).tolist(), strict=True):
+            X = one.left(xp.eye(size, dtype=factors.A.dtype, order="F"))
+            X = X.conj().T @ X if factors.definite else X
+            self.D.append(xp.ascontiguousarray(X.T.astype(dtype, copy=False)))
+        layers = range(1, len(self.ends) - 1)
+        self.down = [_block(factors.A, self.ends, k, k - 1, dtype) for k in layers]
+        self.up = [_block(factors.A, self.ends, k - 1, k, dtype) for k in layers]
 
 
-def _block(A, ends, k, dtype):
-    """Return the coupling of layer k to layer k − 1, a new CSRMatrix of type ``dtype``. The rows of A are sorted by
-    layer; layer k begins at row ends[k]."""
+def _block(A, ends, k, other, dtype):
+    """Return the coupling of layer k to the layer ``other``, a new CSRMatrix of type ``dtype``. The rows of A are
+    sorted by layer; layer k begins at row ends[k]."""
     some = slice(*A.space.to_host(A.indptr[ends[k]:ends[k + 1] + 1])[[0, -1]].tolist())  # sync
     rows = CSRMatrix(A.space, A.indptr[ends[k]:ends[k + 1] + 1] - some.start, A.indices[some],
                      A.data[some].astype(dtype, copy=False), (int(ends[k + 1] - ends[k]), A.shape[1]))
-    here, before = np.arange(rows.shape[0]), np.arange(ends[k - 1], ends[k])
-    return renumbered(rows, A.space.from_host(here), numbers(A.space, before, A.shape[1]), (here.size, before.size))
+    here, there = np.arange(rows.shape[0]), np.arange(ends[other], ends[other + 1])
+    return renumbered(rows, A.space.from_host(here), numbers(A.space, there, A.shape[1]), (here.size, there.size))
 
 
 class InteriorBlocks(LinearOperator):
@@ -58,15 +60,17 @@ class InteriorBlocks(LinearOperator):
     n : int
         Number of interior dofs of all subdomains.
     dtype : numpy.dtype
+    spd : bool
+        All interiors are positive definite.
     """
 
-    spd = True
     capturable = False
 
     scratch = ("_t", "_z")
 
-    def __init__(self, space, inverses, places, n, dtype):
+    def __init__(self, space, inverses, places, n, dtype, spd=True):
         super().__init__((n, n), np.dtype(dtype), space)
+        self.spd = spd
         alike = {}
         for k, (one, of) in enumerate(zip(inverses, places, strict=True)):
             alike.setdefault((tuple(np.diff(one.ends)), len(of)), []).append(k)
@@ -80,10 +84,10 @@ class InteriorBlocks(LinearOperator):
             at += stack.n
         self._order = space.from_host(np.concatenate(order))
 
-    def apply(self, x, out, alpha=1, beta=0):
+    def apply(self, x, out, alpha=1, beta=0, adjoint=False):
         self._t[...] = x[self._order]
         for stack in self._stacks:
-            stack.solve()
+            stack.solve(adjoint)
         if beta == 0:
             out[self._order] = self._z if alpha == 1 else self.dtype.type(alpha) * self._z
         else:
@@ -91,7 +95,7 @@ class InteriorBlocks(LinearOperator):
             out[self._order] += self.dtype.type(alpha) * self._z
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self.apply(x, out, alpha, beta)
+        self.apply(x, out, alpha, beta, adjoint=True)
 
     @property
     def nbytes(self):
@@ -115,28 +119,39 @@ class _Stack:
             self.D.append(xp.stack(of) if count > 1 else of[0][None])
             for one in inverses:
                 one.D[k] = None                  # stacked: not kept twice
-        self._down = [_diagonal(of, many) for of in zip(*(one.couplings for one in inverses), strict=True)]
-        self._up = [C.transpose() for C in self._down]
+        self._down, self._up = ([_diagonal(of, many) for of in zip(*couplings, strict=True)] for couplings in
+                                ([one.down for one in inverses], [one.up for one in inverses]))
         parts = [slice(a * count * many, b * count * many) for a, b in pairwise(ends)]
         self._t, self._z = ([v[part] for part in parts] for v in (t, z))
         shapes = [(count, many, int(b - a)) for a, b in pairwise(ends)]
         self._blocks = [tuple(v[k].reshape(shape) for v in (self._t, self._z)) for k, shape in enumerate(shapes)]
 
-    def solve(self):
-        """Write z = A_II⁻¹ t for the vectors t and z given to the constructor; t is overwritten."""
+    def solve(self, adjoint=False):
+        """Write z = A_II⁻¹ t, or A_II⁻ᴴ t, for the vectors t and z given to the constructor; t is overwritten."""
         last = len(self.D) - 1
         for k in range(last + 1):
             if k:
-                self._down[k - 1].apply(self._z[k - 1], self._t[k], -1, 1)
-            self._multiply(k)
+                self._couple(self._down[k - 1], self._up[k - 1], k - 1, k, adjoint)
+            self._multiply(k, adjoint)
         for k in range(last - 1, -1, -1):
-            self._up[k].apply(self._z[k + 1], self._t[k], -1, 1)
-            self._multiply(k)
+            self._couple(self._up[k], self._down[k], k + 1, k, adjoint)
+            self._multiply(k, adjoint)
 
-    def _multiply(self, k):
-        """Write zₖ = Dₖ⁻¹ tₖ for layer k of the stored t and z; each subdomain has a row of them."""
-        t, z = self._blocks[k]
-        self._matmul(plain(t), self.D[k], out=plain(z))        # the inverse is symmetric
+    def _couple(self, C, opposite, of, to, adjoint):
+        """Subtract C z from t, for z of one layer and t of another; with ``adjoint`` the adjoint of the ``opposite``
+        coupling times z."""
+        if adjoint:
+            opposite.apply_adjoint(self._z[of], self._t[to], -1, 1)
+        else:
+            C.apply(self._z[of], self._t[to], -1, 1)
+
+    def _multiply(self, k, adjoint):
+        """Write zₖ = Dₖ⁻¹ tₖ, or Dₖ⁻ᴴ tₖ, for layer k of the stored t and z; each subdomain has a row of them."""
+        t, z = map(plain, self._blocks[k])
+        if adjoint:
+            z[...] = self._matmul(t.conj(), self.D[k].swapaxes(1, 2)).conj()
+        else:
+            self._matmul(t, self.D[k], out=z)
 
     @property
     def nbytes(self):

@@ -10,10 +10,14 @@ import heapq
 
 import numpy as np
 
+from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator, OperatorAround
-from swell.preconditioners.bddc.local import bordered, invert
+from swell.core.registry import resolve
+from swell.preconditioners.bddc.inverse import estimates, invert, solver_of
+from swell.preconditioners.bddc.local import bordered
 from swell.preconditioners.bddc.subdomains import Subdomains
+from swell.preconditioners.bddc.symmetry import HERMITIAN
 from swell.preconditioners.direct import Direct
 
 DENSE = 2000            # most coarse unknowns for a dense inverse
@@ -39,11 +43,10 @@ def next_level(coarse, count, matrices, groups):
     for k in range(int(group.max()) + 1):
         members = np.flatnonzero(group == k)
         dofs = np.unique(np.concatenate([coarse[i] for i in members]))
-        total = np.zeros((dofs.size, dofs.size))
+        total = np.zeros((dofs.size, dofs.size), np.result_type(*(matrices[i].dtype for i in members)))
         for i in members:
             at = np.searchsorted(dofs, coarse[i])
             total[np.ix_(at, at)] += matrices[i]
-        np.fill_diagonal(total, np.maximum(total.diagonal(), 0))               # rounding may make a zero negative
         parts.append((total, dofs))
     there = np.array([dofs.size > 0 for _, dofs in parts])       # drop groups without coarse unknowns
     above = [np.unique(g, return_inverse=True)[1] for g in (groups[1][there], *groups[2:])] if len(groups) > 1 else []
@@ -87,7 +90,9 @@ def group_neighbours(coarse, count):
 
 
 class DenseCoarse(LinearOperator):
-    """S_c⁻¹ as a stored dense inverse.
+    """S_c⁻¹ as a stored dense inverse, or by a decomposer and a solver of swell.dense.
+
+    ``settings``: of BDDC. ``symmetry`` is the Symmetry of S_c, ``before`` the solver for earlier values.
 
     Raises
     ------
@@ -95,29 +100,49 @@ class DenseCoarse(LinearOperator):
         If S_c is singular, and so A.
     """
 
-    spd = True
-
-    def __init__(self, space, matrix, decomposer, dtype):
+    def __init__(self, space, matrix, settings, dtype, symmetry=HERMITIAN, before=None):
         super().__init__(matrix.shape, dtype, space)
+        self.spd = symmetry is HERMITIAN and _definite(matrix)
         S = space.from_host(matrix)
         B, scale, _ = bordered(space, S, np.zeros((0, S.shape[0])), np.zeros(0))
+        decomposer, solver = resolve("decomposer", settings.dense_lu), solver_of(settings)
+        last = {0: one for one in before.inverse.factors} if isinstance(before, DenseCoarse) else {}
         try:
-            (X,), (condition,), self.notes = invert(space, decomposer, B[None])
+            inverse, (condition,), self.notes = invert(space, decomposer, solver, B[None], symmetry.trans,
+                                                       estimates(decomposer, last, [0], len(B)))
         except FactorisationError as error:
             raise _singular(str(error)) if error.singular else error from None
         if not condition * np.finfo(float).eps * len(B) < 1:
             raise _singular(f"its condition is {condition:.0e}")
-        self.inverse = space.xp.ascontiguousarray((0.5 / scale * (X + X.T)).astype(dtype))
+        self.iterations = inverse.iterations
+        self.inverse = inverse.leading(len(S), space.xp.full((1, 1, 1), scale), symmetry.mean, dtype)
+        self.variable = self.inverse.variable
 
-    def apply(self, x, out, alpha=1, beta=0):
-        self.space.combine(alpha, self.inverse @ x, beta, out)
+    def apply(self, x, out, alpha=1, beta=0, adjoint=False):
+        x = plain(x)
+        X = x.reshape(-1, self.shape[0]).T[None]
+        Y = self.space.xp.empty_like(X)
+        self.inverse.apply(self.space.xp, X, Y, adjoint)
+        self.space.combine(alpha, Y[0].T.reshape(x.shape), beta, out)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.apply(x, out, alpha, beta, adjoint=True)
 
     @property
     def nbytes(self):
         return self.inverse.nbytes
 
     def describe(self):
-        return f"{self.shape[0]} coarse unknowns, the inverse stored"
+        return f"{self.shape[0]} coarse unknowns, {self.inverse.describe()}"
+
+
+def _definite(matrix):
+    """True if a Hermitian host array is positive definite."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _singular(why):
@@ -126,45 +151,50 @@ def _singular(why):
                               "value. Give one, or nullspace='constants' with another preconditioner", singular=True)
 
 
-class SparseCoarse(LinearOperator):
-    """S_c⁻¹ by the sparse direct solver."""
+class SparseCoarse(OperatorAround):
+    """S_c⁻¹ by the sparse direct solver. ``definite``: A is known to be positive definite."""
 
-    spd = True
-
-    def __init__(self, matrix):
+    def __init__(self, matrix, definite=True):
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
-        self.solver = Direct().build(matrix)
+        self.inner, self.spd = Direct().build(matrix), definite
 
     def apply(self, x, out, alpha=1, beta=0):
-        self.solver.apply(x, out, alpha, beta)
+        self.inner.apply(x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.inner.apply_adjoint(x, out, alpha, beta)
 
     @property
     def nbytes(self):
-        return self.solver.nbytes
+        return self.inner.nbytes
 
     def describe(self):
-        return f"{self.shape[0]} coarse unknowns by {self.solver.describe()}"
+        return f"{self.shape[0]} coarse unknowns by {self.inner.describe()}"
 
 
 class InexactCoarse(OperatorAround):
-    """B ≈ S_c⁻¹ by a preconditioner; ``settings`` are its settings.
+    """B ≈ S_c⁻¹ by a preconditioner; ``settings`` are its settings or name, ``symmetry`` is the Symmetry of S_c.
 
     Raises
     ------
     InputError
-        If B is not its own adjoint, or the preconditioner is for other matrices.
+        If S_c is Hermitian, and B is not its own adjoint; or the preconditioner is for other matrices.
     """
 
-    def __init__(self, matrix, settings):
+    def __init__(self, matrix, settings, symmetry=HERMITIAN):
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
+        settings = resolve("precond", settings)
         self.inner = settings.build(matrix)
         self.self_adjoint, self.spd = self.inner.self_adjoint, self.inner.spd
-        if self.self_adjoint is False:
+        if self.self_adjoint is False and symmetry is HERMITIAN:
             raise InputError(f"BDDC(coarse={type(settings).__name__}) needs a preconditioner that is its own adjoint, "
                              "and this one is not: take 'smoothed_aggregation', 'amg' or 'ic0'")
 
     def apply(self, x, out, alpha=1, beta=0):
         self.inner.apply(x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.inner.apply_adjoint(x, out, alpha, beta)
 
     @property
     def nbytes(self):

@@ -1,19 +1,25 @@
-"""Elimination of a subdomain's interior in layers: a block tridiagonal Cholesky factorisation, dense in its blocks.
+"""Elimination of a subdomain's interior in layers: a block tridiagonal factorisation, dense in its blocks.
 
 The interior is cut into layers by the distance in its graph from one face of the subdomain (or from one dof). So a
-layer is coupled only to its two neighbours. Thin layers are joined. They are eliminated one after the other,
+layer is coupled only to its two neighbours. Thin layers are joined. They are eliminated one after the other, with C
+coupling the next layer to this one, and C' this one to the next:
 
-    D = L Lᵀ,   E = L⁻¹ Cᵀ,   D ← A_next − Eᵀ E
+    positive definite (Cholesky):     D = L Lᴴ,   E = L⁻¹ Cᴴ,    D ← A_next − Eᴴ E
+    every other matrix (LU):          D = P L U,  E = D⁻¹ C',    D ← A_next − C E
 
-where D is the layer's matrix and C couples the next layer to it. The layers start at the face that gives the least
-work: for a box its smallest face, with as many layers as the box is long.
+where D is the layer's matrix. The layers start at the face that gives the least work: for a box its smallest face, with
+as many layers as the box is long.
 
-Cost: 7/3 Σ s³ for layers of s dofs, at the speed of dense products; storage: 2 Σ s². For a cube of m³ dofs this is
-7/3 m⁷ and 2 m⁵; nested dissection takes about m⁶ and m⁴ log m. It is more work, but in few large blocks, on any device.
-It pays if many subdomains have the same interior, which is then factored once.
+Cost for layers of s dofs, at the speed of dense products: 7/3 Σ s³ by Cholesky, 14/3 Σ s³ by LU. Storage: 2 Σ s², by LU
+3 Σ s². For a cube of m³ dofs this is 7/3 m⁷ and 2 m⁵; nested dissection takes about m⁶ and m⁴ log m. It is more work,
+but in few large blocks, on any device. It pays if many subdomains have the same interior, which is then factored once.
+
+LU exchanges rows within a layer only. So a singular D ends it, although A_II may be regular; a nearly singular A_II is
+a resonance (`Elimination.resonance`).
 """
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -23,6 +29,8 @@ from swell.dense.products import subtract_product
 
 THIN = 200              # a layer of fewer dofs is joined with the next, so that products are worth their launch
 INDEFINITE = "BDDC: the interior of a subdomain is not positive definite, and so A is not"
+LOST = 1e-13            # a pivot below this times the diagonal entry is rounding
+PROBES, STEPS = 4, 3    # vectors and steps of the inverse iteration that looks for a resonance
 
 
 class Elimination:
@@ -34,32 +42,144 @@ class Elimination:
         A_II, its rows in the order of the layers.
     ends : int host array, shape (layers + 1,)
         The first row of each layer, and the number of rows.
+    definite : bool
+        Take Cholesky: A_II is Hermitian, and expected to be positive definite.
 
     Attributes
     ----------
-    L, E : lists of device arrays, shapes (s, s) and (s, next s)
-        The factors of each layer, in double precision; the last layer has no E.
+    factors : list of Cholesky or PivotedLU
+        The factors of each layer's D, in double precision.
+    E, C : lists of device arrays, shapes (s, next s) and (next s, s)
+        The products with the couplings to the next layer; the last layer has none. With Cholesky C is Eᴴ.
 
     Raises
     ------
     FactorisationError
-        If A_II is not positive definite.
+        If A_II is not positive definite with ``definite``; else, if a D is singular.
     """
 
-    def __init__(self, A, ends):
-        self.space, self.A, self.ends, self.L, self.E = A.space, A, ends, [], []
-        blocks = Blocks(A, ends)
+    def __init__(self, A, ends, definite=True):
+        self.space, self.A, self.ends, self.definite = A.space, A, ends, definite
+        self.factors, self.E, self.C = [], [], []
+        blocks, kind = Blocks(A, ends), Cholesky if definite else PivotedLU
         D = blocks.dense(0, ends[0], ends[1]) if len(self) else None
+        diagonal, lost = abs(A.diagonal()), False
         for k in range(len(self)):
-            self.L.append(cholesky(self.space, D))
+            self.factors.append(kind(self.space, D))
+            if definite:
+                pivots = abs(self.factors[k].L.diagonal()) ** 2
+                lost = lost | (pivots <= LOST * diagonal[ends[k]:ends[k + 1]]).any()
             if k + 1 < len(self):
-                E = solve_lower(self.space, self.L[k], blocks.dense(k + 1, *ends[k:k + 2]).T)
+                C = blocks.dense(k + 1, *ends[k:k + 2])
+                E = self.factors[k].left(C.conj().T if definite else blocks.dense(k, *ends[k + 1:k + 3]))
+                C = E.conj().T if definite else C
                 D = blocks.dense(k + 1, *ends[k + 1:k + 3])
-                subtract_product(self.space, D[None], E.T[None], E[None])
+                subtract_product(self.space, D[None], C[None], E[None])
                 self.E.append(E)
+                self.C.append(C)
+        if lost is not False and bool(lost):  # sync
+            raise FactorisationError(INDEFINITE)
 
     def __len__(self):
         return len(self.ends) - 1
+
+    def solve(self, r):
+        """Return A_II⁻¹ r, a new device array; r has shape (n, k)."""
+        r, parts, y = r.copy(), list(map(slice, self.ends[:-1], self.ends[1:])), []
+        for k, part in enumerate(parts):
+            y.append(self.factors[k].left(r[part].copy(order="F")))
+            if k < len(self) - 1:
+                r[parts[k + 1]] -= self.C[k] @ y[k]
+        for k in reversed(range(len(self))):
+            if k < len(self) - 1:
+                y[k] = y[k] - self.E[k] @ r[parts[k + 1]]
+            r[parts[k]] = self.factors[k].back(y[k])
+        return r
+
+    def resonance(self):
+        """Return (λ, v): the size of the eigenvalue of A_II next to zero, by a few steps of inverse iteration, and its
+        vector, an array of shape (n,)."""
+        xp, n = self.space.xp, int(self.ends[-1])
+        v = self.space.from_host(np.random.default_rng(0).standard_normal((n, PROBES)).astype(self.A.dtype))
+        for _ in range(STEPS):
+            v /= xp.sqrt((abs(v) ** 2).sum(axis=0))
+            v = self.solve(v)
+        sizes = self.space.to_host(xp.sqrt((abs(v) ** 2).sum(axis=0)))  # sync
+        k = int(sizes.argmax())
+        return 1 / sizes[k], v[:, k] / sizes[k]
+
+
+class Cholesky:
+    """D = L Lᴴ, column-major for BLAS.
+
+    Raises
+    ------
+    FactorisationError
+        If D is not positive definite.
+    """
+
+    def __init__(self, space, D):
+        self.space = space
+        if space.name == "cpu":
+            watched = nullcontext()
+        else:
+            from cupyx import errstate
+            watched = errstate(linalg="raise")   # else CuPy returns a wrong L without an error
+        try:
+            with watched:
+                self.L = space.xp.asfortranarray(space.xp.linalg.cholesky(D))
+        except np.linalg.LinAlgError:
+            raise FactorisationError(INDEFINITE) from None
+
+    def left(self, B):
+        """Return L⁻¹ B; B may be overwritten."""
+        return self._solve(B, 0)
+
+    def back(self, B):
+        """Return L⁻ᴴ B, for B = L⁻¹ R: then it is D⁻¹ R."""
+        return self._solve(B, 2)
+
+    def _solve(self, B, trans):
+        """Return L⁻¹ B, or L⁻ᴴ B with ``trans`` 2; B may be overwritten."""
+        if not B.size:
+            return B
+        if self.space.name == "cpu":
+            from scipy.linalg import solve_triangular
+        else:
+            from cupyx.scipy.linalg import solve_triangular
+        return solve_triangular(self.L, B, trans, lower=True, overwrite_b=True, check_finite=False)
+
+
+class PivotedLU:
+    """P D = L U by the device's library, with exchanges of rows.
+
+    Raises
+    ------
+    FactorisationError
+        If a pivot is zero or not finite.
+    """
+
+    def __init__(self, space, D):
+        if space.name == "cpu":
+            from scipy.linalg import lu_factor, lu_solve
+        else:
+            from cupyx.scipy.linalg import lu_factor, lu_solve
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")      # LAPACK warns of a zero pivot, which is an error below
+            self._factors, self._lu_solve = lu_factor(D, overwrite_a=True, check_finite=False), lu_solve
+        size = abs(space.to_host(self._factors[0].diagonal()))  # sync
+        if not (np.isfinite(size).all() and size.all()):
+            raise FactorisationError("BDDC: a layer in the interior of a subdomain is singular: the interior "
+                                     "resonates, or A needs pivots from outside of the layer: take other subdomains",
+                                     True)
+
+    def left(self, B):
+        """Return D⁻¹ B; B may be overwritten."""
+        return self._lu_solve(self._factors, B, overwrite_b=True, check_finite=False) if B.size else B
+
+    def back(self, B):
+        """Return B: `left` has divided by both factors."""
+        return B
 
 
 class Blocks:
@@ -73,42 +193,11 @@ class Blocks:
         """Return a new dense device array: the rows of layer k of the matrix, in the columns ``first`` to ``last`` − 1.
         """
         A, some = self.A, slice(*self._at[k:k + 2])
-        block = A.space.xp.zeros((int(self.ends[k + 1] - self.ends[k]), int(last - first)))
+        block = A.space.xp.zeros((int(self.ends[k + 1] - self.ends[k]), int(last - first)), A.dtype)
         columns = A.indices[some]
         there = (columns >= first) & (columns < last)
         block[self._rows[some][there] - self.ends[k], columns[there] - first] = A.data[some][there]
         return block
-
-
-def cholesky(space, D):
-    """Return L with D = L Lᵀ, a new array, column-major for BLAS. D is a dense array of ``space``.
-
-    Raises
-    ------
-    FactorisationError
-        If D is not positive definite.
-    """
-    if space.name == "cpu":
-        watched = nullcontext()
-    else:
-        from cupyx import errstate
-        watched = errstate(linalg="raise")       # else CuPy returns a wrong L without an error
-    try:
-        with watched:
-            return space.xp.asfortranarray(space.xp.linalg.cholesky(D))
-    except np.linalg.LinAlgError:
-        raise FactorisationError(INDEFINITE) from None
-
-
-def solve_lower(space, L, B):
-    """Return L⁻¹ B for a dense lower triangular L; B may be overwritten. L and B are arrays of ``space``."""
-    if not B.size:
-        return B
-    if space.name == "cpu":
-        from scipy.linalg import solve_triangular
-    else:
-        from cupyx.scipy.linalg import solve_triangular
-    return solve_triangular(L, B, lower=True, overwrite_b=True, check_finite=False)
 
 
 def layers(A, sides):

@@ -1,14 +1,17 @@
 """One level of BDDC as an operator, M ≈ A⁻¹: elimination of interiors, and on the interface
 
-    M_Γ = Gᵀ (K + Ψ S_c⁻¹ Ψᵀ) G        (Mandel and Dohrmann 2003; Li and Widlund 2006)
+    M_Γ = Gᵀ (K + Ψ S_c⁻¹ Φᴴ) G        (Mandel and Dohrmann 2003; Li and Widlund 2006; Tu and Li 2008)
 
 over all subdomains; G gathers weighted copies. With exact interior solves the eigenvalues of M A are 1 and the
-eigenvalues of M_Γ S, the least of which is 1.
+eigenvalues of M_Γ S; if A is positive definite, then Φ = Ψ, and the least of them is 1.
 
     z_Γ = M_Γ (r_Γ − A_ΓI A_II⁻¹ r_I),   z_I = A_II⁻¹ (r_I − A_IΓ z_Γ)
 
 Across ranks, each rank has its own subdomains in full, and a copy of the interface and of the coarse problem. An
 application sums three vectors over the ranks (``Subdomains.sum``): the interface residual, the coarse residual and z_Γ.
+
+Interiors that are not positive definite have resonances: A_II may be singular although A is not. Robin terms between
+subdomains do not reach them, since these are Dirichlet problems. So an interior next to a resonance is refused.
 """
 from __future__ import annotations
 
@@ -16,24 +19,28 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.compilation import timed
-from swell.core.errors import InputError
+from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
-from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
-from swell.preconditioners.bddc.adaptive import face_constraints
+from swell.preconditioners.bddc.adaptive import adaptive_constraints
 from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
 from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
 from swell.preconditioners.bddc.constraints import Constraints
+from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.interface import Interface
+from swell.preconditioners.bddc.interiors import Interiors
+from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, loose
 from swell.preconditioners.bddc.problems import eliminations
-from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
+from swell.preconditioners.bddc.renumbering import equal
 from swell.preconditioners.bddc.schur import schur
+from swell.preconditioners.bddc.symmetry import HERMITIAN, double
+from swell.preconditioners.bddc.unknowns import Unknowns
 
+RESONANT = 1e-10         # smallest eigenvalue over norm of an interior that is not refused
 WORK = 8                 # work arrays in double precision, each as large as the local problems inverted together
 BATCH_BYTES = {"cpu": 16 << 20, "cuda": 256 << 20}  # most bytes of local problems inverted as one batch: a CPU's cache
                          # holds them, and they keep a GPU busy (a guess until it is measured)
-KINDS = {"c": "corners", "e": "edges", "f": "faces"}
 
 
 class Level(LinearOperator):
@@ -43,9 +50,17 @@ class Level(LinearOperator):
     ----------
     A : CSRMatrix
         The result of ``subdomains.part``.
+    symmetry : Symmetry
+        Of A and all subdomain matrices.
+    unknowns : Unknowns
+        Nodes, near null vectors and the user's corners, numbered as ``subdomains.names``.
+    before : Level or None
+        The level of earlier values with the same subdomains: its dense factors are ICM's estimates.
 
     Attributes
     ----------
+    definite : bool
+        All interiors are positive definite.
     interface : Interface
     constraints : Constraints
     locals : list of Locals
@@ -59,53 +74,40 @@ class Level(LinearOperator):
 
     capturable = False       # the library's direct solver solves the interiors
 
-    scratch = ("_r", "_y", "_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
+    scratch = ("_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
 
-    def __init__(self, A, subdomains, settings, levels, dtype):
+    def __init__(self, A, subdomains, settings, levels, dtype, unknowns, symmetry=HERMITIAN, before=None):
         super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
+        self.symmetry = symmetry
         self.settings, self.subdomains, self.timings, self.next = settings, subdomains, {}, None
         with timed(self.timings, "interface", self.space):
-            self.interface = Interface(A, subdomains)
+            self.interface = Interface(A, subdomains, unknowns)
+            if "c" in settings.constraints:
+                self.interface.make_corners(missing_corners(self.interface, settings.constraints))
+            self.constraints = Constraints(self.interface, settings.constraints)
             self._weights = self.interface.weights(subdomains, settings.weights)
         with timed(self.timings, "interior", self.space):
-            self._couplings(A)
+            self.interiors = Interiors(A, self.interface, subdomains, settings.interior, unknowns, symmetry, self.dtype)
+            self._g, self._z = (self.space.empty(self.interface.dofs.size, self.dtype) for _ in range(2))
         self._schur()
-        adaptive = self._adaptive()
-        with timed(self.timings, "interface", self.space):
-            self.constraints = Constraints(self.interface, settings.constraints, adaptive)
-        self.notes = (*subdomains.notes, *self.constraints.notes)
-        self._locals()
+        self._adaptive()
+        self.notes = (*subdomains.notes, *self.interface.notes, *self.constraints.notes)
+        self._locals({} if before is None else local.factors_of(before.locals))
         with timed(self.timings, "interface", self.space):
             self._gathers()
-        self._coarse(levels)
-        solvers = [s for s in (self.interior, self.coarse) if s is not None]
+        self._coarse(levels, before)
+        solvers = [s for s in (self.interiors.solver, self.coarse) if s is not None]
         self.notes = tuple(dict.fromkeys((*self.notes, *(note for p in self.locals for note in p.notes),
                                           *(note for s in solvers for note in s.notes))))
-        self.variable = any(s.variable for s in solvers)
-        self.self_adjoint = False if any(s.self_adjoint is False for s in solvers) else None
-        self.spd = all(s.spd for s in solvers if s is self.coarse) and self.self_adjoint is None
+        self.variable = any(s.variable for s in (*solvers, *(p.K for p in self.locals)))
+        self.self_adjoint = False if not symmetry.mirrors or any(s.self_adjoint is False for s in solvers) else None
+        self.spd = (self.definite and self.self_adjoint is None
+                    and (self.coarse is None or self.coarse.spd) and all(p.positive for p in self.locals))
+        if symmetry is HERMITIAN and not self.definite:
+            self.notes += ("BDDC: interiors of subdomains are not positive definite, nor is A: they were factored by "
+                           "LU, and M is not positive definite either; cg needs that it is: take gmres",)
 
     # -- setup -----------------------------------------------------------------------------------------------------
-
-    def _couplings(self, A):
-        """Set the matrices A_IΓ and A_ΓI of all subdomains together, and work vectors; and ``interior``, the solver
-        with A_II, unless the settings ask for "blocks"."""
-        space, size = self.space, self.interface.dofs.size
-        here = self.interface.number[:A.shape[0]]
-        inner, outer = np.flatnonzero(here < 0), np.flatnonzero(here >= 0)
-        self._inner, self._outer = space.from_host(inner), space.from_host(outer)
-        self._place = slice(None) if outer.size == size else space.from_host(here[outer])
-        to_inner, to_outer = numbers(space, inner, A.shape[1]), space.from_host(self.interface.number)
-        self._out_of = self._into = self.interior = None
-        entries = A.rows() if inner.size else None
-        if inner.size and self.settings.interior != "blocks":
-            A_II = renumbered(A, to_inner, to_inner, (inner.size,) * 2, entries)
-            self.interior = resolve("precond", self.settings.interior).build(A_II.astype(self.dtype))
-        if inner.size and size:
-            coupling = renumbered(A, to_inner, to_outer, (inner.size, size), entries).astype(self.dtype)
-            self._into, self._out_of = coupling, coupling.transpose()                           # A_IΓ, A_ΓI
-        self._r, self._y = (space.empty(inner.size, self.dtype) for _ in range(2))
-        self._g, self._z = (space.empty(size, self.dtype) for _ in range(2))
 
     def _schur(self):
         """Set ``_complements``, the Schur complement S of every subdomain; equal subdomains share one array.
@@ -116,13 +118,17 @@ class Level(LinearOperator):
         with timed(self.timings, "schur", self.space):
             problems = eliminations(space, self.subdomains, self.interface)
         self._check_memory(problems, blocks)
+        self.definite = self.symmetry is HERMITIAN
         self._complements, self._like = [None] * len(self.subdomains), np.zeros(len(self.subdomains), np.int64)
         inverses, places = [], []
         for interior in problems:
             with timed(self.timings, "schur", self.space):
-                factors = interior.factors()
+                factors = interior.factors(self.symmetry)
+                if factors is not None and not factors.definite:
+                    self._refuse_resonance(factors, interior)
+                    self.definite = False
                 for one in interior.subdomains:
-                    S = schur(one.A, one.order, one.own, factors)
+                    S = schur(one.A, one.order, one.own, factors, self.symmetry)
                     for k in one.members:
                         self._complements[k], self._like[k] = S, one.members[0]
             if blocks and factors is not None:
@@ -131,37 +137,55 @@ class Level(LinearOperator):
                     places.append(interior.places(self.subdomains, self.interface))
         if inverses:
             with timed(self.timings, "interior", self.space):
-                self.interior = InteriorBlocks(space, inverses, places, self._r.size, self.dtype)
+                self.interiors.solver = InteriorBlocks(space, inverses, places, self.interiors.size, self.dtype,
+                                                       self.definite)
+        self.definite = all(self.subdomains.from_all_ranks([self.definite]))
+
+    def _refuse_resonance(self, factors, interior):
+        """Raise FactorisationError if an interior of the list ``interior.subdomains`` is next to a resonance.
+        ``factors``: its Elimination, by LU."""
+        eigenvalue, vector = factors.resonance()
+        largest = float(factors.A.norm_inf())
+        if eigenvalue > RESONANT * largest:
+            return
+        one = interior.subdomains[0]
+        told = self.subdomains.resonance(one.members[0], one.order, self.space.to_host(vector))
+        raise FactorisationError(
+            f"BDDC: the interior of subdomain {one.members[0]} resonates: its matrix has the eigenvalue "
+            f"{eigenvalue:.1e}, and entries up to {largest:.1e}{told}: take more and smaller subdomains, whose first "
+            "resonances are higher, or add damping (or coefficients are too far apart for double precision)",
+            singular=True)
 
     def _check_memory(self, problems, blocks):
         """Raise OutOfMemory if the dense matrices will not fit. ``problems`` is the result of `eliminations` in
         problems.py; ``blocks``: the interior inverses are stored too."""
         rows = np.array([one.own.size for interior in problems for one in interior.subdomains])
         most, squares = int(rows.max(initial=0)), int((rows ** 2).sum())
-        batch_bytes = max(8 * most ** 2, min(BATCH_BYTES[self.space.name], 8 * squares))
+        size = double(self.dtype).itemsize
+        batch_bytes = max(size * most ** 2, min(BATCH_BYTES[self.space.name], size * squares))
         layers = [interior.entries for interior in problems]
         kept = self.dtype.itemsize * sum(layers) if blocks else 0
         # An inverse replaces its Schur complement. The factors L and E of only one interior exist at a time.
-        self.space.check_fits(WORK * batch_bytes + 8 * squares + 16 * max(layers) + kept,
+        self.space.check_fits(WORK * batch_bytes + size * (squares + 2 * max(layers)) + kept,
                               f"BDDC, {rows.size} different local problems with up to {most} dofs on the interface,"
                               + (f" and {len(layers)} different interiors in blocks," if blocks else ""),
                               "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
 
     def _adaptive(self):
-        """Return the adaptive constraints of faces, a dict as from `face_constraints`, or None if the settings ask for
-        none."""
+        """Add the adaptive constraints of edges and faces, if the settings ask for them."""
         if not self.settings.adaptive:
-            return None
+            return
         with timed(self.timings, "adaptive", self.space):
-            found = {id(S): self.space.to_host(S) for S in self._complements}
-            complements = [found[id(S)] for S in self._complements]
-            return face_constraints(self.subdomains, self.interface, complements, self._weights, self.settings.adaptive)
+            self.constraints.add(adaptive_constraints(
+                self.space, self.subdomains, self.interface, self.constraints, self._complements, self._weights,
+                self.settings.constraints, self.settings.adaptive))
 
-    def _locals(self):
+    def _locals(self, before):
         """Set ``locals``, the inverses of the bordered matrices [S Cᵀ; C 0], and free the Schur complements.
 
-        Subdomains with equal matrices and constraints share one inverse; problems of one size are inverted together."""
-        decomposer = resolve("decomposer", self.settings.dense_lu)
+        Subdomains with equal matrices and constraints share one inverse; problems of one size are inverted together.
+        ``before``: the result of `local.factors_of` for earlier values."""
+        settings, itemsize = self.settings, double(self.dtype).itemsize
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         complements, of_size, self.locals = self._complements, {}, []
         del self._complements                    # as large as the inverses: each is freed when its inverse is there
@@ -170,27 +194,19 @@ class Level(LinearOperator):
                 shape = constraints[members[0]][0].shape
                 of_size.setdefault((*shape, len(members)), []).append(members)
             for (count, size, _), problems in of_size.items():
-                batch = max(1, BATCH_BYTES[self.space.name] // max(1, 8 * (count + size) ** 2))
+                batch = max(1, BATCH_BYTES[self.space.name] // max(1, itemsize * (count + size) ** 2))
                 for some in (problems[a:a + batch] for a in range(0, len(problems), batch)):
                     self.locals.append(local.local_problems(
-                        self.space, decomposer, some, [complements[members[0]] for members in some],
-                        [constraints[members[0]] for members in some], self.dtype, self._hint))
+                        self.space, settings, some, [complements[members[0]] for members in some],
+                        [constraints[members[0]] for members in some], self.dtype, self._hint, self.symmetry,
+                        before))
                     for k in (k for members in some for k in members):
                         complements[k] = None
 
-    def _hint(self, k):
-        """Return advice, a sentence for a message, on constraints that would make the local problem of subdomain number
-        k nonsingular."""
-        interface = self.interface
-        there = np.bincount(interface.kinds[np.unique(interface.classes[interface.copies[k]])], minlength=3)
-        chosen = self.settings.constraints
-        add = [letter for letter, count in zip(KINDS, there, strict=True) if count and letter not in chosen]
-        has = ", ".join(f"{count} {name}" for count, name in zip(there, KINDS.values(), strict=True))
-        if add:
-            return (f"Its interface has {has}: add {' or '.join(KINDS[a] for a in add)}, "
-                    f"constraints={''.join(sorted({*chosen, *add}))!r}")
-        return (f"Its interface has {has}, all of them constraints: take fewer subdomains or other ones, or give the "
-                "problem values that hold it")
+    def _hint(self, k, S, C):
+        """Return advice, sentences for a message, on constraints that would make the local problem of subdomain number
+        k nonsingular. ``S`` and ``C``: its Schur complement and constraints."""
+        return advice(self.interface, self.settings, k, self.space.to_host(S), C)
 
     def _gathers(self):
         """Set the sparse matrices that gather the copies of interface dofs and coarse unknowns for the local problems,
@@ -223,7 +239,7 @@ class Level(LinearOperator):
         return CSRMatrix(space, space.xp.arange(columns.size + 1), space.from_host(columns),
                          space.from_host(values.astype(self.dtype)), (columns.size, n))
 
-    def _coarse(self, levels):
+    def _coarse(self, levels, before):
         """Assemble the coarse matrix S_c and set ``coarse``, its solver: a `Level` if ``levels`` > 2, else a dense
         inverse or a sparse direct solver; None without constraints."""
         self.coarse = None
@@ -241,69 +257,58 @@ class Level(LinearOperator):
             larger = next_level(coarse, self.constraints.count, matrices, groups)
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
-            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype)
+            above = Unknowns(self.constraints.classes, self.constraints.modes())
+            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, above,
+                                             self.symmetry, before and before.next)
         elif settings.coarse != "exact":
             with timed(self.timings, "coarse", self.space):
-                self.coarse = InexactCoarse(every.astype(self.dtype), resolve("precond", settings.coarse))
+                self.coarse = InexactCoarse(every.astype(self.dtype), settings.coarse, self.symmetry)
         elif self.constraints.count <= DENSE:
             with timed(self.timings, "decomposers", self.space):
                 dense = every.to_scipy().toarray()
-                self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu), self.dtype)
+                try:
+                    self.coarse = DenseCoarse(space, dense, settings, self.dtype, self.symmetry,
+                                              before and before.coarse)
+                except FactorisationError as error:
+                    if error.singular and self.definite and is_mechanism(dense, self.constraints.modes()):
+                        raise loose(self.interface, settings, self.constraints.count) from None
+                    raise
         else:
             with timed(self.timings, "coarse", self.space):
-                self.coarse = SparseCoarse(every.astype(self.dtype))
+                self.coarse = SparseCoarse(every.astype(self.dtype), self.definite)
 
     # -- application -----------------------------------------------------------------------------------------------
 
-    def apply(self, x, out, alpha=1, beta=0):
-        """Write out = α M x + β out; x and out may be the same array."""
-        r, g, z = self._r, self._g, self._z
-        r[...] = x[self._inner]
-        if self._into is not None:
-            self.interior.apply(r, self._y)                                    # A_II⁻¹ r_I
-            self._out_of.apply(self._y, g, -1)
-        else:
-            g.fill(0)
+    def apply(self, x, out, alpha=1, beta=0, adjoint=False):
+        """Write out = α M x + β out, or with Mᴴ; x and out may be the same array."""
+        g, z, interiors = self._g, self._z, self.interiors
+        interiors.reduce(x, g, adjoint)
         if g.size:
-            g[self._place] += x[self._outer]
             self.subdomains.sum(g)                                             # r_Γ − A_ΓI A_II⁻¹ r_I
-            self._on_interface(g, z)
-            self._put(out, self._outer, z[self._place], alpha, beta)
-        if self._into is not None:
-            self._into.apply(z, r, -1, 1)
-        if r.size:
-            self.interior.apply(r, self._y)                                    # A_II⁻¹ (r_I − A_IΓ z_Γ)
-            self._put(out, self._inner, self._y, alpha, beta)
-
-    def _put(self, out, places, z, alpha, beta):
-        """Set out = α z + β out at ``places``."""
-        if alpha != 1:
-            z = z * self.dtype.type(alpha)
-        out[places] = z if beta == 0 else z + out[places] * self.dtype.type(beta)
+            self._on_interface(g, z, adjoint)
+            interiors.put(out, interiors.outer, z[interiors.place], alpha, beta)
+        interiors.extend(z, out, alpha, beta, adjoint)                         # z_I = A_II⁻¹ (r_I − A_IΓ z_Γ)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        if self.self_adjoint is False:
-            raise InputError("BDDC has an adjoint only where its interior solver is its own: take interior='direct' "
-                             "or 'ic0'")
-        self.apply(x, out, alpha, beta)
+        self.apply(x, out, alpha, beta, adjoint=not (self.symmetry is HERMITIAN and self.self_adjoint is None))
 
-    def _on_interface(self, g, z):
-        """Write z = M_Γ g for vectors on the interface; M_Γ is defined at the top of this file."""
-        matmul = self.space.xp.matmul
+    def _on_interface(self, g, z, adjoint):
+        """Write z = M_Γ g, or M_Γᴴ g, for vectors on the interface; M_Γ is defined at the top of this file."""
+        xp = self.space.xp
         self._gather.apply(g, self._given)
         for p, (given, u, c) in zip(self.locals, self._blocks, strict=True):
-            matmul(p.K, plain(given), out=plain(u))
+            p.K.apply(xp, plain(given), plain(u), adjoint)
             if c.size:
-                matmul(p.adjoint, plain(given), out=plain(c))
+                xp.matmul(p.bases(adjoint)[1], plain(given), out=plain(c))
         if self.coarse is not None:
             self._scatter_coarse.apply(self._c, self._rc)
             self.subdomains.sum(self._rc)
-            self.coarse.apply(self._rc, self._uc)
+            (self.coarse.apply_adjoint if adjoint else self.coarse.apply)(self._rc, self._uc)
             self._gather_coarse.apply(self._uc, self._c)
             for p, (_, u, c) in zip(self.locals, self._blocks, strict=True):
                 if c.size:
                     sums = plain(u)
-                    sums += p.basis @ plain(c)
+                    sums += p.bases(adjoint)[0] @ plain(c)
         self._scatter.apply(self._u, z)
         self.subdomains.sum(z)
 
@@ -315,8 +320,13 @@ class Level(LinearOperator):
         return [p.rows for p in self.locals if p.rows for _ in p.members]
 
     @property
+    def iterations(self):
+        """Iterations of ICM in the setup, for the local and dense coarse problems of this level; 0 without ICM."""
+        return sum(p.iterations for p in (*self.locals, self.coarse) if isinstance(p, (local.Locals, DenseCoarse)))
+
+    @property
     def nbytes(self):
-        parts = (self.interior, self.coarse, self._into, self._out_of, self._gather, self._scatter)
+        parts = (self.interiors, self.coarse, self._gather, self._scatter)
         return sum(p.nbytes for p in parts if p is not None) + sum(p.nbytes for p in self.locals)
 
     def describe(self):
@@ -324,6 +334,7 @@ class Level(LinearOperator):
             return f"{self.subdomains.describe()} without interface"
         sizes = self.sizes
         more = f", {self.constraints.more} adaptive constraints" if self.constraints.more else ""
+        more += f", {k} near null vectors" if (k := self.interface.modes.shape[1]) > 1 else ""
         coarse = "no coarse problem" if self.coarse is None else self.coarse.describe()
         return (f"{self.subdomains.describe()}, {self.interface.dofs.size} dofs on the interface "
                 f"({self.interface.describe()}), {len(sizes)} different local problems of "

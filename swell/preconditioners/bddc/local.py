@@ -2,17 +2,19 @@
 
 The inverse of the bordered matrix is all that BDDC needs from a subdomain (Dohrmann 2003, equations 2 to 5):
 
-    [S Cᵀ; C 0]⁻¹ = [K Ψ; Ψᵀ −Σ]
+    [S Cᵀ; C 0]⁻¹ = [K Ψ; Φᴴ −Σ]
 
-K corrects within the constraints (K = K S K, C K = 0). The columns of Ψ are the coarse basis (C Ψ = I, with least
-energy). Σ = Ψᵀ S Ψ is the subdomain's part of the coarse matrix. S alone is singular if the subdomain floats, which is
-the normal case. The bordered matrix is nonsingular but indefinite, so it needs an LU with pivoting: any decomposer of
-swell.dense.
+K corrects within the constraints (K = K S K, C K = 0). The columns of Ψ are the coarse basis (C Ψ = I; for a positive
+definite A with least energy). The columns of Φ are this basis for Sᴴ (Tu and Li 2008); Φ = Ψ if S is Hermitian, and
+Φᴴ = Ψᵀ if it is complex symmetric. Σ = Φᴴ S Ψ is the subdomain's part of the coarse matrix. S alone is singular if the
+subdomain floats, which is the normal case. The bordered matrix is nonsingular but indefinite, so it needs an LU with
+pivoting: any decomposer of swell.dense.
 
 Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because the
-pivoting bounds of decomposers are absolute. The inverse is stored, which is as large as the factors: so an application
-is one product instead of two sequential solves by trsm. Equal subdomains are treated once. Local problems of one size
-are set up together (``factor_batch``), and applied together, by one product.
+pivoting bounds of decomposers are absolute. By default the inverse is stored, which is as large as the factors: so an
+application is one product instead of two sequential solves; or K acts by the factors and a dense solver (inverse.py).
+Equal subdomains are treated once. Local problems of one size are set up together (``factor_batch``), and applied
+together, by one product.
 """
 from __future__ import annotations
 
@@ -22,11 +24,10 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.settings import describe
-from swell.dense.accuracy import PROBES
-from swell.dense.batch import solve_batch
-
-MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
+from swell.core.registry import resolve
+from swell.preconditioners.bddc.basis import Basis
+from swell.preconditioners.bddc.inverse import StoredBlock, estimates, invert, solver_of
+from swell.preconditioners.bddc.symmetry import HERMITIAN
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +38,16 @@ class Locals:
     ----------
     members : numpy.ndarray of int, shape (m, g)
         For each problem its g equal subdomains.
-    K, basis, adjoint : device arrays, shapes (m, k, k), (m, k, c) and (m, c, k)
-        K, Ψ and Ψᵀ for k interface dofs and c constraints.
+    K : StoredBlock or FactoredBlock
+        K, for k interface dofs.
+    basis, adjoint : device arrays, shapes (m, k, c) and (m, c, k)
+        Ψ and Φᴴ, for c constraints.
     coarse : numpy.ndarray, shape (m, c, c)
         Σ, in double precision.
     notes : tuple of str
         Notes of the dense factors.
+    iterations : int
+        Iterations of ICM.
     """
 
     members: np.ndarray
@@ -51,6 +56,19 @@ class Locals:
     adjoint: Any
     coarse: np.ndarray
     notes: tuple
+    iterations: int = 0
+
+    def bases(self, adjoint=False):
+        """Return (Ψ, Φᴴ), or with ``adjoint`` their counterparts (Φ, Ψᴴ) for Sᴴ."""
+        if not adjoint:
+            return self.basis, self.adjoint
+        return tuple(part.conj().swapaxes(1, 2) for part in (self.adjoint, self.basis))
+
+    @property
+    def positive(self) -> bool:
+        """True if no diagonal entry of K is negative beyond rounding, as for a positive definite S."""
+        diagonal = self.K.diagonal().real
+        return not diagonal.size or bool(diagonal.min() >= -1e-8 * abs(diagonal).max())  # sync
 
     @property
     def rows(self):
@@ -62,15 +80,21 @@ class Locals:
         return self.K.nbytes + self.basis.nbytes + self.adjoint.nbytes
 
 
+def factors_of(problems):
+    """Return the factors of each subdomain's local matrix, by the subdomain's number, from a list of `Locals`; none
+    with stored inverses."""
+    return {k: factors for p in problems if p.K.factors
+            for members, factors in zip(p.members, p.K.factors, strict=True) for k in members}
+
+
 def bordered(space, S, C, sizes):
     """Return new (B, scale, t): B is the dense matrix [S / scale, (diag(t) C)ᵀ; diag(t) C, 0].
 
-    ``scale`` is the mean diagonal of S, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
+    ``scale`` is the result of `scale_of`, t = √``sizes``. S is a device array; C and ``sizes`` are the host arrays from
     `Constraints.matrix`."""
     n, c = S.shape[0], C.shape[0]
-    scale = float(space.to_host(S.diagonal()).mean())  # sync
-    scale = scale if scale > 0 else 1.0          # S = 0: constraints alone may hold it
-    B = space.xp.zeros((n + c, n + c))
+    scale = scale_of(space, S)
+    B = space.xp.zeros((n + c, n + c), S.dtype)
     t = space.from_host(np.sqrt(sizes))
     B[:n, :n] = S / scale
     B[n:, :n] = t[:, None] * space.from_host(C)
@@ -78,60 +102,21 @@ def bordered(space, S, C, sizes):
     return B, scale, t
 
 
-def invert(space, decomposer, B):
-    """Return (B⁻¹, conditions, notes) for m matrices of one size, B of shape (m, n, n), by a decomposer of swell.dense.
-
-    B⁻¹ is a new device array; ``conditions`` has the 1-norm condition number of each matrix. If the decomposer's
-    processing tolerance is too loose for an inverse, this function takes a smaller one, and adds a note.
-
-    Raises
-    ------
-    FactorisationError
-        If a matrix is singular, or exact decomposition gives no inverse either; ``error.index`` is its number.
-    """
-    taken = decomposer
-    while True:
-        try:
-            X, condition, notes = _inverse(space, taken, B)
-            break
-        except FactorisationError:
-            tighter = taken.tightened()
-            if tighter is None:
-                raise
-            taken = tighter
-    if taken is not decomposer:
-        notes += (f"BDDC: {describe(decomposer)} is too loose to invert local problems: {describe(taken)} was taken",)
-    return X, condition, notes
+def scale_of(space, S):
+    """Return the mean modulus of the diagonal of the device array S, a float; 1 if S is zero or empty."""
+    mean = float(abs(space.to_host(S.diagonal())).mean()) if len(S) else 0.0  # sync
+    return mean if mean > 0 else 1.0             # S = 0: constraints alone may hold it
 
 
-def _inverse(space, decomposer, B):
-    """Like `invert`, but with this decomposer only. Raises FactorisationError also if a computed inverse is inaccurate.
-    """
-    xp, n = space.xp, B.shape[1]
-    try:
-        factors = decomposer.factor_batch(B, space)
-        X = solve_batch(factors, xp.broadcast_to(xp.eye(n), B.shape))
-    except FactorisationError as error:          # drop "matrix 3 of 8: ", a number that means nothing here
-        raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
-    condition = space.to_host(abs(B).sum(axis=1).max(axis=1) * abs(X).sum(axis=1).max(axis=1))  # sync
-    V = space.from_host(np.random.default_rng(0).integers(0, 2, (n, PROBES)) * 2.0 - 1)
-    wrong = np.sqrt((abs(space.to_host(V - B @ (X @ V))) ** 2).mean(axis=(1, 2)))  # sync
-    bad = ~(wrong <= MOST_WRONG)
-    if bad.any():
-        k = int(bad.argmax())
-        raise FactorisationError(f"its computed inverse is wrong: B B⁻¹ differs from I by {wrong[k]:.1e}, expected at "
-                                 f"most {MOST_WRONG}; its condition is {condition[k]:.0e}; take dense_lu='getrf'",
-                                 not condition[k] * np.finfo(float).eps * n < 1, k)
-    return X, condition, tuple(note for each in factors for note in each.notes)
-
-
-def local_problems(space, decomposer, members, complements, constraints, dtype, hint):
+def local_problems(space, settings, members, complements, constraints, dtype, hint, symmetry=HERMITIAN, before=None):
     """Return the `Locals` of subdomains of one size: invert their bordered matrices [S Cᵀ; C 0] together.
 
     Parameters
     ----------
-    space, decomposer
-        The space of the complements, and the decomposer of swell.dense that inverts.
+    space : Space
+        Of the complements.
+    settings : BDDC
+        Its ``dense_lu``, ``dense_solver`` and ``averages`` decide how local problems are solved.
     members : list of lists of int
         For each complement its subdomains; all lists have one length.
     complements : list of device arrays, shape (k, k)
@@ -139,9 +124,13 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     constraints : list of (C, sizes)
         For each complement the result of `Constraints.matrix`; all of one shape.
     dtype : numpy.dtype
-        Type of K, Ψ and Ψᵀ in the result.
+        Type of K, Ψ and Φᴴ in the result.
     hint : callable
-        ``hint(i)`` returns advice on constraints of subdomain i, for the message.
+        ``hint(i, S, C)`` returns advice on constraints of subdomain i with the arrays S and C, for the message.
+    symmetry : Symmetry
+        Of the complements; rounding errors against it are removed.
+    before : dict
+        Factors of a subdomain's earlier local matrix, by its number: estimates for ICM.
 
     Raises
     ------
@@ -153,29 +142,48 @@ def local_problems(space, decomposer, members, complements, constraints, dtype, 
     xp, count, n, members = space.xp, len(members), complements[0].shape[0], np.array(members)
     if not n:
         empty = xp.empty((count, 0, 0), dtype)
-        return Locals(members, empty, empty, empty, np.zeros((count, 0, 0)), ())
-    scaled = [bordered(space, S, *of) for S, of in zip(complements, constraints, strict=True)]
-    B, t = (xp.stack([one[part] for one in scaled]) for part in (0, 2))
-    scale = np.array([one[1] for one in scaled])
-    del scaled
+        return Locals(members, StoredBlock(empty), empty, empty, np.zeros((count, 0, 0), complements[0].dtype), ())
+    if settings.averages == "basis":
+        bases = [Basis(space, C) for C, _ in constraints]
+        reduced = [basis.restricted(S) for basis, S in zip(bases, complements, strict=True)]
+        scale = np.array([scale_of(space, S) for S in reduced])
+        B = xp.stack(reduced) / space.from_host(scale)[:, None, None]
+        del reduced
+    else:
+        scaled = [bordered(space, S, *of) for S, of in zip(complements, constraints, strict=True)]
+        B, t = (xp.stack([one[part] for one in scaled]) for part in (0, 2))
+        scale = np.array([one[1] for one in scaled])
+        del scaled
 
     def too_few(k, why):
-        return InputError(f"the local problem of subdomain {members[k, 0]} is singular with its {t.shape[1]} "
+        C = constraints[k][0]
+        return InputError(f"the local problem of subdomain {members[k, 0]} is singular with its {len(C)} "
                           f"constraints on {n} dofs of the interface ({why}): the subdomain floats, and its "
-                          f"constraints do not hold it. {hint(members[k, 0])}")
+                          f"constraints do not hold it. {hint(members[k, 0], complements[k], C)}")
 
     try:
-        X, condition, notes = invert(space, decomposer, B)
+        decomposer = resolve("decomposer", settings.dense_lu)
+        inverse, condition, notes = invert(space, decomposer, solver_of(settings), B, symmetry.trans,
+                                           estimates(decomposer, before or {}, members[:, 0], B.shape[1]))
     except FactorisationError as error:
         if error.singular:
-            raise too_few(error.index, error) from None
+            raise too_few(error.index, str(error).partition("; take")[0]) from None    # no decomposer helps
         raise FactorisationError(f"local problem of subdomain {members[error.index, 0]}: {error}") from None
     bad = ~(condition * np.finfo(float).eps * B.shape[1] < 1)
     if bad.any():
         raise too_few(int(bad.argmax()), f"its condition is {condition[bad.argmax()]:.0e}")
-    K, t, scale = X[:, :n, :n], t[:, :, None], space.from_host(scale)[:, None, None]
-    adjoint = 0.5 * t * (X[:, n:, :n] + X[:, :n, n:].transpose(0, 2, 1))
-    coarse = space.to_host(-0.5 * scale * t * (X[:, n:, n:] + X[:, n:, n:].transpose(0, 2, 1)) * t.transpose(0, 2, 1))
-    return Locals(members, *(xp.ascontiguousarray(part.astype(dtype)) for part in
-                             (0.5 / scale * (K + K.transpose(0, 2, 1)), adjoint.transpose(0, 2, 1), adjoint)),
-                  coarse, notes)
+    if settings.averages == "basis":
+        every = zip(bases, complements, inverse.X, scale, strict=True)
+        parts = [basis.parts(S, one / by) for basis, S, one, by in every]
+        K, basis, adjoint, coarse = (xp.stack(of) for of in zip(*parts, strict=True))
+        K = StoredBlock(xp.ascontiguousarray(symmetry.mean(K).astype(dtype)))
+    else:
+        t, scale, columns = t[:, :, None], space.from_host(scale)[:, None, None], inverse.columns(n)
+        basis, adjoint = columns[:, :n] * t.transpose(0, 2, 1), t * inverse.rows(n)[:, :, :n]
+        coarse = -scale * t * columns[:, n:] * t.transpose(0, 2, 1)
+        K = inverse.leading(n, scale, symmetry.mean, dtype)
+    if symmetry.mirrors:
+        adjoint = 0.5 * (adjoint + symmetry.mirror(basis))
+        basis = symmetry.mirror(adjoint)
+    return Locals(members, K, *(xp.ascontiguousarray(part.astype(dtype)) for part in (basis, adjoint)),
+                  space.to_host(symmetry.mean(coarse)), notes, inverse.iterations)

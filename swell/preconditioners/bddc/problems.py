@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.elimination import Elimination, layers
-from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
+from swell.preconditioners.bddc.renumbering import equal, numbers, pattern, renumbered
+from swell.preconditioners.bddc.symmetry import HERMITIAN, double
 
 
 @dataclass(eq=False)
@@ -21,7 +23,7 @@ class Different:
     Attributes
     ----------
     A : CSRMatrix
-        In double precision.
+        In double precision, its pattern symmetric.
     inner, own : int host arrays
         Its dofs in the interior and on the interface, ascending.
     members : list of int
@@ -60,9 +62,17 @@ class Interior:
         """Number of entries of the dense diagonal blocks of its layers, Σ s² for layers of s rows."""
         return int((np.diff(self.ends) ** 2).sum())
 
-    def factors(self):
-        """Return the `Elimination` of this interior, newly factored; None without interior dofs."""
-        return Elimination(self.A, self.ends) if self.A is not None else None
+    def factors(self, symmetry):
+        """Return the `Elimination` of this interior, newly factored; None without interior dofs. LU takes the place of
+        Cholesky's factorisation if A_II is not positive definite, or not Hermitian (``symmetry``, a Symmetry)."""
+        if self.A is None:
+            return None
+        if symmetry is HERMITIAN:
+            try:
+                return Elimination(self.A, self.ends)
+            except FactorisationError:           # not positive definite
+                pass
+        return Elimination(self.A, self.ends, definite=False)
 
     def places(self, subdomains, interface):
         """Return an int array for each subdomain with this interior: the places of its interior dofs, in the order of
@@ -82,7 +92,7 @@ def eliminations(space, subdomains, interface):
         matrix, own = subdomains.matrices[members[0]], interface.local[members[0]]
         mask = np.ones(matrix.shape[0], bool)
         mask[own] = False
-        A = CSRMatrix.from_scipy(matrix.astype(np.float64, copy=False), space)
+        A = CSRMatrix.from_scipy(matrix.astype(double(matrix.dtype), copy=False), space)
         every.append(Different(A, np.flatnonzero(mask), own, members))
     interiors = [_inside(one) for one in every]
     found, patterns = [], []
@@ -98,7 +108,7 @@ def eliminations(space, subdomains, interface):
             result.append(Interior(_ordered(some, none), None, none, np.zeros(1, np.int64)))
             continue
         if like[k] not in made:
-            made[like[k]] = layers(A.to_scipy(), _sides(some[0], interface))
+            made[like[k]] = layers(pattern(A.to_scipy()), _sides(some[0], interface))
         order, ends = made[like[k]]
         place = numbers(space, order, A.shape[0])
         result.append(Interior(_ordered(some, order), renumbered(A, place, place, A.shape), order, ends))

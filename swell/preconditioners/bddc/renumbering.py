@@ -34,6 +34,13 @@ def renumbered(A, rows, columns, shape, kept=None):
     return CSRMatrix(space, indptr, j, data, shape)
 
 
+def pattern(A):
+    """Return a scipy.sparse.csr_array with 1 for each entry of A, which has this format: graphs take no complex values.
+    """
+    import scipy.sparse as sp
+    return sp.csr_array((np.ones(A.nnz, np.int8), A.indices, A.indptr), A.shape)
+
+
 def numbers(space, rows, n):
     """Return a new device array p of length n: p[i] is the place of i in ``rows``, a host array of row numbers; -1 if i
     is not in it."""

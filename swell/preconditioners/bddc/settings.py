@@ -10,6 +10,11 @@ Setup, for every different subdomain: a factorisation of its interior, which sub
 constraints (local.py). Storage: the interior factors, and a dense inverse for every different subdomain. An
 application: two interior solves, a dense product for every subdomain, one coarse solve.
 
+A is symmetric positive definite in this theory. Complex symmetric, Hermitian indefinite and nonsymmetric A work in
+GMRES, BiCGSTAB or COCG without a bound: interiors are factored by LU, and a nonsymmetric A has two coarse bases
+(symmetry.py, local.py). For waves the subdomains must be small: an interior with resonances below the frequency is
+indefinite (`level.py`).
+
 Differs from the textbook: it acts on all of A, not on the interface, so that any Krylov method can use it. Interior
 solves may be approximate (``interior="ic0"``), which costs iterations; Schur complements are always exact.
 
@@ -28,10 +33,13 @@ from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import describe, positive, real, without_effect
-from swell.formats.symmetry import require_hermitian
+from swell.preconditioners.bddc.inverse import STORED, solver_of
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
-from swell.preconditioners.bddc.subdomains import Subdomains
+from swell.preconditioners.bddc.subdomains import SubdomainSource
+from swell.preconditioners.bddc.symmetry import HERMITIAN, double, symmetry_of
+from swell.preconditioners.bddc.unknowns import Unknowns
+from swell.preconditioners.near_nullspace import check_word
 from swell.preconditioners.schwarz import Schwarz
 from swell.preconditioners.schwarz import subdomains as owners
 
@@ -47,7 +55,19 @@ class BDDC(Preconditioner):
     levels : int
         2, or more: BDDC also solves the coarse problem.
     constraints : str
-        Letters: c, values at corners; e, averages over edges; f, averages over faces.
+        Letters: c, values at corners; e, averages over edges; f, averages over faces. With c, nodes become corners
+        where neighbouring subdomains could still move against each other (corners.py).
+    near_nullspace : "constants" or array, shape (n,) or (n, k)
+        Vectors that edges and faces represent: a constraint for each that is independent there. "constants": an average
+        of each unknown of a node. For elasticity ``swell.rigid_body_modes(points)``: averages and first moments.
+    nodes : int array, shape (n,), optional
+        The node of each row, numbers 0 to m − 1 without holes. Default: blocks of consecutive rows, as A's pattern
+        shows them.
+    corners : list of int, optional
+        Rows on the interface whose nodes become corners, beside the nodes that BDDC finds.
+    averages : {"constraints", "basis"}
+        "constraints": edge and face constraints border the local matrices. "basis": a change of basis makes them
+        unknowns, so that local matrices are smaller and definite (basis.py). Both give the same operator.
     weights : {"stiffness", "cardinality"}
         Weights that combine the copies of an interface dof.
     dense_lu : str or Decomposer
@@ -58,21 +78,26 @@ class BDDC(Preconditioner):
         anyway, for many subdomains with equal interiors, or with enough memory (blocks.py); or an incomplete
         factorisation such as "ic0".
     subdomains : Subdomains or None
-        The subdomain matrices, from `swell.pde.poisson_cube`, or `swell.distributed.from_subdomains` on a rank. None: A
-        is split. A must then be symmetric, without positive entries off the diagonal or negative row sums (finite
-        volumes, most finite differences).
+        The subdomain matrices, from `swell.pde.poisson_cube`, `swell.pde.helmholtz.subdomains`, or
+        `swell.distributed.from_subdomains` on a rank. None: A is split. Its symmetric part must then have no positive
+        entries off the diagonal or negative row sums (finite volumes, upwind schemes, most finite differences).
     domains : int
         Without ``subdomains``: the number of subdomains, of all ranks; 0: so that each has about 4096 rows.
     partition : {"graph", "rows"}
         Without ``subdomains``: split A by parts of its graph (needs pymetis), or by consecutive rows; each rank splits
         its own rows.
     adaptive : float
-        0: no adaptive constraints. Above 1, such as 10: a face gets a constraint for each eigenvalue above this value
-        (adaptive.py), for coefficients that jump within subdomains. It needs two levels, and faces in ``constraints``.
+        0: no adaptive constraints. Above 1, such as 10: an edge or face gets a constraint for each eigenvalue above
+        this value (adaptive.py), on every level, for coefficients that jump within subdomains. Edges and faces are
+        those in ``constraints``. For real symmetric positive definite matrices.
     coarse : str or settings object
         Solver of the coarse problem of the last level. "exact": a dense inverse, or above 2000 coarse unknowns the
         direct solver; or a preconditioner that is its own adjoint, such as "smoothed_aggregation", for very many
         subdomains.
+    dense_solver : str or DenseSolver
+        "inverse": local and dense coarse problems are inverted, and an application is a product. Or the solver of
+        `swell.dense` that solves them with their factors in each application: "trsm", "getrs", "is", "ss". An update
+        then gives ICM the last factors as its estimates. It must take the factors of ``dense_lu``.
     """
 
     levels: int = 2
@@ -85,11 +110,14 @@ class BDDC(Preconditioner):
     partition: str = "graph"
     adaptive: float = 0.0
     coarse: Any = "exact"
+    near_nullspace: Any = field(default="constants", repr=False, compare=False)
+    nodes: Any = field(default=None, repr=False, compare=False)
+    corners: Any = field(default=None, repr=False, compare=False)
+    averages: str = "constraints"
+    dense_solver: Any = STORED
 
-    problem = "symmetric positive definite, from finite elements or volumes"
+    problem = "finite elements or volumes, in subdomains"
     cost = "two interior solves, a dense product a subdomain, one coarse solve"
-    hermitian_only = True
-    kinds = "f"
     as_given = True
     across_ranks = True
 
@@ -102,19 +130,26 @@ class BDDC(Preconditioner):
                              "and f (faces), such as 'cef'")
         if not real(self.adaptive) or not (self.adaptive == 0 or 1 < self.adaptive < np.inf):
             raise InputError(f"BDDC(adaptive={self.adaptive!r}): expected 0, or a number above 1, such as 10")
-        if self.adaptive and ("f" not in letters or self.levels > 2):
-            raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}, levels={self.levels}): "
-                             "adaptive constraints need face averages beside them, and two levels")
-        for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows"))):
+        if self.adaptive and not set(letters) & set("ef"):
+            raise InputError(f"BDDC(adaptive={self.adaptive:g}, constraints={letters!r}): adaptive constraints belong "
+                             "to edges (e) and faces (f): add one of them, such as 'cef'")
+        check_word(self.near_nullspace, "BDDC")
+        if self.corners is not None and "c" not in letters:
+            raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to "
+                             "the letters, or leave corners out")
+        for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows")),
+                            ("averages", ("constraints", "basis"))):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
         if resolve("decomposer", self.dense_lu) is None:
             raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
+        if self.dense_solver != STORED:
+            self._check_dense_solver()
         if self.interior != "blocks":
             self._check_solver("interior", "'direct', 'blocks', or an incomplete factorisation such as 'ic0'")
         if self.coarse != "exact":
             self._check_solver("coarse", "'exact', or a preconditioner such as 'smoothed_aggregation'")
-        if self.subdomains is not None and not isinstance(self.subdomains, Subdomains):
+        if self.subdomains is not None and not isinstance(self.subdomains, SubdomainSource):
             raise InputError(f"BDDC(subdomains=...) is of type {type(self.subdomains).__name__}: expected "
                              "swell.Subdomains([(matrix, dofs), ...])")
         if self.subdomains is not None and self.domains:
@@ -122,6 +157,21 @@ class BDDC(Preconditioner):
                              "out")
         if self.subdomains is not None:
             without_effect(self, "with subdomains, which are given", "let A be split", "partition")
+
+    def _check_dense_solver(self):
+        """Raise InputError unless ``dense_solver`` names a solver that takes the factors of ``dense_lu``."""
+        solver, decomposer = solver_of(self), resolve("decomposer", self.dense_lu)
+        if solver is None:
+            raise InputError(f"BDDC(dense_solver={self.dense_solver!r}): expected 'inverse', or a solver such as "
+                             "'trsm'")
+        if not issubclass(decomposer.factors, solver.accepts):
+            units = " or ".join(kind.unit for kind in solver.accepts)
+            raise InputError(f"BDDC(dense_lu={describe(decomposer)}, dense_solver={describe(solver)}): this solver "
+                             f"takes factors with the unit diagonal in {units}, and the decomposer leaves it in "
+                             f"{decomposer.factors.unit}: take 'trsm' or 'is', or dense_lu='getrf'")
+        if self.averages == "basis":
+            raise InputError(f"BDDC(averages='basis', dense_solver={describe(solver)}): a change of basis needs stored "
+                             "inverses: take averages='constraints', or leave dense_solver out")
 
     def _check_solver(self, field, expected):
         """Raise InputError, with the text ``expected``, unless a field names a preconditioner."""
@@ -134,15 +184,15 @@ class BDDC(Preconditioner):
         raise InputError(f"BDDC({field}={value!r}): expected {expected}{why}")
 
     def build(self, A):
-        """Return the preconditioner of a symmetric CSRMatrix, a new operator.
+        """Return the preconditioner of a CSRMatrix, a new operator.
 
         Raises
         ------
         InputError
-            If A is complex or not symmetric, the subdomain matrices do not add up to it, it cannot be split, or the
-            constraints are too few for a subdomain.
+            If the subdomain matrices do not add up to A, it cannot be split, or the constraints are too few for a
+            subdomain.
         FactorisationError
-            If A is singular.
+            If A is singular, or a subdomain resonates.
         """
         return (BDDCOperator if A.space.single_rank else rank_operator("bddc"))(A, self)
 
@@ -160,26 +210,31 @@ class BDDCOperator(LinearOperator):
 
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
-        self.settings = settings
+        self.settings, self.level = settings, None
         self._owner = None
         self.update(A)
 
     def update(self, A):
-        """Set up anew for new values of A with the same pattern; given subdomain matrices must add up to A."""
-        if A.dtype.kind == "c":
-            raise InputError(f"BDDC is for real matrices, and A is {A.dtype.name}: use precond='ic0' or 'schwarz'")
+        """Set up anew for new values of A with the same pattern; given subdomain matrices must add up to A. The last
+        dense factors are the estimates of ICM, where a ``dense_solver`` has kept them."""
         watch = Stopwatch()
-        require_hermitian(A, "BDDC")
-        wide = A if A.dtype == np.float64 else A.astype(np.float64)
+        wide = A if A.dtype == double(A.dtype) else A.astype(double(A.dtype))
         subdomains = self.settings.subdomains
         if subdomains is None:
             subdomains = self._split(wide)
         else:
+            subdomains = subdomains.present()
             subdomains.check(A)
-            self._compare(wide, subdomains, MISMATCH[A.dtype.itemsize])
+            self._compare(wide, subdomains, MISMATCH[np.finfo(A.dtype).dtype.itemsize])
+        symmetry = symmetry_of(subdomains)
+        if self.settings.adaptive and (symmetry is not HERMITIAN or subdomains.dtype.kind == "c"):
+            kind = "complex" if subdomains.dtype.kind == "c" else "not symmetric"
+            raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints bound energies, which "
+                             f"real symmetric subdomain matrices have; these are {kind}: leave adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
-        self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype)
+        self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,
+                           Unknowns.of(A, self.settings), symmetry, self.level)
         self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
 
     def _split(self, A):
@@ -194,7 +249,7 @@ class BDDCOperator(LinearOperator):
         """Raise InputError unless the subdomain matrices add up to A: compare both products with one random vector.
         ``tolerance`` is relative to the largest entry of A times the number of entries of its longest row."""
         space, n = A.space, A.space.local_rows(A.shape[0])
-        x = space.empty(n, np.float64)
+        x = space.empty(n, A.dtype)
         space.random(0, x)
         difference = abs(space.to_host(A.times(x)) - subdomains.times(space.to_host(x)))
         largest = space.max_on_host(A.row_maxima(space.xp.ones(n)))
@@ -220,6 +275,14 @@ class BDDCOperator(LinearOperator):
         return self.level.nbytes
 
     @property
+    def iterations(self):
+        """Iterations of ICM in the last setup, of all levels; 0 for other decomposers."""
+        total, level = 0, self.level
+        while level is not None:
+            total, level = total + level.iterations, level.next
+        return total
+
+    @property
     def timings(self):
         """Seconds of the setup's parts, a dict; each value is summed over all levels. "checks" is the time to check the
         input and split A; `Level` explains the other parts."""
@@ -231,4 +294,5 @@ class BDDCOperator(LinearOperator):
         return total
 
     def describe(self):
-        return f"{describe(replace(self.settings, subdomains=None))}: {self.level.describe()}"
+        plain = replace(self.settings, subdomains=None, near_nullspace="constants", nodes=None, corners=None)
+        return f"{describe(plain)}: {self.level.describe()}"

@@ -1,29 +1,38 @@
-"""The input of BDDC: A = Σ Rᵢᵀ Aᵢ Rᵢ, a positive semidefinite matrix and its dofs for every subdomain.
+"""The input of BDDC: A = Σ Rᵢᵀ Aᵢ Rᵢ, a matrix and its dofs for every subdomain. CG needs symmetric positive
+semidefinite ones; other methods take complex, indefinite and nonsymmetric ones too.
 
 This file checks the input. One defect it repairs: each connected piece of a subdomain becomes a subdomain, since a
 constraint on one piece does not hold another.
 """
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.formats.matrix import index_type
+from swell.preconditioners.bddc.renumbering import pattern
 
-ROUNDING = 1e-10        # largest accepted asymmetry, relative to the largest entry: rounding of the assembly
+
+class SubdomainSource(ABC):
+    """Subdomains whose matrices may depend on more than a BDDC knows, such as a frequency."""
+
+    @abstractmethod
+    def present(self) -> "Subdomains":
+        """Return the subdomains of the present matrix."""
 
 
-class Subdomains:
+class Subdomains(SubdomainSource):
     """Subdomain matrices, such as finite elements summed over the elements of each subdomain.
 
     Parameters
     ----------
     parts : list of (matrix, dofs)
-        For each subdomain: its matrix (k, k), sparse or dense, real, symmetric positive semidefinite; and the k rows of
-        A that belong to its rows, each once. Dofs that two or more subdomains have are the interface. If subdomains
-        share a matrix, pass one object: it is then checked once.
+        For each subdomain: its matrix (k, k), sparse or dense; and the k rows of A that belong to its rows, each once.
+        Dofs that two or more subdomains have are the interface. If subdomains share a matrix, pass one object: it is
+        then checked once.
     groups : sequence of int arrays, optional
         For more than two levels. ``groups[0]`` has, for each subdomain, its subdomain on the next level; ``groups[1]``
         has this for the subdomains of the next level, and so on. Without groups, about eight neighbours are joined.
@@ -39,7 +48,7 @@ class Subdomains:
     Raises
     ------
     InputError
-        For an empty subdomain, a matrix that does not fit its dofs or is not symmetric, or a row of A in no subdomain.
+        For an empty subdomain, a matrix that does not fit its dofs, or a row of A in no subdomain.
     """
 
     def __init__(self, parts, groups=()):
@@ -56,9 +65,17 @@ class Subdomains:
     def __len__(self):
         return len(self.matrices)
 
+    def present(self):
+        return self
+
+    @property
+    def dtype(self):
+        """float64, or complex128 if a matrix is complex."""
+        return np.result_type(np.float64, *{matrix.dtype for matrix in self.matrices})
+
     def times(self, x):
         """Return Σ Rᵢᵀ Aᵢ Rᵢ x, a new host array: the product of the assembled matrix with the host array x."""
-        y = np.zeros(self.n)
+        y = np.zeros(self.n, np.result_type(x, self.dtype))
         for matrix, dofs in zip(self.matrices, self.dofs, strict=True):
             y[dofs] += matrix @ x[dofs]
         return y
@@ -87,8 +104,12 @@ class Subdomains:
         return A
 
     def name_of(self, row):
-        """Return the user's number of a row, for messages; here the same number."""
+        """Return the user's number of a local row, or of an array of them; here the same."""
         return row
+
+    def names(self, rows):
+        """Return the user's numbers of rows of A, an int array; here the same numbers."""
+        return rows
 
     def shared(self):
         """Return two new int arrays (rows, number): the rows of A that two or more subdomains have, ascending; and the
@@ -105,6 +126,11 @@ class Subdomains:
 
     def sum(self, numbers):
         """Sum a device array over all ranks, in place; here, with one rank, do nothing."""
+
+    def resonance(self, k, dofs, vector):
+        """Return a clause for the message that the interior of subdomain k resonates; ``vector`` is the mode on its
+        local ``dofs``. A front end overrides it to name the frequency."""
+        return ""
 
     def describe(self):
         return f"{len(self)} subdomain" + ("" if len(self) == 1 else "s")
@@ -150,6 +176,7 @@ class Pieces:
             _check_dofs(k, matrix, dofs)
             if new:
                 _check_values(k, matrix)
+                matrix = _symmetric_pattern(matrix)
                 known[id(given)] = matrix, [(matrix if piece is None else matrix[piece][:, piece], piece)
                                             for piece in _pieces(matrix)]
             for part, piece in known[id(given)][1]:
@@ -188,25 +215,27 @@ def _check_dofs(k, matrix, dofs):
 
 
 def _check_values(k, matrix):
-    """Raise InputError unless the matrix of subdomain number k is real, finite and symmetric, its diagonal not
-    negative."""
-    if matrix.dtype.kind != "f" and matrix.dtype.kind not in "iu":
-        raise InputError(f"subdomain {k} has a matrix of dtype {matrix.dtype}: BDDC is for real matrices")
+    """Raise InputError unless the matrix of subdomain number k has finite numbers."""
+    if matrix.dtype.kind not in "iufc":
+        raise InputError(f"subdomain {k} has a matrix of dtype {matrix.dtype}: expected real or complex numbers")
     if not np.isfinite(matrix.data).all():
         raise InputError(f"subdomain {k} has a matrix with entries that are not finite")
-    largest = abs(matrix.data).max(initial=0)
-    if abs(matrix - matrix.T).max() > ROUNDING * largest:
-        raise InputError(f"subdomain {k} has a matrix that is not symmetric: expected a symmetric positive "
-                         "semidefinite one")
-    if (matrix.diagonal() < 0).any():
-        raise InputError(f"subdomain {k} has a negative diagonal entry: expected a positive semidefinite matrix")
+
+
+def _symmetric_pattern(matrix):
+    """Return the matrix with zeros stored where only its transpose has entries; itself if there are none."""
+    import scipy.sparse as sp
+    e = matrix.tocoo()
+    both = sp.coo_array((np.concatenate((e.data, np.zeros(e.nnz, e.dtype))),
+                         (np.concatenate((e.row, e.col)), np.concatenate((e.col, e.row)))), matrix.shape).tocsr()
+    return matrix if both.nnz == matrix.nnz else both
 
 
 def _pieces(matrix):
     """Return a list with the rows of each connected component of a sparse matrix, int arrays; [None] for a connected
     matrix."""
     from scipy.sparse.csgraph import connected_components
-    count, label = connected_components(matrix, directed=False)
+    count, label = connected_components(pattern(matrix), directed=False)
     return [None] if count == 1 else np.split(np.argsort(label, kind="stable"), np.cumsum(np.bincount(label))[:-1])
 
 

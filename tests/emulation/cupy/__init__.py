@@ -82,7 +82,7 @@ def array(given, dtype=None, copy=True, order="K"):
     """An array on the device, of whatever is given."""
     if isinstance(given, ndarray):
         if copy or (dtype is not None and given.dtype != dtype):
-            return given.astype(given.dtype if dtype is None else dtype)
+            return given.astype(given.dtype if dtype is None else dtype, order)
         return given
     if hasattr(given, "__cuda_array_interface__"):
         return array(_over(given), dtype, copy, order)

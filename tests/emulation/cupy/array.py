@@ -204,7 +204,7 @@ class ndarray:
     def astype(self, dtype, order="K", casting=None, subok=None, copy=True):
         if not copy and self.dtype == dtype:
             return self
-        return call(lambda a: a.astype(dtype), self)
+        return call(lambda a: a.astype(dtype, order), self)
 
     def copy(self, order="C"):
         return call(lambda a: a.copy(order), self)

@@ -211,7 +211,9 @@ def run(address, grid, columns, block, shared, together, pointers):
 def __getattr__(name):
     if name == "nccl":
         return importlib.import_module("cupy.nccl")
-    if name in ("cublas", "cusolver", "cusparse", "cufft"):
+    if name in ("cublas", "device"):
+        return getattr(importlib.import_module("cupy.libraries"), name)
+    if name in ("cusolver", "cusparse", "cufft"):
         raise NotEmulated(f"cupy.cuda.{name}, a library of NVIDIA's, is not emulated")
     raise AttributeError(f"the emulated GPU has no cupy.cuda.{name}: add it to tests/emulation/cupy")
 

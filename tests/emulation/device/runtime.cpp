@@ -2,6 +2,7 @@
 // waits for a value in memory lets others on, after some hundred steps. It is what `libcuda.so.1` is to the loader. Kernels of several
 // host threads take turns: one that has not ended lets others run, in case it waits for their messages.
 #include "emulated.h"
+#include <complex>
 #include <algorithm>
 #include <atomic>
 #include <csetjmp>
@@ -234,16 +235,21 @@ extern "C" void emulated_preempt() {
   leave();
 }
 
-static std::vector<Block>* together_now;   // the blocks of this launch, all of which run
-static u64 at_cluster;                     // threads that came to its barrier
+static std::vector<Block>* together_now;   // the blocks of this launch; all of them run, if there are clusters
+static int cluster;                        // blocks of a cluster
+static std::vector<u64>* at_cluster;       // threads that came to the barrier of each cluster
 extern "C" void* emulated_of_block(const void* own, int block) {
-  for (Block& b : *together_now)
-    if (b.fibers[0].block.x == unsigned(block)) return b.fibers[0].dynamic + ((const unsigned char*)own - now()->dynamic);
+  const unsigned wanted = now()->block.x / cluster * cluster + block;
+  if (block < cluster)
+    for (Block& b : *together_now)
+      if (b.fibers[0].block.x == wanted) return b.fibers[0].dynamic + ((const unsigned char*)own - now()->dynamic);
   fail("there is no block %d in the cluster", block);
 }
 extern "C" void emulated_cluster() {
-  const u64 all = u64(emulated_blocks.x) * emulated_threads.x, until = at_cluster++ / all * all + all;
-  while (*(volatile u64*)&at_cluster < until) emulated_preempt();
+  volatile u64* came = &(*at_cluster)[now()->block.x / cluster];
+  const u64 all = u64(cluster) * emulated_threads.x, until = *came / all * all + all;
+  *came = *came + 1;
+  while (*came < until) emulated_preempt();
 }
 
 // -- launches ------------------------------------------------------------------------------------------------------------
@@ -328,18 +334,19 @@ static void say_stuck(const std::vector<Block>& blocks, const char* what) {
 // Lets kernels of other host threads run, if there are any; at a time when all of this kernel's fibers have stopped.
 static void take_turns() {
   if (!queued) return;
-  const auto mine = std::make_tuple(function, parameters, emulated_blocks, emulated_threads, together_now, at_cluster);
+  const auto mine = std::make_tuple(function, parameters, emulated_blocks, emulated_threads, together_now, cluster, at_cluster);
   emulated_now = nullptr;
   one_at_a_time.unlock();
   usleep(20);
   ++queued, one_at_a_time.lock(), --queued;
-  std::tie(function, parameters, emulated_blocks, emulated_threads, together_now, at_cluster) = mine;
+  std::tie(function, parameters, emulated_blocks, emulated_threads, together_now, cluster, at_cluster) = mine;
 }
 static void run(int shared, int together) {
   const int grid = emulated_blocks.x * emulated_blocks.y;
   const int slots = std::min(grid, together ? grid : order.window);
   std::vector<Block> blocks(slots);
-  together_now = &blocks, at_cluster = 0;
+  std::vector<u64> came(grid, 0);
+  together_now = &blocks, cluster = together > 1 ? together : 1, at_cluster = &came;
   std::vector<char> active(slots, 0);
   const size_t size = function->shared_end - function->shared_begin;
   int next = 0, current = -1;
@@ -380,7 +387,8 @@ extern "C" int emulated_run(Function* f, int grid, int columns, int block, int s
             "(it may have %d)\n", f->name, grid, block, shared, f->most);
     return INVALID;
   }
-  if (together && grid > 96) return TOO_LARGE;
+  if (together == grid && grid > 96) return TOO_LARGE;
+  if (together > 1 && grid % together) return INVALID;
   function = f, parameters = params;
   emulated_blocks = {unsigned(grid), unsigned(columns), 1}, emulated_threads = {unsigned(block), 1, 1};
   static thread_local char room[64 << 10];
@@ -415,8 +423,11 @@ extern "C" void emulated_capturing(void* stream, int on) {
 struct Attribute { int id; char padding[4]; int value; char rest[60]; };
 struct Config { unsigned grid[3], block[3], shared; void* stream; Attribute* attributes; unsigned count; };
 extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
-  int together = 0;
-  for (unsigned k = 0; k < c->count; ++k) together |= (c->attributes[k].id == 2 || c->attributes[k].id == 4) && c->attributes[k].value;
+  int together = 0;                        // blocks of a cluster; a cooperative launch is one
+  for (unsigned k = 0; k < c->count; ++k) {
+    if (c->attributes[k].id == 2 && c->attributes[k].value) together = c->grid[0];
+    if (c->attributes[k].id == 4) together = c->attributes[k].value;
+  }
   bool noted;
   {
     std::lock_guard<std::mutex> hold(of_capturing);
@@ -430,3 +441,72 @@ extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, voi
 }
 extern "C" int cuFuncSetAttribute(Function*, int, int) { return 0; }
 extern "C" void emulated_order(int kind, int window, u64 seed) { order = {kind, window, seed * 2 + 1}; }
+
+// cuSOLVER's 64-bit LU, column-major; types: CUDA_R_32F 0, CUDA_R_64F 1, CUDA_C_32F 4, CUDA_C_64F 5.
+typedef long long i64;
+template <typename T> static int getrf(i64 n, T* A, i64 lda, i64* pivots) {
+  int info = 0;
+  for (i64 j = 0; j < n; ++j) {
+    i64 p = j;
+    for (i64 i = j + 1; pivots && i < n; ++i)
+      if (std::abs(A[i + j * lda]) > std::abs(A[p + j * lda])) p = i;
+    if (pivots) pivots[j] = p + 1;
+    for (i64 k = 0; k < n && p != j; ++k) std::swap(A[j + k * lda], A[p + k * lda]);
+    if (A[j + j * lda] == T(0)) { if (!info) info = j + 1; continue; }
+    for (i64 i = j + 1; i < n; ++i) A[i + j * lda] /= A[j + j * lda];
+    for (i64 k = j + 1; k < n; ++k)
+      for (i64 i = j + 1; i < n; ++i) A[i + k * lda] -= A[i + j * lda] * A[j + k * lda];
+  }
+  return info;
+}
+template <typename F> static int of_type(int kind, F f) {
+  switch (kind) {
+    case 0: return f((float*)nullptr);
+    case 1: return f((double*)nullptr);
+    case 4: return f((std::complex<float>*)nullptr);
+    case 5: return f((std::complex<double>*)nullptr);
+  }
+  return 3;
+}
+extern "C" int cusolverDnSetStream(void*, void*) { return 0; }
+extern "C" int cusolverDnCreateParams(void** params) { *params = nullptr; return 0; }
+extern "C" int cusolverDnDestroyParams(void*) { return 0; }
+extern "C" int cusolverDnXgetrf_bufferSize(void*, void*, i64 m, i64 n, int, const void*, i64 lda, int, size_t* device,
+                                           size_t* host) {
+  *device = *host = 8;
+  return lda < m || m != n ? 3 : 0;
+}
+extern "C" int cusolverDnXgetrf(void*, void*, i64, i64 n, int kind, void* A, i64 lda, i64* pivots, int, void*, size_t, void*,
+                                size_t, int* info) {
+  return of_type(kind, [&](auto* type) { *info = getrf(n, (decltype(type))A, lda, pivots); return 0; });
+}
+template <typename T> static T conjugate(T a) { return a; }
+template <typename T> static std::complex<T> conjugate(std::complex<T> a) { return std::conj(a); }
+template <typename T> static int getrs(int op, i64 n, i64 count, const T* A, i64 lda, const i64* pivots, T* B, i64 ldb) {
+  for (i64 r = 0; r < count; ++r) {
+    T* b = B + r * ldb;
+    for (i64 j = 0; !op && j < n; ++j) std::swap(b[j], b[pivots[j] - 1]);
+    for (int pass = 0; pass < 2; ++pass) {
+      const bool up = pass == 1;
+      for (i64 s = 0; s < n; ++s) {
+        const i64 i = up ? n - 1 - s : s;
+        for (i64 k = up ? i + 1 : 0; k < (up ? n : i); ++k) {
+          const T a = op ? A[k + i * lda] : A[i + k * lda];
+          b[i] -= (op == 2 ? conjugate(a) : a) * b[k];
+        }
+        const bool one = op ? pass == 1 : pass == 0;             // L has the unit diagonal
+        if (!one) b[i] /= op == 2 ? conjugate(A[i + i * lda]) : A[i + i * lda];
+      }
+    }
+    for (i64 j = n - 1; op && j >= 0; --j) std::swap(b[j], b[pivots[j] - 1]);
+  }
+  return 0;
+}
+extern "C" int cusolverDnXgetrs(void*, void*, int op, i64 n, i64 count, int kind, const void* A, i64 lda, const i64* pivots,
+                                int, void* B, i64 ldb, int* info) {
+  *info = 0;
+  return of_type(kind, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    return getrs(op, n, count, (const T*)A, lda, pivots, (T*)B, ldb);
+  });
+}

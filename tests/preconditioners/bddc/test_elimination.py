@@ -16,6 +16,8 @@ from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
 from swell.preconditioners.bddc.schur import schur
+from swell.preconditioners.bddc.symmetry import HERMITIAN
+from swell.preconditioners.bddc.unknowns import Unknowns
 
 RNG = np.random.default_rng(3)
 RANDOM = 10.0 ** np.random.default_rng(0).uniform(-3, 3, (27,) * 3)
@@ -29,14 +31,14 @@ def test_interiors_by_blocks(device, coefficient, different):
     space = system.A.space
     with space.active(system.cube.n):
         level = swell.BDDC(subdomains=system.subdomains, interior="blocks").build(system.A).level
-        assert f"{different} different interiors" in level.interior.describe()
+        assert f"{different} different interiors" in level.interiors.solver.describe()
         inside = np.ones(system.cube.n, bool)
         inside[level.interface.dofs] = False
         x = RNG.standard_normal(int(inside.sum()))
         y = space.from_host(system.A.to_scipy()[inside][:, inside] @ x)
         for alpha, beta in ((1, 0), (2, -1)):
             z = space.from_host(np.ones_like(x))
-            level.interior.apply(y, z, alpha, beta)
+            level.interiors.solver.apply(y, z, alpha, beta)
             assert abs(space.to_host(z) - (alpha * x + beta)).max() < 1e-9
 
 
@@ -49,8 +51,8 @@ def test_schur_complements(device, coefficient, panel, monkeypatch):
     system = PoissonCube(9, 3, coefficient=coefficient).assemble(device)
     space, found = system.A.space, 0
     with space.active(system.cube.n):
-        for interior in eliminations(space, system.subdomains, Interface(system.A, system.subdomains)):
-            factors = interior.factors()
+        for interior in eliminations(space, system.subdomains, Interface(system.A, system.subdomains, Unknowns(1))):
+            factors = interior.factors(HERMITIAN)
             assert len(factors) > 1
             for one in interior.subdomains:
                 S = space.to_host(schur(one.A, one.order, one.own, factors))

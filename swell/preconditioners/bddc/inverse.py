@@ -1,0 +1,296 @@
+"""B⁻¹ for many dense matrices of one size: stored, or by their factors and a dense solver.
+
+A stored inverse is as large as the factors, and an application is one product for all matrices. A solver saves the
+inversion, 2 n³ operations of the setup, three times the factorisation; an application is two sequential substitutions.
+
+Both are checked by random probes: ‖(I − B X) V‖ / ‖V‖ is at most MOST_WRONG. A processing tolerance too loose for that
+is made smaller, of the decomposer (ICM) and of the solver (IS), with a note. A stored inverse is made symmetric, which
+CG needs. A solver whose probes differ from the transposed solver's by more than ASYMMETRY is replaced by the mean of
+both, with a note. An inexact IS stops after a number of iterations that depends on the right-hand side, so it is no
+fixed linear map (``variable``): its right-hand sides are scaled to 1, since its tolerance is absolute.
+"""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from swell.core.errors import FactorisationError
+from swell.core.registry import resolve
+from swell.core.settings import describe
+from swell.dense.accuracy import PROBES
+from swell.dense.batch import BatchSolver, solve_batch
+from swell.dense.condition import norms1
+
+MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
+ASYMMETRY = 1e-8        # largest asymmetry of Vᵀ X V, over its largest entry, of a solver that is taken as symmetric
+STORED = "inverse"      # the value of the setting ``dense_solver`` for stored inverses
+
+
+def invert(space, decomposer, solver, B, mirror="C", estimates=None):
+    """Return (inverse, conditions, notes) for m matrices of one size, B of shape (m, n, n).
+
+    Parameters
+    ----------
+    decomposer : Decomposer
+    solver : DenseSolver or None
+        None: a `StoredInverse`; else a `FactoredInverse`.
+    mirror : {"C", "T"} or None
+        B = Bᴴ, B = Bᵀ, or neither: the symmetry that B⁻¹ must have.
+    estimates : list of CroutFactors, optional
+        Of each matrix, for a decomposer that takes them.
+
+    Returns
+    -------
+    inverse : StoredInverse or FactoredInverse
+    conditions : numpy.ndarray, shape (m,)
+        The 1-norm condition number of each matrix; of factors, an estimate.
+    notes : tuple of str
+
+    Raises
+    ------
+    FactorisationError
+        If a matrix is singular, or exact decomposition gives no inverse either; ``error.index`` is its number.
+    """
+    if not B.size:
+        return StoredInverse([], B), np.ones(len(B)), ()
+    taken = decomposer, solver
+    while True:
+        try:
+            inverse, condition = _inverted(space, *taken, B, mirror, estimates)
+            break
+        except FactorisationError:
+            tighter = tuple(one and one.tightened() for one in taken)
+            if not any(tighter):
+                raise
+            taken = tuple(new or one for new, one in zip(tighter, taken, strict=True))
+    inverse.iterations = sum(int(one.metrics.iterations.sum()) for one in inverse.factors
+                             if one.metrics.iterations is not None)
+    notes = tuple(note for each in inverse.factors for note in each.notes) + inverse.notes
+    for before, now in zip((decomposer, solver), taken, strict=True):
+        if now is not before:
+            notes += (f"BDDC: {describe(before)} is too loose to invert local problems: {describe(now)} was taken",)
+    if solver is None:
+        inverse.factors = []                     # as large as the inverse
+    return inverse, condition, notes
+
+
+def estimates(decomposer, before, numbers, n):
+    """Return the factors ``before[k]``, of n rows, for each k of ``numbers``; None unless all are there and the
+    decomposer takes estimates."""
+    found = [before.get(k) for k in numbers]
+    return found if decomposer.takes_estimates and all(one and one.n == n for one in found) else None
+
+
+def _inverted(space, decomposer, solver, B, mirror, estimates):
+    """Return (inverse, conditions) by this decomposer and solver. Raises FactorisationError if the inverse is wrong."""
+    try:
+        factors = decomposer.factor_batch(B, space, estimates)
+        made = (StoredInverse(factors, B) if solver is None else FactoredInverse(factors, solver, mirror))
+    except FactorisationError as error:          # drop "matrix 3 of 8: ", a number that means nothing here
+        raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
+    condition = space.to_host(abs(B).sum(axis=1).max(axis=1)) * made.norms()  # sync
+    V = probes(space, B)
+    wrong = np.sqrt((abs(space.to_host(V - B @ made.times(V))) ** 2).mean(axis=(1, 2)))  # sync
+    bad = ~(wrong <= MOST_WRONG)
+    if bad.any():
+        k = int(bad.argmax())
+        raise FactorisationError(f"its computed inverse is wrong: B B⁻¹ differs from I by {wrong[k]:.1e}, expected at "
+                                 f"most {MOST_WRONG}; its condition is {condition[k]:.0e}; take dense_lu='getrf'",
+                                 not condition[k] * np.finfo(float).eps * B.shape[1] < 1, k)
+    return made, condition
+
+
+def probes(space, B):
+    """Return random signs, the same for each matrix of B: a device array of shape (m, n, PROBES) in B's type."""
+    signs = np.random.default_rng(0).integers(0, 2, (B.shape[1], PROBES)) * 2 - 1
+    return space.from_host(np.broadcast_to(signs.astype(B.dtype), (len(B), *signs.shape)))
+
+
+class StoredInverse:
+    """B⁻¹ as an array (m, n, n).
+
+    Attributes
+    ----------
+    factors : list of LUFactors
+        Emptied by `invert`.
+    iterations : int
+        Iterations of ICM, of all matrices; 0 for other decomposers. Set by `invert`.
+    """
+
+    notes, iterations = (), 0
+
+    def __init__(self, factors, B):
+        self.factors, self.X = factors, B
+        if factors:
+            self.space = factors[0].space
+            xp = self.space.xp
+            self.X = solve_batch(factors, xp.broadcast_to(xp.eye(B.shape[1], dtype=B.dtype), B.shape))
+
+    def norms(self):
+        """Return ‖B⁻¹‖₁ of each matrix, a host array."""
+        return self.space.to_host(abs(self.X).sum(axis=1).max(axis=1))  # sync
+
+    def times(self, V):
+        """Return B⁻¹ V for each matrix; V has shape (m, n, k)."""
+        return self.X @ V
+
+    def columns(self, n):
+        """Return the columns of each B⁻¹ from number n on."""
+        return self.X[:, :, n:]
+
+    def rows(self, n):
+        """Return the rows of each B⁻¹ from number n on."""
+        return self.X[:, n:]
+
+    def leading(self, n, scale, mean, dtype):
+        """Return the leading n by n block of each B⁻¹ over ``scale``, an array (m, 1, 1), as an operator for vectors of
+        ``dtype``; ``mean`` removes rounding errors against its symmetry."""
+        return StoredBlock((mean(self.X[:, :n, :n]) / scale).astype(dtype).copy())
+
+
+class StoredBlock:
+    """A block K of each inverse: ``matrices``, an array (m, n, n)."""
+
+    variable, factors = False, ()
+
+    def __init__(self, matrices):
+        self.matrices = matrices
+
+    def apply(self, xp, V, out, adjoint=False):
+        """Write out = K V, or Kᴴ V, for each matrix; V and out have shape (m, n, k), or (columns, m, n, k)."""
+        xp.matmul(self.matrices.conj().swapaxes(1, 2) if adjoint else self.matrices, V, out=out)
+
+    def diagonal(self):
+        """Return the diagonal of each K."""
+        return self.matrices.diagonal(axis1=1, axis2=2)
+
+    @property
+    def nbytes(self):
+        return self.matrices.nbytes
+
+    def describe(self):
+        return "the inverse stored"
+
+
+class FactoredInverse:
+    """B⁻¹ by factors and a dense solver.
+
+    Attributes
+    ----------
+    factors : list of LUFactors
+    iterations : int
+        As in `StoredInverse`.
+    averaged : bool
+        B⁻¹ is the mean of itself and its mirror image.
+    variable : bool
+        The solver stops by a tolerance.
+    """
+
+    def __init__(self, factors, solver, mirror):
+        for k, one in enumerate(factors):
+            try:
+                one.require_useful()
+            except FactorisationError as error:
+                raise FactorisationError(f"matrix {k}: {error}", error.singular, k) from None
+        self.factors, self.solver, self.space, self.notes = factors, solver, factors[0].space, ()
+        self.variable, self.mirror, self.averaged = solver.tightened() is not None, mirror, False
+        self._by = {trans: BatchSolver(factors, solver, trans) for trans in "NTC"}
+        self._exact = {trans: BatchSolver(factors, "trsm", trans) for trans in "NC"}
+        found = self._asymmetry() if mirror else 0.0
+        if found > ASYMMETRY:
+            self.averaged = True
+            self.notes = (f"BDDC: {describe(factors[0].decomposer)} with {describe(solver)} solves local problems with "
+                          f"an asymmetry above {ASYMMETRY:.0e}: each application takes the mean with the transposed "
+                          "solve, at twice the cost",)
+
+    def _asymmetry(self):
+        """Return the largest |G − mirrored G| / |G| for G = Vᵀ B⁻¹ V with random V."""
+        V = probes(self.space, np.empty((len(self.factors), self.factors[0].n, 0), self.factors[0].dtype))
+        G = self.space.to_host(V.swapaxes(1, 2) @ self.solve(V))  # sync
+        mirrored, largest = G.swapaxes(1, 2), abs(G).max(axis=(1, 2))
+        mirrored = mirrored.conj() if self.mirror == "C" else mirrored
+        return float((abs(G - mirrored).max(axis=(1, 2)) / np.where(largest > 0, largest, 1)).max())
+
+    def solve(self, V, trans="N"):
+        """Return op(B)⁻¹ V for each matrix, a new device array."""
+        if not self.variable:
+            return self._by[trans].apply(V)
+        size = abs(V).max(axis=1, keepdims=True)
+        size = self.space.xp.where(size > 0, size, 1).astype(V.dtype)
+        return self._by[trans].apply(V / size) * size
+
+    def times(self, V, trans="N"):
+        """Return op(B)⁻¹ V, the mean of two solutions if ``averaged``; ``trans``: "N" or "C"."""
+        X = self.solve(V, trans)
+        return 0.5 * (X + self._mirrored(V, trans)) if self.averaged else X
+
+    def _mirrored(self, V, trans):
+        """Return what ``solve`` would if B⁻¹ had its symmetry, by the mirrored solve; ``trans``: "N" or "C"."""
+        if self.mirror == "C":
+            return self.solve(V, "C" if trans == "N" else "N")
+        return self.solve(V, "T") if trans == "N" else self.solve(V.conj(), "N").conj()
+
+    def norms(self):
+        """Return estimates of ‖B⁻¹‖₁ of each matrix, a host array."""
+        one, by = self.factors[0], [self._exact["N"], self._exact["C"]]
+        return norms1(self.space, lambda X, adjoint: by[adjoint].apply(X), len(self.factors), one.n, one.dtype)
+
+    def columns(self, n):
+        """Return the columns of each B⁻¹ from number n on, by an exact solver: they make the coarse problem."""
+        return self._exact["N"].apply(self._units(n))
+
+    def rows(self, n):
+        """Return the rows of each B⁻¹ from number n on, by an exact solver."""
+        return self._exact["C"].apply(self._units(n)).conj().swapaxes(1, 2)
+
+    def _units(self, n):
+        """Return the unit vectors from number n on, for each matrix."""
+        one = self.factors[0]
+        eye = self.space.xp.eye(one.n, dtype=one.dtype)[:, n:]
+        return self.space.xp.broadcast_to(eye, (len(self.factors), *eye.shape))
+
+    def leading(self, n, scale, mean, dtype):
+        """Like ``StoredInverse.leading``; ``mean`` is not needed, since ``averaged`` inverses are symmetric."""
+        narrow = self
+        if dtype != self.factors[0].dtype:
+            narrow = FactoredInverse([replace(one, lu=one.lu.astype(dtype)) for one in self.factors], self.solver, None)
+            narrow.averaged, narrow.mirror = self.averaged, self.mirror
+        return FactoredBlock(narrow, n, scale.astype(dtype))
+
+
+class FactoredBlock:
+    """The leading block K of each inverse, by a `FactoredInverse`, over ``scale``."""
+
+    def __init__(self, inverse, n, scale):
+        self.inverse, self.n, self.scale = inverse, n, scale
+        self.factors, self.variable = inverse.factors, inverse.variable
+
+    def apply(self, xp, V, out, adjoint=False):
+        """Like ``StoredBlock.apply``."""
+        columns = V.ndim == 4
+        given = xp.moveaxis(V, 0, -1).reshape(*V.shape[1:3], -1) if columns else V
+        B = xp.zeros((given.shape[0], self.factors[0].n, given.shape[2]), given.dtype)
+        B[:, :self.n] = given
+        K = self.inverse.times(B, "C" if adjoint else "N")[:, :self.n] / self.scale
+        out[...] = xp.moveaxis(K.reshape(*K.shape[:2], V.shape[3], -1), -1, 0) if columns else K
+
+    def diagonal(self):
+        """Return vᵀ K v for random vectors v, in the diagonal's place: a test of definiteness by its sign."""
+        xp, one = self.inverse.space.xp, self.factors[0]
+        V = probes(self.inverse.space, np.empty((len(self.factors), self.n, 0), one.dtype))
+        out = xp.empty_like(V)
+        self.apply(xp, V, out)
+        return (V.conj() * out).sum(axis=1)
+
+    @property
+    def nbytes(self):
+        return sum(one.nbytes for one in self.factors)
+
+    def describe(self):
+        return f"{describe(self.factors[0].decomposer)} with {describe(self.inverse.solver)}"
+
+
+def solver_of(settings):
+    """Return the DenseSolver that the field ``dense_solver`` of BDDC's settings names; None for stored inverses."""
+    return None if settings.dense_solver == STORED else resolve("dense_solver", settings.dense_solver)

@@ -1,0 +1,1 @@
+"""The part of CuPy that wraps NVIDIA's libraries; `cuda.libs.cusolver` is there for its file."""
