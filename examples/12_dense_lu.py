@@ -1,5 +1,6 @@
-"""Dense LU: decomposers, their metrics and accuracy, matching solvers, and estimates from the last time step."""
+"""Dense LU: decomposers and solvers, accuracy, transposes, condition, mixed precision, and estimates from the last time step."""
 import numpy as np
+import scipy.linalg
 
 import swell
 from swell import dense
@@ -17,6 +18,30 @@ for decomposer in (dense.Getrf(), dense.PCM(x=8), dense.ICM(x=8), dense.ICM(x=8,
     print(f"{type(decomposer).__name__:5s} {factors.metrics.pivots.sum():3d} pivots, growth {made.growth:7.1e}, backward errors "
           f"{made.backward_error:.1e} and {solved.backward_error:.1e}")
     assert made.backward_error < 1e-15 * made.growth * 100 and solved.backward_error < 1e-15 * made.growth * 100
+
+# Factors solve with the transpose and the adjoint, too; they know A's condition and determinant, and LAPACK's form.
+factors = dense.PCM(x=8).factor(A)
+for trans, op in (("N", A), ("T", A.T), ("C", A.conj().T)):
+    assert abs(op @ factors.solve(B, trans=trans) - B).max() < 1e-8
+print(f"condition {factors.condition():.1e}, log |det A| {factors.slogdet()[1]:.2f}, first swaps {factors.piv[:5]}")
+assert factors.condition() < 2 * np.linalg.cond(A, 1) and np.isclose(factors.slogdet()[1], np.linalg.slogdet(A)[1])
+assert abs(A @ factors.inverse() - np.eye(200)).max() < 1e-8
+assert np.allclose(dense.LUFactors.from_lapack(*scipy.linalg.lu_factor(A)).solve(B), factors.solve(B))
+assert np.allclose(scipy.linalg.lu_solve(factors.to_lapack(), B), factors.solve(B))
+
+# Mixed precision: factors in single precision, the answer in double; where that fails, double factors, with a note.
+Q, R = np.linalg.qr(A)
+for name, matrix in (("A", A), ("condition 1e10", (Q * np.logspace(0, -10, 200)) @ Q.T)):
+    found = dense.solve(matrix, B)
+    print(f"{name}: factors in {found.factors.dtype}, {found.steps} steps, backward error {found.backward_error:.1e}",
+          *found.notes)
+    assert found.backward_error < 200**0.5 * np.finfo(float).eps
+
+# A decomposer is a method of swell.solve, judged by b − A x.
+for method in ("getrf", "icm(x=8, tolerance=1e-3, pivoting=full)"):
+    r = swell.solve(A, B[:, 0], method=method)
+    print(f"{method}: {r.iterations} steps of refinement, residual {r.residual:.1e}")
+    assert r.converged
 
 # A solver accepts only factors of the right type, which says whether L or U has the unit diagonal.
 try:

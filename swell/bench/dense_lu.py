@@ -1,37 +1,35 @@
 """Dense LU: decomposers and solvers by the thesis' protocol (section 2.2.3): time, speed-up over getrf, accuracies of
 factors and solutions.
 
-Matrices come from files and folders (sparse ones are made dense), or are generated: random dense by the rule of
-Appendix F; a diagonal with a border, like c-22, where the iterative method is strong; and the bordered matrix
-[S Cᵀ; C 0] of a floating subdomain, which BDDC passes to decomposers. Every decomposition and solution is repeated (10
-runs), with 10 right-hand sides of ones. Solvers get accurate factors with full pivoting: from PCM, or from getrf if the
-unit diagonal is in L. A failure gives a record with its reason.
+Matrices: dense_matrices.py. Every decomposition and solution is repeated (10 runs), with 10 right-hand sides of ones.
+Solvers get accurate factors with full pivoting: from PCM, or from getrf if the unit diagonal is in L. A failure gives a
+record with its reason.
 
 ``--batch N``: also factor N matrices of each generated kind, one after the other and together (``factor_batch``).
+``--tolerances LIST``: also factor by ICM with these processing tolerances. The report has the thesis' figures
+(dense_figures.py).
 """
 from __future__ import annotations
 
 import dataclasses
 import statistics
-from pathlib import Path
 
 import numpy as np
 
-from swell.bench import engine
+from swell.bench import dense_figures, engine
+from swell.bench.dense_matrices import matrices
 from swell.core.errors import FactorisationError, InputError, OutOfMemory
 from swell.core.registry import resolve
 from swell.core.settings import describe
 from swell.core.devices import make_space
 from swell.dense.accuracy import decomposition_accuracy, solution_accuracy
-from swell.pde.poisson_cube import PoissonCube
 
 RIGHT_HAND_SIDES = 10
 RUNS = 10
-SIZES = {"cpu": "100,300,558", "cuda": "558,2599,4156"}
-DECOMPOSERS = {"cpu": ("getrf", "cm", "pcm(x=8)", "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=32)",
-                       "icm(x=32, form=plain)"),
-               "cuda": ("getrf", "pcm(x=8)", "pcm(x=32)", "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=16)", "icm(x=32)",
-                        "icm(x=32, form=plain)")}
+DECOMPOSERS = {"cpu": ("getrf", "cm", "pcm(x=8)", "pcm(x=8, pivoting=conditional)",
+                       "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=32)", "icm(x=32, form=plain)"),
+               "cuda": ("getrf", "pcm(x=8)", "pcm(x=32)", "pcm(x=32, pivoting=conditional)", "pcm(x=8, form=plain)",
+                        "icm(x=8)", "icm(x=16)", "icm(x=32)", "icm(x=32, pivoting=full)", "icm(x=32, form=plain)")}
 SOLVERS = {"cpu": ("ss", "is(x=8)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs"),
            "cuda": ("is(x=8)", "is(x=32)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs")}
 HEADER = ("matrix", "decomposer", "n", "type", "ms", "best", "spread", "of getrf", "max |PA − LU|", "backward",
@@ -40,6 +38,7 @@ SOLVER_HEADER = ("matrix", "solver", "n", "type", "ms", "best", "spread", "max |
                  "backward")
 BATCH_HEADER = ("matrix", "decomposer", "n", "type", "matrices", "ms alone", "best", "ms together", "best",
                 "times as fast")
+SWEPT = ("matrix", "tolerance", "n", "type", "ms", "best", "iterations", "max |PA − LU|", "backward")
 QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed")
 
 
@@ -49,10 +48,10 @@ def run(arguments) -> int:
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     solvers = [resolve("dense_solver", text) for text in arguments.solvers or SOLVERS[space.name]]
-    runs, types = arguments.repeat or RUNS, _types(arguments.types)
+    runs, types, sweep = arguments.repeat or RUNS, _types(arguments.types), _tolerances(arguments.tolerances)
     found = engine.Findings("swell bench dense-lu", space, arguments)
-    heat = []
-    for name, make in _matrices(arguments, space):
+    pictures = []
+    for name, make in matrices(arguments, space):
         try:
             A = make(0)
         except (InputError, OutOfMemory) as error:
@@ -65,18 +64,19 @@ def run(arguments) -> int:
                              "failure": f"complex, and {kind} was asked for: --types complex128,complex64"}])
                 continue
             engine.tell(f"{name}, {kind}")
-            found.take(_decompositions(space, name, A.astype(kind), decomposers, runs, heat))
+            found.take(_decompositions(space, name, A.astype(kind), decomposers, runs, pictures))
+            found.take(_swept(space, name, A.astype(kind), sweep, runs))
             found.take(_solutions(space, name, A.astype(kind), solvers, runs))
             if arguments.batch:
                 many = np.stack([make(seed).astype(kind) for seed in range(arguments.batch)])
                 found.take(_batches(space, name, many, decomposers, runs))
-    _show(found, heat)
+    _show(found, pictures)
     return 0 if any("failure" not in r for r in found.records) else 1
 
 
-def _show(found, heat):
-    """Print the tables of ``found``, an ``engine.Findings``; write the CSV file and the report. ``heat``: list of
-    (caption, figure), for the report's end."""
+def _show(found, pictures):
+    """Print the tables of ``found``, an ``engine.Findings``; write the CSV file and the report. ``pictures``: list of
+    (caption, figure) of single matrices, for the end of the report's figures."""
     unread = [r for r in found.records if r["benchmark"] == "dense-lu matrix"]
     if unread:
         found.table("Left out", ("matrix", "why"), dict.fromkeys((r["matrix"], r["failure"]) for r in unread))
@@ -100,10 +100,13 @@ def _show(found, heat):
     if batches:
         found.table("Matrices of one size, one after the other and together", BATCH_HEADER,
                     [_batch_row(r) for r in batches])
+    swept = [r for r in found.records if r["benchmark"] == "dense-lu tolerance"]
+    if swept:
+        found.table("ICM with processing tolerances", SWEPT, [_swept_row(r) for r in swept])
     if found.arguments.csv:
         engine.write_csv(found.arguments.csv, found.records)
-    figures = [("Speed-up over getrf", _speedups(made))] if any(r.get("speedup") for r in made) else []
-    found.report(*figures, *heat)
+    if found.arguments.report:
+        found.report(*dense_figures.figures(made, swept), *pictures)
 
 
 def _types(text):
@@ -122,90 +125,24 @@ def _types(text):
     return types
 
 
-def _matrices(arguments, space):
-    """Yield (name, function that makes the dense matrix from a seed).
+def _tolerances(text):
+    """Return the list of processing tolerances that ``text`` names, separated by commas; none for None.
 
     Raises
     ------
     InputError
-        If a path does not exist, a folder has no matrix files, or the sizes are not numbers.
+        For a text that is no number of at least zero.
     """
-    if arguments.batch and arguments.generated is None and arguments.paths:
-        raise InputError("--batch is for generated matrices: give --generated beside the files")
-    for given in map(Path, arguments.paths):
-        if not given.exists():
-            raise InputError(f"{given} does not exist: expected a matrix file, or a folder of .mtx files")
-        paths = sorted(given.glob("*.mtx*")) if given.is_dir() else [given]
-        if not paths:
-            raise InputError(f"{given}: a folder without a .mtx or .mtx.gz file")
-        for path in paths:
-            yield path.name.split(".")[0], lambda seed, path=path: _dense(path, space)
-    if arguments.paths and arguments.generated is None:
-        return
-    sizes = (arguments.sizes or SIZES[space.name]).split(",")
-    if not all(size.strip().isdigit() and int(size) > 1 for size in sizes):
-        raise InputError(f"--sizes {arguments.sizes}: expected numbers of rows, separated by commas, such as 100,558")
-    for size in sizes:
-        n = max(2, round(int(size) * arguments.scale))
-        kinds = {"random": (n, lambda seed, n=n: random_dense(n, seed)),
-                 "border": (n, lambda seed, n=n: diagonal_and_border(n, seed)),
-                 "bordered": (6 * _edge(n) ** 2 + 28, lambda seed, n=n: bordered(n, seed, arguments.device))}
-        for kind in arguments.generated or kinds:
-            rows, make = kinds[kind]
-            yield f"{kind}{rows}", make
-
-
-def _dense(path, space):
-    """Read a matrix file; return a dense array. Raise OutOfMemory if it does not fit."""
-    from swell.io import read_matrix
-    A = read_matrix(path)
-    make_space("cpu").check_fits(4 * A.dtype.itemsize * A.shape[0] * A.shape[1],
-                                 f"{path.name}, {A.shape[0]} rows made dense,", "leave it out")
-    return A.toarray()
-
-
-def _check_fits(n):
-    """Raise OutOfMemory unless a dense matrix of n rows and the memory to generate it are available."""
-    make_space("cpu").check_fits(16 * n * n, f"a generated matrix of {n} rows", "take smaller --sizes")
-
-
-def random_dense(n, seed=0):
-    """Return an n × n array of random entries in ±1000; each diagonal entry but the last is zero with probability ½
-    (Appendix F)."""
-    _check_fits(n)
-    random = np.random.default_rng(seed)
-    A = random.uniform(-1000, 1000, (n, n))
-    zero = random.random(n) < 0.5
-    zero[-1] = False
-    A[zero, zero] = 0
-    return A
-
-
-def diagonal_and_border(n, seed=0):
-    """Return an n × n array: a diagonal matrix with sparse entries in its last tenth of rows and columns, as c-22
-    has."""
-    _check_fits(n)
-    random, wide = np.random.default_rng(seed), max(1, n // 10)
-    A = np.diag(random.uniform(1, 2, n))
-    border = np.where(random.random((n, wide)) < 0.05, random.uniform(-0.5, 0.5, (n, wide)), 0)
-    A[:, -wide:] += border
-    A[-wide:] += border.T
-    return A
-
-
-def _edge(n):
-    """Return the H/h (elements along a subdomain's edge) whose bordered matrix has about n rows: 6 (H/h)² + 28."""
-    return max(2, round(((n - 28) / 6) ** 0.5)) if n > 28 else 2
-
-
-def bordered(n, seed=0, device="cpu"):
-    """Return, as an array on the host, the bordered matrix that BDDC decomposes for the middle one of 3³ subdomains of
-    Poisson's cube, with constraints on corners, edges and faces; it has about n rows. Seed 0: a constant coefficient;
-    other seeds: random in [1, 2)."""
-    edge = 3 * _edge(n)
-    k = 1 + np.random.default_rng(seed).random((edge,) * 3) if seed else "constant"
-    system = PoissonCube(_edge(n), 3, coefficient=k).assemble(device)
-    return system.A.space.to_host(system.bordered(13))
+    found = []
+    for part in text.split(",") if text is not None else ():
+        try:
+            found.append(float(part))
+        except ValueError:
+            found.append(-1.0)
+        if not 0 <= found[-1] < float("inf"):
+            raise InputError(f"--tolerances {part.strip()}: expected numbers of at least 0, separated by commas, such as "
+                             "0,1e-10,1e-5,1e-2")
+    return found
 
 
 def _timed(space, call, runs):
@@ -229,10 +166,12 @@ def _measured(space, call, runs):
                     "runs": runs}
 
 
-def _decompositions(space, name, A, decomposers, runs, heat):
+def _decompositions(space, name, A, decomposers, runs, pictures):
     """Yield one record (dict of results) for each decomposer of the dense matrix A; speed-ups are relative to the first
-    getrf. Heat maps, (caption, figure), are appended to ``heat``."""
-    reference, on_device = None, space.from_host(A)
+    getrf. Appends (caption, figure) to ``pictures``: the pattern of A and of its first factors, and for iterative
+    methods the iterations of every section."""
+    reference, drawn, on_device = None, False, space.from_host(A)
+    pictures.append((f"{name}, {A.dtype.name}: nonzeros", dense_figures.pattern(A)))
     for settings in decomposers:
         factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
         record = {"benchmark": "dense-lu decomposition", "matrix": name, "n": len(A), "dtype": A.dtype.name,
@@ -245,9 +184,27 @@ def _decompositions(space, name, A, decomposers, runs, heat):
             record |= {"section": metrics.section, "pivots": metrics.pivots.tolist(), "notes": list(factors.notes),
                        "iterations": None if metrics.iterations is None else metrics.iterations.tolist(),
                        "speedup": reference / record["seconds"] if reference else None}
+            which = f"{name}, {A.dtype.name}, {describe(settings)}"
+            if not drawn:
+                pictures.append((f"{which}: nonzeros of L and U", dense_figures.pattern(space.to_host(factors.lu))))
+                drawn = True
             if metrics.iterations is not None and metrics.iterations.size > 1:
-                heat.append((f"{name}, {A.dtype.name}, {describe(settings)}: iterations of every section, and pivots",
-                             _heat_map(metrics)))
+                pictures.append((f"{which}: iterations of every section, and pivots", dense_figures.heat_map(metrics)))
+        yield record
+
+
+def _swept(space, name, A, tolerances, runs):
+    """Yield one record (dict of results) for each of ``tolerances``, with which ICM factors the dense matrix A."""
+    on_device = space.from_host(A)
+    for tolerance in tolerances:
+        settings = resolve("decomposer", f"icm(x=32, tolerance={tolerance!r})")
+        record = {"benchmark": "dense-lu tolerance", "matrix": name, "n": len(A), "dtype": A.dtype.name,
+                  "decomposer": describe(settings), "tolerance": tolerance}
+        factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
+        record |= {**fields, **engine.circumstances(space)}
+        if factors is not None:
+            record |= dataclasses.asdict(decomposition_accuracy(on_device, factors))
+            record["iterations"] = factors.metrics.iterations.tolist()
         yield record
 
 
@@ -312,6 +269,14 @@ def _solver_row(r):
             f"{r['backward_error']:.2e}")
 
 
+def _swept_row(r):
+    head = (r["matrix"], f"{r['tolerance']:g}", r["n"], r["dtype"])
+    if "failure" in r:
+        return (*head, r["failure"], *[""] * 4)
+    return (*head, *_milliseconds(r, ("seconds", "best")), sum(map(sum, r["iterations"])),
+            f"{r['max_difference']:.2e}", f"{r['backward_error']:.2e}")
+
+
 def _batch_row(r):
     head = (r["matrix"], r["decomposer"], r["n"], r["dtype"], r["matrices"])
     if "failure" in r:
@@ -342,24 +307,3 @@ def _quartiles(records, what, field):
             figures = [np.mean(values), np.std(values), *np.percentile(values, (25, 50, 75)), max(values)]
             rows.append((*key, *(f"{v:.2e}" for v in figures), len(group) - len(values)))
     return rows
-
-
-def _speedups(records):
-    """Return figure 3.8 of the thesis: bars of every decomposer's speed-up, for the first type."""
-    records = [r for r in records if r["dtype"] == records[0]["dtype"] and r.get("speedup")]
-    names, labels = (list(dict.fromkeys(r[key] for r in records)) for key in ("matrix", "decomposer"))
-    speed = {(r["matrix"], r["decomposer"]): r["speedup"] for r in records}
-    return engine.bars(names, labels, {label: [speed.get((name, label)) for name in names] for label in labels},
-                       "times as fast as getrf", log=True)
-
-
-def _heat_map(metrics):
-    """Return figure 3.2b of the thesis: iterations of every section, with the pivots below."""
-    from swell.display.figure import INK, new_figure
-    figure, axes = new_figure(4.6, 4)
-    figure.colorbar(axes.imshow(metrics.iterations, cmap="viridis"), ax=axes, label="iterations")
-    axes.set_xticks(range(len(metrics.pivots)), metrics.pivots)
-    axes.set_yticks(range(len(metrics.pivots)), range(1, len(metrics.pivots) + 1))
-    axes.set_xlabel("pivots in the diagonal section", color=INK)
-    axes.set_ylabel(f"sections of {metrics.section} rows", color=INK)
-    return figure

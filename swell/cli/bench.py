@@ -53,7 +53,8 @@ BENCHMARKS = {
                  "csv")),
     "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of "
                  "accuracy.",
-                 ("paths", "generated", "sizes", "decomposers", "solvers", "types", "repeat", "batch", "csv")),
+                 ("paths", "generated", "sizes", "decomposers", "solvers", "types", "repeat", "batch", "tolerances",
+                  "csv")),
     "bddc": ("BDDC on Poisson's cube by the protocol of the same thesis: its three stages with each decomposer, "
              "iterations, the spectrum, and their growth with H/h; also on elastic cubes and squares.",
              ("problem", "subdomains", "elements", "levels", "decomposers", "constraints", "interior", "adaptive",
@@ -78,6 +79,8 @@ OPTIONS = {
                   f"{', '.join(GENERATED)} (BDDC's bordered local matrices); without kinds, or without PATH: all"},
     "batch": {"type": int, "metavar": "N", "help": "also factor N generated matrices of each kind and size, one after "
               "the other and together"},
+    "tolerances": {"metavar": "LIST", "help": "also factor each matrix by ICM with these processing tolerances, such as "
+                   "0,1e-10,1e-5,1e-2,0.1,1; 0: exact"},
     "block": {"type": int, "metavar": "N", "help": "size of the blocks, whose zeros are stored; default: the detected "
               "size"},
     "formats": {"metavar": "LIST", "default": "csr,sell", "help": "formats; default csr,sell"},

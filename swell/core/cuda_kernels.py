@@ -86,7 +86,6 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"|(?:one block|(?P<all>\d+) blocks per multiprocessor) of (?P<single>\d+) threads"
                     r"(?P<more>, and one block more)?(?P<cooperative>, all at once)?)(?P<wide>, 16 bytes at once)?$")
 WIDE = 16                   # bytes of the widest access (``Pack``)
-STATIC_SHARED = 48 << 10    # bytes of shared memory that a block may use without a function attribute
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
 OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
 
@@ -290,7 +289,7 @@ class Kernel(Shareable):
     def _function(self, values, shared, form=""):
         """Return the compiled function for complete ``values``, which may use ``shared`` bytes of shared memory."""
         function = self._form.function(values, form)
-        if shared > STATIC_SHARED and shared > function.max_dynamic_shared_size_bytes:
+        if shared and shared > function.max_dynamic_shared_size_bytes:
             self._allow(function, shared)
         for k in self._form.wide:
             self._require_aligned(values[k], self.signature.parameters[k].name)

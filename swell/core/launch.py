@@ -53,8 +53,7 @@ class Launch:
     def __init__(self, addresses, attribute):
         self._addresses, self._given = addresses, attribute or 0
         self._attribute = _Attribute(id=self._given, value=1, y=1, z=1)
-        self._config = _Config(grid_y=1, grid_z=1, block_y=1, block_z=1, attributes=ctypes.pointer(self._attribute),
-                               count=attribute is not None)
+        self._config = _Config(grid_y=1, grid_z=1, block_y=1, block_z=1, attributes=ctypes.pointer(self._attribute))
         self._reference = ctypes.byref(self._config)
 
     def __call__(self, function: int, grid: int, block: int, stream: int, shared: int = 0, cluster: int = 1,
@@ -75,6 +74,7 @@ class Launch:
         attribute.id, attribute.value = (CLUSTER, cluster) if cluster > 1 else (self._given, 1)
         if cluster > PORTABLE:
             _driver().cuFuncSetAttribute(ctypes.c_void_p(function), LARGER, 1)
+        config.count = attribute.id > 0
         config.grid, config.grid_y, config.block, config.shared, config.stream = grid, columns, block, shared, stream
         status = _driver().cuLaunchKernelEx(self._reference, ctypes.c_void_p(function), self._addresses, None)
         if status in TOO_LARGE:

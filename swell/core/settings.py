@@ -32,7 +32,7 @@ def describe(setting) -> str:
     if setting is None:
         return "none"
     values = ((f.name, getattr(setting, f.name)) for f in dataclasses.fields(setting) if differs(setting, f.name))
-    changed = [f"{name}={describe(value) if dataclasses.is_dataclass(value) else shown(value)}" for name, value in values]
+    changed = [f"{name}={(describe if dataclasses.is_dataclass(value) else shown)(value)}" for name, value in values]
     return f"{type(setting).__name__}({', '.join(changed)})"
 
 

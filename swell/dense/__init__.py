@@ -25,5 +25,6 @@ __getattr__, __dir__, __all__ = public(__name__, {
     "LUFactors": "factors", "CroutFactors": "factors",
     "DoolittleFactors": "factors", "Metrics": "factors",
     "decomposition_accuracy": "accuracy", "solution_accuracy": "accuracy",
-    "solve_batch": "batch", "BatchSolver": "batch", "solve": "refinement", "Solution": "refinement",
+    "solve_batch": "batch", "BatchSolver": "batch",
+    "solve": "refinement", "refine": "refinement", "Solution": "refinement",
 })

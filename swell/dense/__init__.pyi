@@ -15,6 +15,7 @@ from swell.dense.sequential_solver import SS as SS
 from swell.dense.refinement import Solution as Solution
 from swell.dense.trsm import Trsm as Trsm
 from swell.dense.accuracy import decomposition_accuracy as decomposition_accuracy
+from swell.dense.refinement import refine as refine
 from swell.dense.accuracy import solution_accuracy as solution_accuracy
 from swell.dense.refinement import solve as solve
 from swell.dense.batch import solve_batch as solve_batch

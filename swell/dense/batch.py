@@ -64,7 +64,7 @@ class BatchSolver:
         (op, distance), solve = layout(first.matrix), getattr(cublas, f"{CUBLAS[X.dtype.char]}trsmBatched")
         of_X = addresses(X)
         for part in "LU":
-            as_lower = (part == "L") == (op == cublas.CUBLAS_OP_N)       # cuBLAS reads a row-major matrix as its transpose
+            as_lower = (part == "L") == (op == cublas.CUBLAS_OP_N)       # cuBLAS reads row-major as the transpose
             solve(device.get_cublas_handle(), cublas.CUBLAS_SIDE_LEFT,
                   cublas.CUBLAS_FILL_MODE_LOWER if as_lower else cublas.CUBLAS_FILL_MODE_UPPER, op,
                   cublas.CUBLAS_DIAG_UNIT if first.unit == part else cublas.CUBLAS_DIAG_NON_UNIT, n, columns,

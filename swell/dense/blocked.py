@@ -1,10 +1,11 @@
-"""Crout's method by sections: the contributions of finished steps are subtracted once, as a matrix product.
+"""Crout's method by sections and fronts: the contributions of finished steps are subtracted as matrix products.
 
 The matrix is cut into square sections (figure 2.2 of the thesis), and a section's rows and columns into fronts of x.
-The diagonal part of a section and all rows below it come first, front by front, since pivots are chosen there. The part
-to the right of the section follows. Before each of the two, one product subtracts the contributions of all finished
-sections. Before each front, one product subtracts the contributions of the section's finished fronts. This takes
-2/3 n³ operations in products, and O(n² x) in the fronts.
+The diagonal part of a section and all rows below it come first, since pivots are chosen there. The part to the right of
+the section follows. Before each of the two, one product subtracts the contributions of all finished sections, whole
+sums of (1.11) and (1.12). Within a section, columns are halved until they are one front (Toledo, SIAM J. Matrix Anal.
+Appl. 18, 1997): the left half, then its contributions to the right half in one product, then the right half. Rows of U
+are halved in the same way. This takes 2/3 n³ operations in products of nearly square parts, and O(n² x) in the fronts.
 
 Matrices of one size are decomposed together: one launch does a product, or a front, of all of them.
 
@@ -12,13 +13,13 @@ Whole rows are swapped. This is right at any time, because all rows from the cur
 """
 from __future__ import annotations
 
-from functools import partial
-
 from swell.core.errors import InputError
 from swell.core.settings import positive
-from swell.dense.products import subtract_product
+from swell.dense.products import Subtraction
 
 SMALLEST, LARGEST = 256, 1024           # bounds for the rows of a section, from the thesis
+ROWS = 256              # least rows of a front for a further block
+OTHER_SHARED = 2048     # bytes of static shared memory in a front's kernel, beside the diagonal block
 
 
 def section_size(n: int, x: int, wanted: int | None = None) -> int:
@@ -54,20 +55,51 @@ def by_sections(work, section, x, panel, right):
     right : callable
         ``right(f, g, left, end)`` completes the rows f to g of U, columns ``left`` to ``end``.
     """
-    W, n, subtract = work.matrix, work.n, partial(subtract_product, work.space)
+    n, subtract = work.n, Subtraction(work)
+
+    def columns(a, b):
+        """Complete columns a to b of L, and the block of U in rows and columns a to b."""
+        if b - a <= x:
+            panel(a, b)
+            return
+        half = a + -(-(b - a) // (2 * x)) * x
+        columns(a, half)
+        rows(a, half, half, b)
+        subtract((half, n), (a, half), (half, b))
+        columns(half, b)
+
+    def rows(a, b, left, end):
+        """Complete rows a to b of U, columns ``left`` to ``end``."""
+        if b - a <= x:
+            right(a, b, left, end)
+            return
+        half = a + -(-(b - a) // (2 * x)) * x
+        rows(a, half, left, end)
+        subtract((half, b), (a, half), (left, end))
+        rows(half, b, left, end)
+
     for a in range(0, n, section):
         b = min(a + section, n)
-        subtract(W[:, a:, a:b], W[:, a:, :a], W[:, :a, a:b])
-        for f in range(a, b, x):
-            g = min(f + x, b)
-            subtract(W[:, f:, f:g], W[:, f:, a:f], W[:, a:f, f:g])
-            panel(f, g)
-            if g < b:
-                subtract(W[:, f:g, g:b], W[:, f:g, a:f], W[:, a:f, g:b])
-                right(f, g, g, b)
+        subtract((a, n), (0, a), (a, b))
+        columns(a, b)
         if b < n:
-            subtract(W[:, a:b, b:], W[:, a:b, :a], W[:, :a, b:])
-            for f in range(a, b, x):
-                g = min(f + x, b)
-                subtract(W[:, f:g, b:], W[:, f:g, a:f], W[:, a:f, b:])
-                right(f, g, b, n)
+            subtract((a, b), (0, a), (b, n))
+            rows(a, b, b, n)
+
+
+def cluster(work, tiles, rows, x):
+    """Return (array, bytes, blocks) with which a front of x columns is launched on ``rows`` rows below its diagonal
+    block: an array whose size tells the kernel its number of blocks, the shared memory of a block, and the blocks of
+    one matrix, which are one cluster. ``tiles``: of ``Work.tiles(x)``.
+
+    A block has about ROWS rows or more. All clusters shall run at the same time."""
+    space, blocks, shared = work.space, 1, 0
+    if space.name == "cuda":
+        while 2 * blocks <= min(space.cluster_blocks, space.multiprocessors // work.count) and blocks * ROWS < rows:
+            blocks *= 2
+        size = work.dtype.itemsize
+        candidates = 2 * blocks * -(-(16 + x * size) // 16) * 16
+        line, static = (x + 1) * size, x * (x + 1) * size + OTHER_SHARED
+        most = (space.shared_memory - static - candidates) // line
+        shared = candidates + min(-(-rows // blocks) + x, most) * line
+    return tiles[:work.count * blocks + 1], shared, blocks

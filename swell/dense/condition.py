@@ -1,12 +1,12 @@
 """Condition numbers from factors: estimates of 1-norms by products with vectors alone.
 
-Hager (1984); Higham, "FORTRAN codes for estimating the one-norm" (1988), algorithm 2.4 of Higham and Tisseur (2000) with
-one column; LAPACK's lacn2 and gecon. ‖B‖₁ = max ‖B x‖₁ over ‖x‖₁ ≤ 1 is attained at a unit vector. From x = (1/n, …),
+Hager (1984); Higham, "FORTRAN codes for estimating the one-norm" (1988); Higham and Tisseur (2000), algorithm 2.4 with
+one vector; LAPACK's lacn2 and gecon. ‖B‖₁ = max ‖B x‖₁ over ‖x‖₁ ≤ 1 is attained at a unit vector. From x = (1/n, …),
 each step moves to the unit vector on which a subgradient of ‖B x‖₁ is largest, until none is better. A last vector of
 alternating signs guards against cancellation. The result is a lower bound, and rarely less than a third of the norm.
 
-At most 11 products with B or Bᴴ. Here B = A⁻¹ by the factors, on their device; and B = L U, whose columns have the norms
-of A's columns up to rounding, where ‖A‖₁ is not given. The host keeps the vectors, n numbers each.
+At most 11 products with B or Bᴴ. Here B = A⁻¹ by the factors, on their device; and, where ‖A‖₁ is not given, B = L U,
+whose columns have the norms of A's columns up to rounding. The host keeps the vectors, n numbers each.
 
 Differs from LAPACK: many matrices of one size are estimated together, and the largest of all sums is the result.
 """
@@ -14,13 +14,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.registry import resolve
+
 STEPS = 5               # most unit vectors that are tried, as in LAPACK
 
 
-def norms1(apply, count, n, dtype):
+def norms1(space, multiply, count, n, dtype):
     """Estimate ‖B‖₁ of ``count`` matrices B of n rows; return a float64 host array.
 
-    ``apply(X, adjoint)`` returns B X, or Bᴴ X, for each B; X and the result are host arrays, shape (count, n, 1)."""
+    ``multiply(X, adjoint)`` returns B X, or Bᴴ X, for each B; X and the result are arrays of the space, of shape
+    (count, n, 1) and this type."""
+    def apply(X, adjoint):
+        return space.to_host(multiply(space.from_host(X), adjoint))  # sync
+
     def sums(X):
         return abs(X).astype(np.float64).sum(axis=(1, 2))
 
@@ -59,24 +65,12 @@ def condition(factors, norm=None) -> float:
         If the factors no longer represent A, by growth.
     """
     factors.require_useful()
-    space = factors.space
+    space, one = factors.space, (1, factors.n, factors.dtype)
+    inverse = [resolve("dense_solver", "trsm").build(factors, trans) for trans in "NC"]
     with space.active(factors.n):
         if norm is None:
-            norm = norms1(on_host(space, _product(factors)), 1, factors.n, factors.dtype)[0]
-        return float(norm * inverse_norms([factors])[0])
-
-
-def inverse_norms(factors):
-    """Estimate ‖A⁻¹‖₁ for each of ``factors``, a list as from ``factor_batch``; return a float64 host array."""
-    from swell.dense.batch import BatchSolver
-    one = factors[0]
-    solvers = [BatchSolver(factors, trans=trans) for trans in "NC"]
-    return norms1(on_host(one.space, lambda X, adjoint: solvers[adjoint].apply(X)), len(factors), one.n, one.dtype)
-
-
-def on_host(space, apply):
-    """Return ``apply`` for host arrays."""
-    return lambda X, adjoint: space.to_host(apply(space.from_host(X), adjoint))  # sync
+            norm = norms1(space, _product(factors), *one)[0]
+        return float(norm * norms1(space, lambda X, adjoint: inverse[adjoint].apply(X[0])[None], *one)[0])
 
 
 def _product(factors):

@@ -24,6 +24,9 @@ class CM(Sequential):
         Choose a pivot in every column; only in columns with |l_jj| <= ``pivot_tolerance``; in none.
     pivot_tolerance : float
         Absolute bound of conditional pivoting.
+    order : {"C", "F"}
+        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous. A matrix in this order is copied
+        as it lies, without being transposed.
     """
 
     kernel = "crout"

@@ -75,8 +75,8 @@ def getrf(matrices, pivots):
         host = np.empty(max(on_host.value, 1), np.uint8)
         for k, matrix in enumerate(matrices):
             _call("cusolverDnXgetrf", *handles, n, n, kind, matrix.data.ptr, n,
-                  None if pivots is None else chosen.data.ptr, kind, scratch.data.ptr, on_device.value, host.ctypes.data,
-                  on_host.value, info.data.ptr)
+                  None if pivots is None else chosen.data.ptr, kind, scratch.data.ptr, on_device.value,
+                  host.ctypes.data, on_host.value, info.data.ptr)
             if pivots is not None:
                 pivots[k] = chosen - 1           # cuSOLVER counts from one, as in Fortran
         if on_host.value:
@@ -89,5 +89,5 @@ def getrs(lu, X, trans):
     n, columns, kind = lu.shape[0], X.shape[1], TYPES[X.dtype.char]
     pivots, info = cupy.arange(1, n + 1), cupy.empty(1, np.int32)
     with _handles() as handles:
-        _call("cusolverDnXgetrs", *handles, OPERATION[trans], n, columns, kind, lu.data.ptr, n, pivots.data.ptr, kind,
-              X.data.ptr, n, info.data.ptr)
+        _call("cusolverDnXgetrs", *handles, OPERATION[trans], n, columns, kind, lu.data.ptr, n, pivots.data.ptr,
+              kind, X.data.ptr, n, info.data.ptr)

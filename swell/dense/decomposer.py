@@ -36,7 +36,7 @@ class Work:
         Only its size matters: it tells the kernels the number of matrices.
     pivots : int32 device array, shape (count * n,)
         The row that row j was swapped with; -1 if no pivot was chosen.
-    start : list of int64 device arrays, shape (n,)
+    start : None, or list of int64 device arrays, shape (n,)
         The order of each matrix's rows before the first swap.
     largest : numpy.ndarray, shape (count,)
         max |A| of each matrix.
@@ -52,7 +52,7 @@ class Work:
         self.matrix[...] = A
         self.matrices = space.empty(self.count + 1, np.int32)
         self.pivots = space.xp.full(self.count * self.n, -1, np.int32)
-        self.start = [space.xp.arange(self.n)] * self.count
+        self.start = None
         self.estimate = None
         self.largest = largest(space, self.matrix)
 
@@ -64,13 +64,14 @@ class Work:
         """Return a new array for `blocked.parts`, whose parts tell the kernels the number of tiles of x lines."""
         return self.space.empty(self.count * -(-self.n // x) + 1, np.int32)
 
-    def swapped(self, k, pivots):
-        """Return the order of matrix k's rows after its n swaps ``pivots``: a new array like ``start[k]``."""
-        order = list(range(self.n))
-        for j, p in enumerate(pivots.tolist()):
-            if p > j:
-                order[j], order[p] = order[p], order[j]
-        return self.start[k][self.space.from_host(np.array(order))]
+    def orders(self, pivots):
+        """Return the order of each matrix's rows after its swaps, each a device array of shape (n,). ``pivots``: all
+        swaps on the host, shape (count, n)."""
+        from swell.dense.kernels.pivoting import reorder
+        order = np.tile(np.arange(self.n), (self.count, 1))
+        reorder(pivots, order)
+        order = self.space.from_host(order)
+        return order if self.start is None else [rows[own] for rows, own in zip(self.start, order, strict=True)]
 
     def pivots_by_section(self, pivots, section):
         """Return the number of chosen pivots in every section of ``section`` rows; ``pivots``: a matrix's n swaps."""
@@ -255,7 +256,8 @@ class Decomposer(ABC):
                                          f"overflowed {matrix.dtype}: scale the matrix, or take pivoting='full' or a "
                                          "wider type", index=int(k))
         growth = found / np.where(work.largest, work.largest, 1)
-        made = [self.factors(matrix[k], work.swapped(k, pivots[k]), space, self,
+        orders = work.orders(pivots)
+        made = [self.factors(matrix[k], orders[k], space, self,
                              Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),
                              self._notes(work, work.largest[k], diagonal[k], growth[k])) for k in range(work.count)]
         doubtful = (growth * np.sqrt(np.finfo(work.dtype).eps) >= 1) | (self.tightened() is not None)
@@ -317,6 +319,13 @@ def check_pivoting(owner):
     """Raise InputError unless ``owner.pivoting`` is one of `PIVOTING`; ``owner``: settings of a decomposer."""
     if owner.pivoting not in PIVOTING:
         raise InputError(f"{type(owner).__name__}(pivoting={owner.pivoting!r}): expected one of {', '.join(PIVOTING)}")
+
+
+def check_order(owner):
+    """Raise InputError unless ``owner.order``, a memory order, is "C" or "F"; ``owner``: settings of a decomposer."""
+    if owner.order not in ("C", "F"):
+        raise InputError(f"{type(owner).__name__}(order={owner.order!r}): expected 'C', rows contiguous, or 'F', "
+                         "columns contiguous")
 
 
 def check_tolerances(owner, *names):

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from swell.core.errors import FactorisationError
+from swell.core.devices import make_space
+from swell.core.errors import FactorisationError, InputError
+from swell.core.guests import guest_of
+from swell.core.registry import load, resolve
+from swell.core.settings import DTYPES
+from swell.dense.condition import condition
+from swell.dense.products import on_device
 
 if TYPE_CHECKING:
     from swell.core.space import Space
@@ -93,8 +99,8 @@ class LUFactors:
 
     @cached_property
     def piv(self):
-        """The permutation as LAPACK's swaps, counted from 0: row j was swapped with row piv[j] >= j, for j from 0 on; an
-        int32 host array."""
+        """The permutation as LAPACK's swaps, counted from 0, an int32 host array: row j was swapped with row piv[j],
+        at least j, for j from 0 on."""
         order = self.space.to_host(self.order)
         rows, place = np.arange(self.n), np.arange(self.n)       # the row at each place, and each row's place
         piv = np.empty(self.n, np.int32)
@@ -123,9 +129,43 @@ class LUFactors:
             Swaps of rows, counted from 0.
         space : Space or str, optional
             By default the device of ``lu``.
+
+        Raises
+        ------
+        InputError
+            If ``lu`` is not a finite square matrix, or ``piv`` has no n swaps counted from 0.
+        FactorisationError
+            If U has a zero on its diagonal.
         """
-        from swell.dense.lapack import from_lapack
-        return from_lapack(lu, piv, space)
+        lu = lu if hasattr(lu, "dtype") else np.asarray(lu)
+        if lu.ndim != 2 or lu.shape[0] != lu.shape[1] or not lu.shape[0] or lu.dtype.name not in DTYPES:
+            raise InputError(f"lu has shape {tuple(lu.shape)} and dtype {lu.dtype.name}: expected a square matrix of "
+                             f"at least one row in one of {', '.join(DTYPES)}, such as scipy.linalg.lu_factor returns")
+        n, space = len(lu), space or guest_of(lu).device_of(lu)
+        space = make_space(space) if isinstance(space, str) else space
+        piv = np.asarray(piv.get() if hasattr(piv, "get") else piv)
+        if piv.shape != (n,) or piv.dtype.kind not in "iu":
+            raise InputError(f"piv has shape {piv.shape} and dtype {piv.dtype}: expected {n} integers, a swap for each "
+                             "row")
+        wrong = (piv < np.arange(n)) | (piv >= n)
+        if wrong.any():
+            j = int(wrong.argmax())
+            raise InputError(f"piv[{j}] is {piv[j]}: expected a row from {j} to {n - 1}; swaps count from 0 here, and "
+                             "from 1 in LAPACK itself: subtract 1")
+        with space.active(n):
+            lu = on_device(space, lu)
+            if not np.isfinite(largest(space, lu[None]))[0]:
+                raise InputError("lu has entries that are not finite: expected finite factors")
+            zero = space.to_host(lu.diagonal()) == 0  # sync
+            if zero.any():
+                raise FactorisationError(f"column {int(zero.argmax())} of U has a zero on the diagonal: the matrix is "
+                                         "singular", True)
+            order = list(range(n))
+            for j, p in enumerate(piv.tolist()):
+                order[j], order[p] = order[p], order[j]
+            chosen = np.array([n], np.int64)
+            rows = space.from_host(np.array(order, np.int64))
+            return DoolittleFactors(lu, rows, space, load("decomposer", "getrf")(), Metrics(n, chosen))
 
     def slogdet(self):
         """Return (sign, log |det A|), as `numpy.linalg.slogdet`: a sign, or a complex number of modulus 1, and a
@@ -149,7 +189,6 @@ class LUFactors:
         norm : float, optional
             ‖A‖₁ where it is known; None: the norm of L U is estimated, too.
         """
-        from swell.dense.condition import condition
         return condition(self, norm)
 
     def inverse(self, solver="trsm"):
@@ -175,16 +214,7 @@ class LUFactors:
         FactorisationError
             If the factors no longer represent A, by growth (``lost``), or X is not finite.
         """
-        from swell.core.registry import resolve
         return resolve("dense_solver", solver).build(self, trans).solve(B)
-
-    def refine(self, A, B, solver="trsm", trans="N"):
-        """Solve op(A) X = B by iterative refinement with these factors; return a `Solution` (refinement.py).
-
-        A may have a wider type than the factors; residuals, and X, have its type.
-        """
-        from swell.dense.refinement import refine
-        return refine(self, A, B, solver, trans)
 
     def require_useful(self):
         """Raise FactorisationError if L U differs so much from P A that a solve gives no solution of A X = B."""

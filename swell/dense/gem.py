@@ -20,6 +20,9 @@ class GEM(Sequential):
         Choose a pivot in every column; only in columns with |u_jj| <= ``pivot_tolerance``; in none.
     pivot_tolerance : float
         Absolute bound of conditional pivoting.
+    order : {"C", "F"}
+        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous. A matrix in this order is copied
+        as it lies, without being transposed.
     """
 
     kernel = "eliminate"

@@ -69,6 +69,7 @@ class Getrf(Decomposer):
         from cupy.cuda import cublas, device
         at, info = addresses(work.matrix), cupy.empty(count, np.int32)
         getattr(cublas, f"{CUBLAS[work.dtype.char]}getrfBatched")(
-            device.get_cublas_handle(), n, at.data.ptr, n, 0 if chosen is None else chosen.data.ptr, info.data.ptr, count)
+            device.get_cublas_handle(), n, at.data.ptr, n, 0 if chosen is None else chosen.data.ptr, info.data.ptr,
+            count)
         if chosen is not None:
             chosen -= 1                          # the library counts from one, as in Fortran

@@ -33,7 +33,8 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.dense.blocked import check_section, section_size
-from swell.dense.decomposer import Decomposer, check_not_negative, check_pivoting, check_tolerances, check_x, tighter
+from swell.dense.decomposer import (Decomposer, check_not_negative, check_order, check_pivoting, check_tolerances,
+                                    check_x, tighter)
 from swell.dense.factors import CroutFactors, LUFactors
 
 FORMS = ("fronts", "plain")
@@ -58,7 +59,8 @@ class ICM(Decomposer):
     form : {"fronts", "plain"}
         "fronts": matrix products and fronts, the fast form; "plain": whole sums in every iteration, as in the thesis.
     order : {"C", "F"}
-        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous.
+        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous. A matrix in this order is copied
+        as it lies, without being transposed.
     """
 
     x: int = 32
@@ -84,8 +86,7 @@ class ICM(Decomposer):
                              "lower < upper")
         if self.form not in FORMS:
             raise InputError(f"ICM(form={self.form!r}): expected one of {', '.join(FORMS)}")
-        if self.order not in ("C", "F"):
-            raise InputError(f"ICM(order={self.order!r}): expected 'C', rows contiguous, or 'F', columns")
+        check_order(self)
 
     def factor(self, A, space=None, estimate=None) -> LUFactors:
         """Decompose a matrix.
@@ -106,11 +107,11 @@ class ICM(Decomposer):
     def _beginning(self, estimates, shape, dtype):
         for estimate in estimates:
             if not isinstance(estimate, CroutFactors) or estimate.lu.shape != shape:
-                raise InputError(f"estimate is {type(estimate).__name__}: expected factors of CM, PCM or ICM, of A's shape "
-                                 f"{shape}")
+                raise InputError(f"estimate is {type(estimate).__name__}: expected factors of CM, PCM or ICM, of A's "
+                                 f"shape {shape}")
             if estimate.dtype.kind == "c" != dtype.kind:
-                raise InputError(f"estimate is {estimate.dtype.name} and A is {dtype.name}: its imaginary parts would be "
-                                 "dropped; give the factors of a real matrix, or a complex A")
+                raise InputError(f"estimate is {estimate.dtype.name} and A is {dtype.name}: its imaginary parts would "
+                                 "be dropped; give the factors of a real matrix, or a complex A")
 
         def prepare(work):
             """Order the rows of each matrix as in its estimate, and store the estimates."""

@@ -76,8 +76,8 @@ class IterativeSubstitution(BoundSolver):
 
     @property
     def iterations(self):
-        """Iterations of the first and the second substitution of the last solution, a tuple of int. With blocks, the sum
-        over blocks of the slowest tile's."""
+        """Iterations of the first and the second substitution of the last solution, a tuple of int. With blocks, the
+        sum over blocks of the slowest tile's."""
         return tuple(c if isinstance(c, int) else int(self.space.to_host(c).max(axis=1).sum()) for c in self._counts)
 
     def substitute(self, X):
@@ -117,8 +117,8 @@ class IterativeSubstitution(BoundSolver):
             g = min(f + x, n)
             done = slice(g, n) if backward else slice(0, f)
             subtract_product(space, X[None, f:g], lu[None, f:g, done], X[None, done])
-            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), self._unit(backward), x, BLOCK_COLUMNS * x,
-                                self.settings.tolerance, X.T.reshape(-1), n, X.shape[1], count)
+            self.kernels.settle(self.lu, self.row, self.column, f, g - f, int(backward), self._unit(backward), x,
+                                BLOCK_COLUMNS * x, self.settings.tolerance, X.T.reshape(-1), n, X.shape[1], count)
         return counts
 
     def _whole(self, X, backward):
@@ -130,8 +130,8 @@ class IterativeSubstitution(BoundSolver):
         tiles = space.empty(-(-n // x) * -(-m // BLOCK_COLUMNS) + 1, np.int32)
         for iteration in range(1, n + 2):
             changed[...] = 0
-            self.kernels.sweep(self.lu, self.row, self.column, int(backward), self._unit(backward), b, now, then, x, BLOCK_COLUMNS * x,
-                               self.settings.tolerance, n, m, changed, tiles)
+            self.kernels.sweep(self.lu, self.row, self.column, int(backward), self._unit(backward), b, now, then, x,
+                               BLOCK_COLUMNS * x, self.settings.tolerance, n, m, changed, tiles)
             now[...] = then
             if not int(changed[0]):  # sync
                 return iteration

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 
 from swell.core.errors import InputError
 from swell.core.settings import without_effect
-from swell.dense.blocked import by_sections, check_section, parts, section_size
-from swell.dense.decomposer import Decomposer, check_pivoting, check_tolerances, check_x, threshold
+from swell.dense.blocked import by_sections, check_section, cluster, parts, section_size
+from swell.dense.decomposer import Decomposer, check_order, check_pivoting, check_tolerances, check_x, threshold
 
 FORMS = ("blocked", "plain")
-THREADS = 1024          # threads of the block that completes a front
+THREADS = 512           # threads of a block that completes a front
+BESIDE = 64             # columns of U that a block completes beside a front
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,9 @@ class PCM(Decomposer):
         "blocked": subtract the contributions of finished steps by matrix products; "plain": compute whole sums.
     section : int or None
         Rows of a section, a multiple of x; None: min(max(n / 10, 256), 1024), as in the thesis.
+    order : {"C", "F"}
+        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous. A matrix in this order is copied
+        as it lies, without being transposed.
     """
 
     x: int = 32
@@ -50,6 +54,7 @@ class PCM(Decomposer):
     pivot_tolerance: float = 1e-5
     form: str = "blocked"
     section: int | None = None
+    order: str = "C"
 
     cost = "2/3 n³, in products; n² x / 2 words in the fronts"
 
@@ -58,6 +63,7 @@ class PCM(Decomposer):
         check_pivoting(self)
         check_tolerances(self, "pivot_tolerance")
         check_section(self)
+        check_order(self)
         if self.form not in FORMS:
             raise InputError(f"PCM(form={self.form!r}): expected one of {', '.join(FORMS)}")
         if self.form == "plain":
@@ -75,11 +81,12 @@ class PCM(Decomposer):
         place = work.lu, work.row, work.column
 
         def front(f, g):
-            kernels.front(*place, f, g - f, self.pivoting != "none", x, THREADS, tolerance, work.n, work.pivots,
-                          work.matrices)
+            blocks, shared, of_a_matrix = cluster(work, tiles, work.n - g, x)
+            kernels.front(*place, f, g - f, self.pivoting != "none", x, THREADS, shared, of_a_matrix, tolerance, work.n,
+                          work.pivots, blocks)
 
         def right(f, g, left, end):
-            kernels.beside(*place, f, g - f, left, end, x, x * x, work.n, parts(tiles, end - left, x, work.count))
+            kernels.beside(*place, f, g - f, left, end, x, BESIDE, work.n, parts(tiles, end - left, BESIDE, work.count))
 
         by_sections(work, section, x, front, right)
         return section, None

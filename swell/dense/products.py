@@ -24,6 +24,45 @@ def subtract_product(space, C, A, B):
         _gemm(C, A, B)
 
 
+class Subtraction:
+    """W[r, c] -= W[r, k] W[k, c] on blocks of many matrices, in place; r, k, c: pairs (first, end).
+
+    The host only adds offsets to an address: views of three blocks would cost more time than a small product.
+
+    Parameters
+    ----------
+    work : decomposer.Work
+    """
+
+    def __init__(self, work):
+        self.work = work
+        if work.space.name != "cpu":
+            from cupy.cuda import cublas, device
+            self._one, self._minus = np.array(1, work.dtype), np.array(-1, work.dtype)
+            self._handle, self._plain = device.get_cublas_handle(), cublas.CUBLAS_OP_N
+            self._call = getattr(cublas, CUBLAS[work.dtype.char] + ("gemm" if work.count == 1 else "gemmStridedBatched"))
+
+    def __call__(self, r, k, c):
+        if r[0] >= r[1] or k[0] >= k[1] or c[0] >= c[1]:
+            return
+        work = self.work
+        if work.space.name == "cpu":
+            W = work.matrix
+            W[:, slice(*r), slice(*c)] -= W[:, slice(*r), slice(*k)] @ W[:, slice(*k), slice(*c)]
+            return
+        A, B, C = ((i[0], j[0]) for i, j in ((r, k), (k, c), (r, c)))
+        m, l = r, c
+        if work.column == 1:                     # row-major: compute the transposed product, column-major
+            A, B, m, l = B, A, c, r
+        a, b, c = (work.lu.data.ptr + (i * work.row + j * work.column) * work.dtype.itemsize for i, j in (A, B, C))
+        n, sizes = work.n, (m[1] - m[0], l[1] - l[0], k[1] - k[0])
+        head, one = (self._handle, self._plain, self._plain, *sizes, self._minus.ctypes.data), self._one.ctypes.data
+        if work.count == 1:
+            self._call(*head, a, n, b, n, one, c, n)
+        else:
+            self._call(*head, a, n, n * n, b, n, n * n, one, c, n, n * n, work.count)
+
+
 def _gemm(C, A, B):
     """Compute C -= A B by cuBLAS, in place, for a column-major C; shapes as in ``subtract_product``."""
     from cupy.cuda import cublas, device

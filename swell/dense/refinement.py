@@ -1,9 +1,9 @@
 """Dense systems by iterative refinement: factors in single precision, the answer in double.
 
-LAPACK's dsgesv and zcgesv (Langou et al. 2006); Higham, Accuracy and Stability, chapter 12; Carson and Higham 2018. A is
-factored in single precision. Then x ← x + d with A d = b − A x, the residual in double precision, until the backward
-error ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞) of every column is at most √n eps. Each step multiplies the error by about
-n eps₃₂ κ(A): beyond κ = 10⁷ it stops falling. Then A is factored in double precision, and a note says so.
+LAPACK's dsgesv and zcgesv (Langou et al. 2006); Higham, Accuracy and Stability, chapter 12; Carson and Higham 2018.
+A is factored in single precision. Then x ← x + d with A d = b − A x, the residual in double precision, until the
+backward error ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞) of every column is at most √n eps. Each step multiplies the error by
+about n eps₃₂ κ(A): beyond κ = 10⁷ it stops falling. Then A is factored in double precision, and a note says so.
 
 2/3 n³ operations in single precision, and 4 n² a step and column. Storage: A, and the factors in single precision, half
 as large. It pays where single precision is faster: on a CPU up to twice, on a GPU by its ratio of the two speeds.
@@ -102,7 +102,8 @@ def solve(A, B, decomposer="getrf", solver="trsm", mixed=True, trans="N", space=
 def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
     """Solve op(A) X = B by refinement with ``factors`` (LUFactors) of A, which may be of a narrower type.
 
-    Parameters as in `solve`. Raises FactorisationError if the backward error stays above √n eps of A's type."""
+    Other parameters as in `solve`. Residuals, and X, have A's type. Raises FactorisationError if the backward error
+    stays above √n eps of this type."""
     space, n, A = factors.space, factors.n, checked(A)
     if A.shape != factors.lu.shape or A.dtype.kind != factors.dtype.kind:
         raise InputError(f"A has shape {tuple(A.shape)} and dtype {A.dtype.name}, and the factors have "
@@ -134,7 +135,7 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
                     + ("; ".join(factors.notes) or "A is too ill-conditioned for them"))
         X = X.reshape(B.shape)
         return Solution(space.to_host(X) if host else X, factors, step if given.size else 0,
-                        error if given.size else 0.0, factors.notes)
+                        error if given.size else 0.0, factors.notes if factors.dtype == A.dtype else ())
 
 
 def _product(A, X, trans):

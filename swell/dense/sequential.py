@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.dense.decomposer import Decomposer, check_pivoting, check_tolerances, threshold
+from swell.dense.decomposer import Decomposer, check_order, check_pivoting, check_tolerances, threshold
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,14 @@ class Sequential(Decomposer):
         Choose a pivot in every column; only where the diagonal element is at most ``pivot_tolerance``; in none.
     pivot_tolerance : float
         Absolute bound of conditional pivoting.
+    order : {"C", "F"}
+        Memory order of the factors: "C", rows contiguous, or "F", columns contiguous. A matrix in this order is copied
+        as it lies, without being transposed.
     """
 
     pivoting: str = "full"
     pivot_tolerance: float = 1e-5
+    order: str = "C"
 
     cost = "2/3 n³, sequential"
     devices = ("cpu",)
@@ -28,6 +32,7 @@ class Sequential(Decomposer):
     def __post_init__(self):
         check_pivoting(self)
         check_tolerances(self, "pivot_tolerance")
+        check_order(self)
 
     def size(self, n):
         return n * n                             # one thread handles a whole matrix

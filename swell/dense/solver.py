@@ -48,7 +48,7 @@ class DenseSolver(ABC):
             If ``trans`` is another letter.
         """
         if not isinstance(trans, str) or trans not in TRANS:
-            raise InputError(f"trans={trans!r}: expected 'N' for A X = B, 'T' for its transpose, or 'C' for its adjoint")
+            raise InputError(f"trans={trans!r}: expected 'N' for A X = B, 'T' for its transpose or 'C' for its adjoint")
         fitting = ", ".join(name for name in TABLE["dense_solver"] if _fits(load("dense_solver", name), factors))
         name = name_of("dense_solver", type(self))
         if not isinstance(factors, self.accepts):
@@ -82,7 +82,8 @@ def checked_right_hand_sides(B, n, dtype):
     if B.ndim not in (1, 2) or B.shape[0] != n:
         raise InputError(f"B has shape {tuple(B.shape)}: expected ({n},) or ({n}, m)")
     if B.dtype.kind not in "iubfc" or B.dtype.kind == "c" != dtype.kind:
-        raise InputError(f"B has dtype {B.dtype.name} and the factors are {dtype.name}: factor A in a type that holds both")
+        raise InputError(f"B has dtype {B.dtype.name} and the factors are {dtype.name}: factor A in a type that holds "
+                         "both")
     return B, host
 
 

@@ -29,8 +29,8 @@ class TriangularSolves(BoundSolver):
         return solve(X, False, self.unit == "U")
 
     def _blas(self, X, lower, unit):
-        """Solve with the lower triangle, else the upper one, by BLAS; ``unit``: it has a unit diagonal. Returns the solution;
-        overwrites X."""
+        """Solve with the lower triangle, else the upper one, by BLAS; ``unit``: it has a unit diagonal. Returns the
+        solution; overwrites X."""
         from scipy.linalg import get_blas_funcs
         rows = self.column == 1                  # BLAS reads a row-major matrix as its transpose
         matrix = self.matrix.T if rows else self.matrix

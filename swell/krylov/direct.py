@@ -29,7 +29,7 @@ ROUNDING = 8            # a residual up to ROUNDING eps (‖|A||x|‖ + ‖b‖)
 class Direct(Method):
     """Sparse LU: SuperLU on a CPU, cuDSS on a GPU, with iterative refinement.
 
-    The fields are the preconditioner's, which `swell.Direct` documents. The name of a decomposer of swell.dense, such as
+    The fields are the preconditioner's, which `swell.Direct` documents. The name of a decomposer of swell.dense, as in
     method="icm(x=32)", stands for Direct(dense_lu="icm(x=32)").
     """
 

@@ -5,8 +5,9 @@ boundary.
     r = cube.solve(dense_lu="icm(x=32)")
     print(r)                                     # times of loading, setup and Krylov; the spectrum by CG's coefficients
 
-The benchmark of section 3.2 of L. M. Čejka's thesis, with its three parameters and its three stages. What differs from the thesis: boundary values are eliminated, while the thesis keeps these dofs.
-Subdomains at the boundary are therefore smaller (elements=5: 68 to 178 rows instead of 104 to 178).
+The benchmark of section 3.2 of L. M. Čejka's thesis, with its three parameters and its three stages. What differs from
+the thesis: boundary values are eliminated, while the thesis keeps these dofs. Subdomains at the boundary are therefore
+smaller (elements=5: 68 to 178 rows instead of 104 to 178).
 """
 from __future__ import annotations
 

@@ -147,5 +147,5 @@ class DecomposedOperator(DenseFactorsOperator):
 
     def describe(self):
         n = self.shape[0]
-        return (f"Direct() by {describe(self._decomposer)} and {describe(self._solver)} on a full matrix, {n * n} entries "
-                "in the factors")
+        return (f"Direct() by {describe(self._decomposer)} and {describe(self._solver)} on a full matrix, {n * n} "
+                "entries in the factors")

@@ -1,8 +1,8 @@
 """Complete LU factors of a sparse matrix, by the best library for the device.
 
 SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python on a GPU; for nearly full matrices, and
-small ones on a GPU, LAPACK or cuSOLVER (dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular matrix of moderate fill. The method of
-the same name refines by these factors (krylov/direct.py).
+small ones on a GPU, LAPACK or cuSOLVER (dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular
+matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
 On a CPU rows and columns come in the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
 diagonal down to a thousandth of their row's largest entry. Where most diagonal entries are zero, nothing is gained by

@@ -8,7 +8,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from swell import dense
-from swell.bench import dense_lu
+from swell.bench import dense_figures, dense_matrices
 from swell.cli import main
 
 
@@ -32,7 +32,7 @@ def test_generated(tmp_path, capsys):
         assert r["speedup"] == pytest.approx(made[made.index(r) // 2 * 2]["seconds"] / r["seconds"])
     assert len(solved) == 4 and all(r["backward_error"] < 1e-10 for r in solved)
     assert "All matrices together" in capsys.readouterr().out
-    assert report.read_text("utf-8").count("data:image/png") == 3            # speed-ups, sections of two matrices
+    assert report.read_text("utf-8").count("data:image/png") == 7   # speed-ups; sections, nonzeros of A and L U
     with table.open(encoding="utf-8") as stream:
         assert len(list(csv.DictReader(stream))) == len(found)
 
@@ -40,7 +40,7 @@ def test_generated(tmp_path, capsys):
 def test_files_and_what_fails(tmp_path, capsys):
     folder, out = tmp_path / "matrices", tmp_path / "r.jsonl"
     folder.mkdir()
-    scipy.io.mmwrite(folder / "good.mtx", sp.csr_array(dense_lu.random_dense(12)))
+    scipy.io.mmwrite(folder / "good.mtx", sp.csr_array(dense_matrices.random_dense(12)))
     scipy.io.mmwrite(folder / "singular.mtx", sp.csr_array(np.diag([1.0, 2, 0, 3])))
     scipy.io.mmwrite(folder / "complex.mtx", sp.csr_array(1j * np.eye(3)))
     scipy.io.mmwrite(folder / "wide.mtx", sp.csr_array(np.ones((3, 4))))
@@ -80,12 +80,12 @@ def test_bordered_matrices_of_bddc_and_batches(tmp_path, capsys):
 
 def test_bordered_matrices():
     """Indefinite, a zero block of 26 constraints, and of a floating subdomain: S times a constant is zero."""
-    B = dense_lu.bordered(82)
+    B = dense_matrices.bordered(82)
     assert B.shape == (82, 82) and np.array_equal(B, B.T) and not B[-26:, -26:].any()
     assert abs(B[:56, :56] @ np.ones(56)).max() < 1e-12 and np.allclose(np.diag(B[:56, :56]).mean(), 1)
     values = np.linalg.eigvalsh(B)
     assert (values < 0).sum() == 26 and abs(values).min() > 1e-3
-    assert not np.array_equal(B, dense_lu.bordered(82, 1))
+    assert not np.array_equal(B, dense_matrices.bordered(82, 1))
 
 
 @pytest.mark.parametrize("option, value, words", [
@@ -130,7 +130,7 @@ def test_a_tolerance_that_leaves_nothing_is_a_record(tmp_path):
 
 def test_what_is_to_be_said_of_factors_is_shown(tmp_path, capsys):
     """Nearly singular: which column, which pivot, beside good backward errors."""
-    A, out, report = dense_lu.random_dense(12), tmp_path / "r.jsonl", tmp_path / "r.html"
+    A, out, report = dense_matrices.random_dense(12), tmp_path / "r.jsonl", tmp_path / "r.html"
     A[:, 7] = A[:, 2] + A[:, 3]
     scipy.io.mmwrite(tmp_path / "near.mtx", sp.csr_array(A))
     (tmp_path / "empty.mtx").write_text("%%MatrixMarket matrix coordinate real general\n0 0 0\n")
@@ -144,14 +144,14 @@ def test_what_is_to_be_said_of_factors_is_shown(tmp_path, capsys):
 
 
 def test_sections_of_the_heat_map_are_counted():
-    figure = dense_lu._heat_map(dense.ICM(x=8, section=8).factor(dense_lu.random_dense(24)).metrics)
+    figure = dense_figures.heat_map(dense.ICM(x=8, section=8).factor(dense_matrices.random_dense(24)).metrics)
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "3"] and len(axes.get_xticklabels()) == 3
     assert axes.get_ylabel() == "sections of 8 rows"
 
 
 def test_generated_matrices_are_what_they_should_be():
-    A, B = dense_lu.random_dense(200), dense_lu.diagonal_and_border(200)
+    A, B = dense_matrices.random_dense(200), dense_matrices.diagonal_and_border(200)
     assert abs(A).max() <= 1000 and 60 < (np.diag(A) == 0).sum() < 140 and A[-1, -1] != 0
     inner = B[:180, :180]
     assert np.array_equal(inner, np.diag(np.diag(inner))) and (B != 0).mean() < 0.02

@@ -17,7 +17,8 @@ from swell.dense.factors import CroutFactors, DoolittleFactors
 
 SIZES = [1, 2, 7, 8, 9, 31, 32, 33, 100, 257]
 DECOMPOSERS = names("decomposer")
-VARIANTS = ["pcm(x=8)", "pcm(form=plain)", "pcm(x=16, section=48)", "icm(x=8)", "icm(x=16, order=F)", "icm(form=plain)",
+VARIANTS = ["pcm(x=8)", "pcm(form=plain)", "pcm(x=16, section=48)", "pcm(x=8, order=F)", "pcm(form=plain, order=F)",
+            "cm(order=F)", "gem(order=F)", "icm(x=8)", "icm(x=16, order=F)", "icm(form=plain)",
             "icm(x=8, section=64, form=plain, order=F)", "icm(x=8, section=24)"]
 SOLVERS = ["ss", "is", "is(x=8)", "is(x=128)", "is(x=8, form=plain)", "trsm", "getrs"]
 BOUND = 10              # times n eps: normwise backward errors with full pivoting; what was seen is below 1
@@ -192,7 +193,8 @@ def test_too_large_is_said_before_it_is_tried(space):
     ("cm(pivoting=some)", "pivoting='some'"),
     ("icm(form=fast)", "form='fast'"), ("icm(order=K)", "order='K'"), ("icm(x=8, section=12)", "such as 16"),
     ("icm(pivot_lower=3, pivot_upper=2)", "lower < upper"), ("getrf(pivoting=conditional)", "'full' or 'none'"),
-    ("pcm(pivot_tolerance=-1.0)", "pivot_tolerance=-1.0"), ("pcm(form=other)", "form='other'")])
+    ("pcm(pivot_tolerance=-1.0)", "pivot_tolerance=-1.0"), ("pcm(form=other)", "form='other'"),
+    ("pcm(order=K)", "order='K'"), ("cm(order=1)", "order=1")])
 def test_bad_settings(bad, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("decomposer", bad)

@@ -9,7 +9,7 @@ import pytest
 
 import swell
 from swell import dense
-from swell.bench.dense_lu import random_dense
+from swell.bench.dense_matrices import random_dense
 from swell.core.errors import FactorisationError
 from swell.core.registry import names, resolve
 

@@ -23,7 +23,7 @@ def with_condition(n, condition, seed=0, dtype="float64"):
     return (left * np.logspace(0, -np.log10(condition), n)) @ right
 
 
-# -- transposed and adjoint ----------------------------------------------------------------------------------------------
+# -- transposed and adjoint --------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", DOUBLES)
 @pytest.mark.parametrize("text", SOLVERS)
@@ -70,7 +70,7 @@ def test_an_approximate_transposed_solution_that_is_no_better_than_zero_is_an_er
         factors.solve(np.full(40, 1e-3), "is(tolerance=1e6)", "T")
 
 
-# -- LAPACK's form -------------------------------------------------------------------------------------------------------
+# -- LAPACK's form -----------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", DOUBLES)
 @pytest.mark.parametrize("text", names("decomposer"))
@@ -103,7 +103,8 @@ def test_bad_factors_from_lapack(space):
     zero, bad = lu.copy(), lu.copy()
     zero[2, 2], bad[1, 3] = 0, np.nan
     for L, p, error, words in (
-            (lu, piv + 1, swell.InputError, r"piv\[\d\] is 5: .* subtract 1"), (lu, piv[:4], swell.InputError, "5 integers"),
+            (lu, piv + 1, swell.InputError, r"piv\[\d\] is 5: .* subtract 1"),
+            (lu, piv[:4], swell.InputError, "5 integers"),
             (lu, piv * 1.0, swell.InputError, "5 integers"), (lu[:3], piv, swell.InputError, r"shape \(3, 5\)"),
             (lu.astype(int), piv, swell.InputError, "int64"), (bad, piv, swell.InputError, "not finite"),
             (lu, np.zeros(5, int), swell.InputError, r"piv\[1\] is 0: expected a row from 1 to 4"),
@@ -112,7 +113,7 @@ def test_bad_factors_from_lapack(space):
             dense.LUFactors.from_lapack(L, p, space)
 
 
-# -- numbers -------------------------------------------------------------------------------------------------------------
+# -- numbers -----------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", DOUBLES)
 @pytest.mark.parametrize("text", ["pcm", "icm", "getrf"])
@@ -125,8 +126,8 @@ def test_determinant(text, kind, space):
         assert np.isclose(sign, expected[0]) and np.isclose(size, expected[1])
         assert np.isclose(factors.determinant(), np.linalg.det(A))
     A = np.eye(300) * 1e3
-    assert np.isinf(dense.PCM().factor(A, space).determinant()) and np.isclose(dense.PCM().factor(A, space).slogdet()[1],
-                                                                              300 * np.log(1e3))
+    factors = dense.PCM().factor(A, space)
+    assert np.isinf(factors.determinant()) and np.isclose(factors.slogdet()[1], 300 * np.log(1e3))
 
 
 @pytest.mark.parametrize("kind", DOUBLES)
@@ -150,7 +151,7 @@ def test_inverse(space):
         assert isinstance(X, space.xp.ndarray) and np.allclose(A @ space.to_host(X), np.eye(30), atol=1e-10)
 
 
-# -- refinement ----------------------------------------------------------------------------------------------------------
+# -- refinement --------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", DOUBLES)
 def test_single_factors_give_a_double_answer(kind, space):
@@ -191,11 +192,11 @@ def test_factors_refine(space):
     np.fill_diagonal(A, 1e-8)
     factors = dense.PCM(pivoting="none").factor(A, space)
     assert abs(A @ factors.solve(b) - b).max() > 1e-11
-    found = factors.refine(A, b)
+    found = dense.refine(factors, A, b)
     assert abs(A @ found.x - b).max() < 1e-12 and found.steps
     with pytest.raises(FactorisationError, match="PCM's factors in float64 ends at a backward error of"):
-        factors.refine(random_matrix(60, seed=4), b)
-    assert factors.refine(A, np.ones((60, 0))).x.shape == (60, 0)
+        dense.refine(factors, random_matrix(60, seed=4), b)
+    assert dense.refine(factors, A, np.ones((60, 0))).x.shape == (60, 0)
 
 
 def test_bad_input_of_refinement(space):
@@ -212,8 +213,8 @@ def test_bad_input_of_refinement(space):
             (lambda: dense.solve(A, 1j * b, space=space), "factor A in a type that holds both"),
             (lambda: dense.solve(A, b, "lapack", space=space), "unknown decomposer 'lapack'"),
             (lambda: dense.solve(A, b, trans="X", space=space), "trans='X'"),
-            (lambda: factors.refine(A[:5, :5], b), "expected the matrix that was factored"),
-            (lambda: factors.refine(1j * A, b), "expected the matrix that was factored")):
+            (lambda: dense.refine(factors, A[:5, :5], b), "expected the matrix that was factored"),
+            (lambda: dense.refine(factors, 1j * A, b), "expected the matrix that was factored")):
         with pytest.raises(swell.InputError, match=words):
             call()
     with pytest.raises(FactorisationError, match="singular"):
@@ -226,3 +227,14 @@ def test_answers_stay_on_the_device():
     A, b = space.from_host(random_matrix(30)), space.from_host(np.ones(30))
     x = dense.solve(A, b).x
     assert isinstance(x, space.xp.ndarray) and float(abs(A @ x - b).max()) < 1e-12
+
+
+@pytest.mark.parametrize("text", ["pcm(x=8, order=F)", "icm(x=8, order=F)", "getrf"])
+def test_a_matrix_by_columns_is_not_transposed(text, space, monkeypatch):
+    """It goes to the device, and into the array that is decomposed, in its own order; the factors have this order."""
+    A, sent, send = np.asfortranarray(zero_diagonal(40)), [], type(space).from_host
+    monkeypatch.setattr(type(space), "from_host", lambda self, M, *rest: sent.append(M) or send(self, M, *rest))
+    factors = resolve("decomposer", text).factor(A, space)
+    assert factors.lu.strides[0] == factors.lu.itemsize and any(np.shares_memory(A, one) and one.flags.c_contiguous
+                                                                for one in sent if isinstance(one, np.ndarray))
+    assert np.allclose(A @ factors.solve(np.ones(40)), 1)

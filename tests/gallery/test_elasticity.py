@@ -79,3 +79,29 @@ def test_bad_boxes():
     for shape, size in (((2,), None), ((2, 2), (1.0,)), ((2, 2), (1.0, -1.0)), ((2, 0), None)):
         with pytest.raises(InputError):
             gallery.box_mesh(shape, size)
+
+
+@pytest.mark.parametrize("parts, words", [
+    (0, "parts = 0"), (True, "parts = True"), (10**6, "number of cells"), (np.zeros(3, int), "each of the 8 cells"),
+    (np.full(8, -1), "from 0"), (np.zeros(8), "type float64"), ("many", "parts = 'many'"),
+])
+def test_bad_parts_of_a_body(parts, words):
+    points, cells = gallery.box_mesh((2, 2))
+    with pytest.raises(InputError, match=words):
+        gallery.elastic_subdomains(points, cells, points[:, 0] == 0, parts)
+
+
+def test_parts_of_a_body_are_connected_by_faces():
+    """Two triangles of one part that share a point only become two subdomains; one that is clamped is left out."""
+    points, cells = gallery.box_mesh((2, 2))
+    owner = np.zeros(8, int)
+    centres = points[cells].mean(axis=1)
+    owner[(centres[:, 0] > 0.5) == (centres[:, 1] > 0.5)] = 1
+    parts, nodes = gallery.elastic_subdomains(points, cells, points[:, 0] == 0, owner)
+    assert len(parts) == 4 and nodes.shape == (6, 2)
+    A, _ = gallery.elastic_body(points, cells, points[:, 0] == 0)
+    total = np.zeros((12, 12))
+    for matrix, rows in parts:
+        total[np.ix_(rows, rows)] += matrix.toarray()
+    assert abs(total - A).max() < 1e-14
+    assert len(gallery.elastic_subdomains(points, cells, points[:, 0] <= 0.5, owner)[0]) == 2

@@ -11,7 +11,7 @@ from tests.support.during import during
 from tests.conftest import space_or_skip
 
 import swell
-from swell import gallery
+from swell import dense, gallery
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import factorisation_cost
@@ -244,3 +244,64 @@ class TestCuDSS:
         with ThreadPoolExecutor(3) as pool:
             found = list(pool.map(lambda k: copies[k].solve(A @ x[:, k]), range(3)))
         assert all(r.converged and np.allclose(r.x, x[:, k]) for k, r in enumerate(found))
+
+
+# -- dense decomposers by name -----------------------------------------------------------------------------------------
+
+DENSE = ["getrf", "pcm", "icm", "gem", "cm", "icm(x=8)", "pcm(x=8, order=F)", "direct(dense_lu=icm(x=8), dense_solver=is)",
+         "direct(dense_lu=getrf, dense_solver=getrs)", "direct(dense_lu=gem, dense_solver=ss)"]
+
+
+def full_matrix(n=40, kind="float64"):
+    random = np.random.default_rng(0)
+    A = random.standard_normal((n, n)) + (1j * random.standard_normal((n, n)) if np.dtype(kind).kind == "c" else 0)
+    return A.astype(kind)
+
+
+@pytest.mark.parametrize("method", DENSE)
+def test_a_decomposer_is_a_method(method):
+    A, B = full_matrix(), np.random.default_rng(1).standard_normal((40, 3))
+    solver = swell.prepare(A, method=method)
+    for b in (B[:, 0], B):
+        r = solver.solve(b)
+        assert r.converged and abs(A @ r.x - b).max() < 1e-10
+    r = solver.solve(B[:, 1], adjoint=True)
+    assert r.converged and abs(A.T @ r.x - B[:, 1]).max() < 1e-10
+    solver.update(2 * A)
+    assert abs(2 * A @ solver.solve(B[:, 2]).x - B[:, 2]).max() < 1e-10
+
+
+@pytest.mark.parametrize("kind", ["float32", "complex128"])
+def test_a_decomposer_is_a_method_in_every_type_and_for_sparse_matrices(kind):
+    A = full_matrix(30, kind)
+    rtol = {"float32": 1e-4, "complex128": 1e-10}[kind]
+    assert swell.solve(A, np.ones(30, kind), method="pcm(x=8)", rtol=rtol).converged
+    P = gallery.poisson2d(8).astype(kind)
+    assert swell.solve(P, np.ones(64, kind), method=dense.PCM(x=8), rtol=rtol).converged
+
+
+def test_loose_factors_are_refined_and_useless_ones_refused():
+    A = full_matrix()
+    r = swell.solve(A, np.ones(40), method="icm(x=8, tolerance=1e-3, pivoting=full)")
+    assert r.converged and r.iterations > 1 and abs(A @ r.x - 1).max() < 1e-6
+    np.fill_diagonal(A, 1e-14)
+    r = swell.solve(A, np.ones(40), method="pcm(pivoting=none)")
+    assert not r.converged and "L U misses P A" in str(r)
+
+
+@pytest.mark.parametrize("method, words", [
+    ("gertf", "did you mean 'getrf'.*icm, getrf"), ("icm(y=3)", "ICM has no setting 'y'"),
+    ("direct(dense_solver=is)", "has no effect without a decomposer"),
+    ("direct(dense_lu=icm, ordering=colamd)", "has no effect with dense_lu='icm'"),
+    ("direct(dense_lu=pcm, dense_solver=getrs)", "getrs takes factors with the unit diagonal in L"),
+    ("direct(dense_lu=getrf, dense_solver=none)", "expected a solver, such as 'trsm'")])
+def test_dense_methods_that_cannot_be(method, words):
+    with pytest.raises(swell.InputError, match=words):
+        swell.solve(full_matrix(), np.ones(40), method=method)
+
+
+def test_singular_matrices_end_a_dense_method():
+    A = full_matrix()
+    A[:, 7] = 0
+    r = swell.solve(A, np.ones(40), method="getrf")
+    assert not r.converged and "column 7" in str(r)

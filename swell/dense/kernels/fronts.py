@@ -7,11 +7,11 @@ above (U); it needs only entries of smaller keys. Entries with keys below ``fron
 the contributions of finished fronts.
 
 ``estimate``: where the iteration starts, an array like ``lu``, or ``lu`` itself. ``tolerance``: an entry that changed
-by no more has settled. ``lower``, ``upper``: bounds of good diagonal elements. ``threads``: on a GPU only.
+by no more has settled. ``lower``, ``upper``: bounds of good diagonal elements. ``threads``: of a block on a GPU.
 
-Many matrices, n * n elements apart, are decomposed together: ``matrices.size`` − 1. ``state`` has three numbers for
-each: the columns of its front that were complete before a pass, the bad element at which the pass ended (``size`` if
-there was none), and the iterations of its diagonal block in the pass.
+Many matrices, n * n elements apart, are decomposed together. ``blocks.size`` − 1: their number, times the blocks of a
+``cluster`` with ``shared`` bytes of shared memory each on a GPU. ``state`` has one number for each: the columns of its
+front that are complete in the rows below the diagonal block.
 """
 from __future__ import annotations
 
@@ -23,16 +23,39 @@ from swell.dense.kernels.pivoting import pick_pivot, swap_rows
 
 
 @parallel
-def settle_diagonal(lu, estimate, row, column, first, size, again, x, threads, tolerance, lower, upper, n, state,
-                    matrices):
-    """Iterate the diagonal blocks of all matrices, each up to a bad element; with ``again``, start behind the last bad
-    element. Writes ``lu`` and ``state``. Arguments: top of file."""
-    for k in prange(matrices.size - 1):
-        done = min(state[3 * k + 1] + 1, size) if again else 0
-        state[3 * k], state[3 * k + 1], state[3 * k + 2] = done, size, 0
-        if done < size:
-            settle_block(lu[k * n * n:], estimate[k * n * n:], row, column, first, size, max(2 * done - 1, 0), done,
-                         tolerance, lower, upper, state[3 * k + 1:])
+def settle(lu, estimate, row, column, first, size, choose, own, x, threads, shared, cluster, tolerance, lower, upper, n,
+           state, pivots, counts, below, blocks):
+    """Iterate the diagonal blocks of all matrices up to a bad element, then the rows below in the columns up to it.
+    With ``choose``, swap the pivot's row; in the estimate too, unless it is ``lu`` (``own``). Go on until there is no
+    bad element. Writes ``lu``, ``state`` and ``pivots``; adds the iterations of each diagonal block to ``counts``, those of the rows to
+    ``below``, as in ``rest``. Arguments: top of file."""
+    across, per, count = -(-(n - first - size) // x), -(-n // x), blocks.size - 1
+    found, left = np.zeros((count, 2), np.int64), count
+    state[:count] = 0
+    while left:
+        for k in prange(count):
+            if state[k] < size and found[k, 0] < size:
+                start = estimate if state[k] == 0 else lu        # after a pivot: the rows as they are now
+                settle_block(lu[k * n * n:], start[k * n * n:], row, column, first, size, max(2 * state[k] - 1, 0),
+                             state[k], tolerance, lower, upper, found[k])
+                counts[k] += found[k, 1]
+        for tile in prange(count * across):
+            k, top = tile // across, first + size + tile % across * x
+            if state[k] < size and found[k, 0] < size:
+                start = estimate if state[k] == 0 else lu
+                below[k * per + top // x] += rows_of_tile(lu[k * n * n:], start[k * n * n:], row, column, first, state[k],
+                                                          found[k, 0] + 1, tolerance, top, min(top + x, n))
+        left = 0
+        for k in prange(count):
+            if state[k] < size and found[k, 0] < size:
+                j = first + found[k, 0]
+                if choose and j < n - 1:
+                    pick_pivot(lu[k * n * n:], row, column, j, np.inf, n, pivots[k * n:])
+                    swap_rows(lu[k * n * n:], row, column, j, n, pivots[k * n:])
+                    if not own:
+                        swap_rows(estimate[k * n * n:], row, column, j, n, pivots[k * n:])
+                state[k] = found[k, 0] + 1
+                left += state[k] < size
 
 
 @njit(cache=True)
@@ -127,16 +150,16 @@ def settle_line(a, v, base, entering, divide, front, end, tolerance):
 
 
 @parallel
-def settle_lower(lu, estimate, row, column, first, size, x, threads, tolerance, n, state, counts, tiles):
-    """Iterate (1.11) in the rows of ``lu`` below the diagonal block, in the columns that the last pass has completed
-    there. ``tiles.size`` − 1: number of tiles of ``x`` such rows, of all matrices. ``counts`` has an entry for every
-    ``x`` rows of each matrix; the iterations of a tile's slowest row are added to it. Arguments: top of file."""
-    across, per = -(-(n - first - size) // x), -(-n // x)
+def rest(lu, estimate, row, column, first, size, x, threads, tolerance, n, state, counts, tiles):
+    """Iterate (1.11) in the rows of ``lu`` below the diagonal block, in the columns that ``settle`` has left.
+    ``tiles.size`` − 1: number of tiles of ``threads`` such rows, of all matrices. ``counts`` has an entry for every
+    ``x`` rows of each matrix; the iterations of their slowest row are added to it. Arguments: top of file."""
+    across, per = -(-(n - first - size) // threads), -(-n // x)
     for tile in prange(tiles.size - 1):
-        k, top = tile // across, first + size + tile % across * x
-        begin, end = state[3 * k], min(state[3 * k + 1] + 1, size)
-        counts[k * per + top // x] += rows_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first, begin, end,
-                                                   tolerance, top, min(top + x, n))
+        k, begin = tile // across, first + size + tile % across * threads
+        for top in range(begin, min(begin + threads, n), x):
+            counts[k * per + top // x] += rows_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first, state[k],
+                                                       size, tolerance, top, min(top + x, n))
 
 
 @njit(cache=True)
@@ -160,29 +183,15 @@ def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, b
 
 
 @parallel
-def pivot(lu, estimate, row, column, first, size, threads, own, n, state, pivots, matrices):
-    """Swap the row of each matrix's bad element with the row of the largest element in its column; in the estimate too,
-    unless it is the matrix itself (``own``). pivots[k n + j]: the row chosen for row j of matrix k. Arguments: top of
-    file."""
-    for k in prange(matrices.size - 1):
-        j = first + state[3 * k + 1]
-        if state[3 * k + 1] < size and j < n - 1:
-            chosen = pivots[k * n:]
-            pick_pivot(lu[k * n * n:], row, column, j, np.inf, n, chosen)
-            swap_rows(lu[k * n * n:], row, column, j, n, chosen)
-            if not own:
-                swap_rows(estimate[k * n * n:], row, column, j, n, chosen)
-
-
-@parallel
 def settle_right(lu, estimate, row, column, first, size, left, right, x, threads, tolerance, n, counts, tiles):
-    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``, in place in ``lu``, ``x`` columns a tile;
-    ``counts`` and ``tiles`` as in ``settle_lower``. Arguments: top of file."""
-    across, per = -(-(right - left) // x), -(-n // x)
+    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``, in place in ``lu``, ``threads`` columns a tile;
+    ``counts`` and ``tiles`` as in ``rest``. Arguments: top of file."""
+    across, per = -(-(right - left) // threads), -(-n // x)
     for tile in prange(tiles.size - 1):
-        k, begin = tile // across, left + tile % across * x
-        counts[k * per + begin // x] += columns_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first, size,
-                                                        tolerance, begin, min(begin + x, right))
+        k, first_column = tile // across, left + tile % across * threads
+        for begin in range(first_column, min(first_column + threads, right), x):
+            counts[k * per + begin // x] += columns_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first,
+                                                            size, tolerance, begin, min(begin + x, right))
 
 
 @njit(cache=True)

@@ -2,7 +2,7 @@
 is the GPU's version. The functions for fronts handle many matrices, which are n * n elements apart.
 
 ``lu``: matrices of n rows as a flat array; entry (i, j) is at ``i row + j column``. L and U overwrite it. ``first``:
-the steps before it have been subtracted. ``x``: rows or columns of a tile; ``threads``: of a block, on a GPU only. A
+the steps before it have been subtracted. ``x``: rows or columns of a tile; ``threads``: of a block on a GPU. A
 front has the ``size`` rows and columns from ``first`` on. ``pivot``, ``tolerance``, ``pivots``: as in crout.py.
 ``matrices`` and ``tiles`` give a number by their size only: size − 1 matrices, or tiles.
 """
@@ -41,10 +41,11 @@ def complete_row(lu, row, column, j, first, left, end):
 
 
 @parallel
-def front(lu, row, column, first, size, pivot, x, threads, tolerance, n, pivots, matrices):
+def front(lu, row, column, first, size, pivot, x, threads, shared, cluster, tolerance, n, pivots, blocks):
     """Complete columns ``first`` to ``first + size`` of L, and the front's diagonal block of U, with pivots, in all
-    matrices, in place. Arguments: top of file."""
-    for k in prange(matrices.size - 1):
+    matrices, in place. ``blocks.size`` − 1: number of matrices, times the blocks
+    of a ``cluster`` with ``shared`` bytes of shared memory each on a GPU. Arguments: top of file."""
+    for k in prange(blocks.size - 1):
         complete_front(lu[k * n * n:(k + 1) * n * n], row, column, first, size, pivot, tolerance, n,
                        pivots[k * n:(k + 1) * n])
 
@@ -61,10 +62,10 @@ def complete_front(lu, row, column, first, size, pivot, tolerance, n, pivots):
 
 @parallel
 def beside(lu, row, column, first, size, left, end, x, threads, n, tiles):
-    """Complete the front's rows of U, columns ``left`` to ``end``, in place. ``tiles`` counts the tiles of all
-    matrices, one matrix after the other. Arguments: top of file."""
-    across = -(-(end - left) // x)
+    """Complete the front's rows of U, columns ``left`` to ``end``, in place, ``threads`` columns a tile. ``tiles``
+    counts the tiles of all matrices, one matrix after the other. Arguments: top of file."""
+    across = -(-(end - left) // threads)
     for tile in prange(tiles.size - 1):
-        begin = left + tile % across * x
+        begin = left + tile % across * threads
         for i in range(first, first + size):
-            complete_row(lu[tile // across * n * n:], row, column, i, first, begin, min(begin + x, end))
+            complete_row(lu[tile // across * n * n:], row, column, i, first, begin, min(begin + threads, end))

@@ -42,3 +42,14 @@ def pivot_of_column(lu, row, column, j, pivot, tolerance, n, pivots):
         pick_pivot(lu, row, column, j, tolerance, n, pivots)
         swap_rows(lu, row, column, j, n, pivots)
     return lu[j * (row + column)]
+
+
+@njit(cache=True)
+def reorder(pivots, order):
+    """Do the swaps of rows ``pivots`` (as in ``pick_pivot``) of each matrix in its row of ``order``, in place; both
+    have shape (matrices, n)."""
+    for m in range(order.shape[0]):
+        for j in range(order.shape[1]):
+            p = pivots[m, j]
+            if p > j:
+                order[m, j], order[m, p] = order[m, p], order[m, j]

@@ -13,7 +13,8 @@ import numpy as np
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator, OperatorAround
-from swell.preconditioners.bddc.inverse import estimates, invert
+from swell.core.registry import resolve
+from swell.preconditioners.bddc.inverse import estimates, invert, solver_of
 from swell.preconditioners.bddc.local import bordered
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.bddc.symmetry import HERMITIAN
@@ -91,7 +92,7 @@ def group_neighbours(coarse, count):
 class DenseCoarse(LinearOperator):
     """S_c⁻¹ as a stored dense inverse, or by a decomposer and a solver of swell.dense.
 
-    ``symmetry`` is the Symmetry of S_c, ``before`` the coarse solver for earlier values, or None.
+    ``settings``: of BDDC. ``symmetry`` is the Symmetry of S_c, ``before`` the solver for earlier values.
 
     Raises
     ------
@@ -99,11 +100,12 @@ class DenseCoarse(LinearOperator):
         If S_c is singular, and so A.
     """
 
-    def __init__(self, space, matrix, decomposer, solver, dtype, symmetry=HERMITIAN, before=None):
+    def __init__(self, space, matrix, settings, dtype, symmetry=HERMITIAN, before=None):
         super().__init__(matrix.shape, dtype, space)
         self.spd = symmetry is HERMITIAN and _definite(matrix)
         S = space.from_host(matrix)
         B, scale, _ = bordered(space, S, np.zeros((0, S.shape[0])), np.zeros(0))
+        decomposer, solver = resolve("decomposer", settings.dense_lu), solver_of(settings)
         last = {0: one for one in before.inverse.factors} if isinstance(before, DenseCoarse) else {}
         try:
             inverse, (condition,), self.notes = invert(space, decomposer, solver, B[None], symmetry.trans,
@@ -171,7 +173,7 @@ class SparseCoarse(OperatorAround):
 
 
 class InexactCoarse(OperatorAround):
-    """B ≈ S_c⁻¹ by a preconditioner; ``settings`` are its settings, ``symmetry`` is the Symmetry of S_c.
+    """B ≈ S_c⁻¹ by a preconditioner; ``settings`` are its settings or name, ``symmetry`` is the Symmetry of S_c.
 
     Raises
     ------
@@ -181,6 +183,7 @@ class InexactCoarse(OperatorAround):
 
     def __init__(self, matrix, settings, symmetry=HERMITIAN):
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
+        settings = resolve("precond", settings)
         self.inner = settings.build(matrix)
         self.self_adjoint, self.spd = self.inner.self_adjoint, self.inner.spd
         if self.self_adjoint is False and symmetry is HERMITIAN:

@@ -5,8 +5,8 @@ Widlund 2006, section 2). A class of one node is a corner. Larger classes are fa
 more do. A node that is chosen as a corner becomes a class of its own.
 
 Weights combine the copies of a dof into one value; the weights of its copies sum to 1. "cardinality": one over the
-number of copies. "stiffness": the copy's share of the sum of the moduli of diagonal entries, which follows coefficients that jump
-between subdomains.
+number of copies. "stiffness": the copy's share of the sum of the moduli of diagonal entries, which follows coefficients
+that jump between subdomains.
 """
 from __future__ import annotations
 

@@ -31,7 +31,6 @@ from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.interiors import Interiors
-from swell.preconditioners.bddc.inverse import solver_of
 from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, loose
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal
@@ -187,7 +186,7 @@ class Level(LinearOperator):
 
         Subdomains with equal matrices and constraints share one inverse; problems of one size are inverted together.
         ``before``: the result of `local.factors_of` for earlier values."""
-        decomposer, solver = resolve("decomposer", self.settings.dense_lu), solver_of(self.settings)
+        settings, itemsize = self.settings, double(self.dtype).itemsize
         constraints = [self.constraints.matrix(k) for k in range(len(self.subdomains))]
         complements, of_size, self.locals = self._complements, {}, []
         del self._complements                    # as large as the inverses: each is freed when its inverse is there
@@ -196,13 +195,12 @@ class Level(LinearOperator):
                 shape = constraints[members[0]][0].shape
                 of_size.setdefault((*shape, len(members)), []).append(members)
             for (count, size, _), problems in of_size.items():
-                each = double(self.dtype).itemsize * (count + size) ** 2
-                batch = max(1, BATCH_BYTES[self.space.name] // max(1, each))
+                batch = max(1, BATCH_BYTES[self.space.name] // max(1, itemsize * (count + size) ** 2))
                 for some in (problems[a:a + batch] for a in range(0, len(problems), batch)):
                     self.locals.append(local.local_problems(
-                        self.space, decomposer, solver, some, [complements[members[0]] for members in some],
+                        self.space, settings, some, [complements[members[0]] for members in some],
                         [constraints[members[0]] for members in some], self.dtype, self._hint, self.symmetry,
-                        self.settings.averages, before))
+                        before))
                     for k in (k for members in some for k in members):
                         complements[k] = None
 
@@ -265,14 +263,13 @@ class Level(LinearOperator):
                                              self.symmetry, before and before.next)
         elif settings.coarse != "exact":
             with timed(self.timings, "coarse", self.space):
-                self.coarse = InexactCoarse(every.astype(self.dtype), resolve("precond", settings.coarse),
-                                            self.symmetry)
+                self.coarse = InexactCoarse(every.astype(self.dtype), settings.coarse, self.symmetry)
         elif self.constraints.count <= DENSE:
             with timed(self.timings, "decomposers", self.space):
                 dense = every.to_scipy().toarray()
                 try:
-                    self.coarse = DenseCoarse(space, dense, resolve("decomposer", settings.dense_lu),
-                                              solver_of(settings), self.dtype, self.symmetry, before and before.coarse)
+                    self.coarse = DenseCoarse(space, dense, settings, self.dtype, self.symmetry,
+                                              before and before.coarse)
                 except FactorisationError as error:
                     if error.singular and self.definite and is_mechanism(dense, self.constraints.modes()):
                         raise loose(self.interface, settings, self.constraints.count) from None

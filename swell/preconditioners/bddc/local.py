@@ -24,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
+from swell.core.registry import resolve
 from swell.preconditioners.bddc.basis import Basis
-from swell.preconditioners.bddc.inverse import StoredBlock, estimates, invert
+from swell.preconditioners.bddc.inverse import StoredBlock, estimates, invert, solver_of
 from swell.preconditioners.bddc.symmetry import HERMITIAN
 
 
@@ -80,8 +81,8 @@ class Locals:
 
 
 def factors_of(problems):
-    """Return the factors of each subdomain's local matrix, by the subdomain's number, from a list of `Locals`; none with
-    stored inverses."""
+    """Return the factors of each subdomain's local matrix, by the subdomain's number, from a list of `Locals`; none
+    with stored inverses."""
     return {k: factors for p in problems if p.K.factors
             for members, factors in zip(p.members, p.K.factors, strict=True) for k in members}
 
@@ -107,14 +108,15 @@ def scale_of(space, S):
     return mean if mean > 0 else 1.0             # S = 0: constraints alone may hold it
 
 
-def local_problems(space, decomposer, solver, members, complements, constraints, dtype, hint, symmetry=HERMITIAN,
-                   averages="constraints", before=None):
+def local_problems(space, settings, members, complements, constraints, dtype, hint, symmetry=HERMITIAN, before=None):
     """Return the `Locals` of subdomains of one size: invert their bordered matrices [S Cᵀ; C 0] together.
 
     Parameters
     ----------
-    space, decomposer, solver
-        The space of the complements, the decomposer of swell.dense, and its solver, or None for stored inverses.
+    space : Space
+        Of the complements.
+    settings : BDDC
+        Its ``dense_lu``, ``dense_solver`` and ``averages`` decide how local problems are solved.
     members : list of lists of int
         For each complement its subdomains; all lists have one length.
     complements : list of device arrays, shape (k, k)
@@ -127,8 +129,6 @@ def local_problems(space, decomposer, solver, members, complements, constraints,
         ``hint(i, S, C)`` returns advice on constraints of subdomain i with the arrays S and C, for the message.
     symmetry : Symmetry
         Of the complements; rounding errors against it are removed.
-    averages : {"constraints", "basis"}
-        See `BDDC`; the result is the same to rounding. "basis" needs stored inverses.
     before : dict
         Factors of a subdomain's earlier local matrix, by its number: estimates for ICM.
 
@@ -143,7 +143,7 @@ def local_problems(space, decomposer, solver, members, complements, constraints,
     if not n:
         empty = xp.empty((count, 0, 0), dtype)
         return Locals(members, StoredBlock(empty), empty, empty, np.zeros((count, 0, 0), complements[0].dtype), ())
-    if averages == "basis":
+    if settings.averages == "basis":
         bases = [Basis(space, C) for C, _ in constraints]
         reduced = [basis.restricted(S) for basis, S in zip(bases, complements, strict=True)]
         scale = np.array([scale_of(space, S) for S in reduced])
@@ -162,7 +162,8 @@ def local_problems(space, decomposer, solver, members, complements, constraints,
                           f"constraints do not hold it. {hint(members[k, 0], complements[k], C)}")
 
     try:
-        inverse, condition, notes = invert(space, decomposer, solver, B, symmetry.trans,
+        decomposer = resolve("decomposer", settings.dense_lu)
+        inverse, condition, notes = invert(space, decomposer, solver_of(settings), B, symmetry.trans,
                                            estimates(decomposer, before or {}, members[:, 0], B.shape[1]))
     except FactorisationError as error:
         if error.singular:
@@ -171,8 +172,9 @@ def local_problems(space, decomposer, solver, members, complements, constraints,
     bad = ~(condition * np.finfo(float).eps * B.shape[1] < 1)
     if bad.any():
         raise too_few(int(bad.argmax()), f"its condition is {condition[bad.argmax()]:.0e}")
-    if averages == "basis":
-        parts = [basis.parts(S, one / by) for basis, S, one, by in zip(bases, complements, inverse.X, scale, strict=True)]
+    if settings.averages == "basis":
+        every = zip(bases, complements, inverse.X, scale, strict=True)
+        parts = [basis.parts(S, one / by) for basis, S, one, by in every]
         K, basis, adjoint, coarse = (xp.stack(of) for of in zip(*parts, strict=True))
         K = StoredBlock(xp.ascontiguousarray(symmetry.mean(K).astype(dtype)))
     else:

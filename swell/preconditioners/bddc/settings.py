@@ -162,11 +162,12 @@ class BDDC(Preconditioner):
         """Raise InputError unless ``dense_solver`` names a solver that takes the factors of ``dense_lu``."""
         solver, decomposer = solver_of(self), resolve("decomposer", self.dense_lu)
         if solver is None:
-            raise InputError(f"BDDC(dense_solver={self.dense_solver!r}): expected 'inverse', or a solver such as 'trsm'")
+            raise InputError(f"BDDC(dense_solver={self.dense_solver!r}): expected 'inverse', or a solver such as "
+                             "'trsm'")
         if not issubclass(decomposer.factors, solver.accepts):
             units = " or ".join(kind.unit for kind in solver.accepts)
-            raise InputError(f"BDDC(dense_lu={describe(decomposer)}, dense_solver={describe(solver)}): this solver takes "
-                             f"factors with the unit diagonal in {units}, and the decomposer leaves it in "
+            raise InputError(f"BDDC(dense_lu={describe(decomposer)}, dense_solver={describe(solver)}): this solver "
+                             f"takes factors with the unit diagonal in {units}, and the decomposer leaves it in "
                              f"{decomposer.factors.unit}: take 'trsm' or 'is', or dense_lu='getrf'")
         if self.averages == "basis":
             raise InputError(f"BDDC(averages='basis', dense_solver={describe(solver)}): a change of basis needs stored "

@@ -118,6 +118,7 @@ class CompiledFunction:
     def __init__(self, struct):
         self._struct, self.kernel = struct, _Kernel(ctypes.addressof(struct))
         self.shared_size_bytes = (struct.shared_end or 0) - (struct.shared_begin or 0)
+        struct.most = max(struct.most - self.shared_size_bytes, 0)         # both together, without the attribute
 
     @property
     def max_dynamic_shared_size_bytes(self):

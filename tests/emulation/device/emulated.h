@@ -30,5 +30,5 @@ int emulated_block(int kind, int value);   // __syncthreads: how many of the val
 void emulated_named(int barrier, int threads, bool waits);
 void emulated_preempt();
 void* emulated_of_block(const void* own, int block);      // the same place of another block's dynamic shared memory
-void emulated_cluster();                   // all threads of the grid, which is one cluster, wait for one another
+void emulated_cluster();                   // all threads of the cluster wait for one another
 }

@@ -235,16 +235,21 @@ extern "C" void emulated_preempt() {
   leave();
 }
 
-static std::vector<Block>* together_now;   // the blocks of this launch, all of which run
-static u64 at_cluster;                     // threads that came to its barrier
+static std::vector<Block>* together_now;   // the blocks of this launch; all of them run, if there are clusters
+static int cluster;                        // blocks of a cluster
+static std::vector<u64>* at_cluster;       // threads that came to the barrier of each cluster
 extern "C" void* emulated_of_block(const void* own, int block) {
-  for (Block& b : *together_now)
-    if (b.fibers[0].block.x == unsigned(block)) return b.fibers[0].dynamic + ((const unsigned char*)own - now()->dynamic);
+  const unsigned wanted = now()->block.x / cluster * cluster + block;
+  if (block < cluster)
+    for (Block& b : *together_now)
+      if (b.fibers[0].block.x == wanted) return b.fibers[0].dynamic + ((const unsigned char*)own - now()->dynamic);
   fail("there is no block %d in the cluster", block);
 }
 extern "C" void emulated_cluster() {
-  const u64 all = u64(emulated_blocks.x) * emulated_threads.x, until = at_cluster++ / all * all + all;
-  while (*(volatile u64*)&at_cluster < until) emulated_preempt();
+  volatile u64* came = &(*at_cluster)[now()->block.x / cluster];
+  const u64 all = u64(cluster) * emulated_threads.x, until = *came / all * all + all;
+  *came = *came + 1;
+  while (*came < until) emulated_preempt();
 }
 
 // -- launches ------------------------------------------------------------------------------------------------------------
@@ -329,18 +334,19 @@ static void say_stuck(const std::vector<Block>& blocks, const char* what) {
 // Lets kernels of other host threads run, if there are any; at a time when all of this kernel's fibers have stopped.
 static void take_turns() {
   if (!queued) return;
-  const auto mine = std::make_tuple(function, parameters, emulated_blocks, emulated_threads, together_now, at_cluster);
+  const auto mine = std::make_tuple(function, parameters, emulated_blocks, emulated_threads, together_now, cluster, at_cluster);
   emulated_now = nullptr;
   one_at_a_time.unlock();
   usleep(20);
   ++queued, one_at_a_time.lock(), --queued;
-  std::tie(function, parameters, emulated_blocks, emulated_threads, together_now, at_cluster) = mine;
+  std::tie(function, parameters, emulated_blocks, emulated_threads, together_now, cluster, at_cluster) = mine;
 }
 static void run(int shared, int together) {
   const int grid = emulated_blocks.x * emulated_blocks.y;
   const int slots = std::min(grid, together ? grid : order.window);
   std::vector<Block> blocks(slots);
-  together_now = &blocks, at_cluster = 0;
+  std::vector<u64> came(grid, 0);
+  together_now = &blocks, cluster = together > 1 ? together : 1, at_cluster = &came;
   std::vector<char> active(slots, 0);
   const size_t size = function->shared_end - function->shared_begin;
   int next = 0, current = -1;
@@ -381,7 +387,8 @@ extern "C" int emulated_run(Function* f, int grid, int columns, int block, int s
             "(it may have %d)\n", f->name, grid, block, shared, f->most);
     return INVALID;
   }
-  if (together && grid > 96) return TOO_LARGE;
+  if (together == grid && grid > 96) return TOO_LARGE;
+  if (together > 1 && grid % together) return INVALID;
   function = f, parameters = params;
   emulated_blocks = {unsigned(grid), unsigned(columns), 1}, emulated_threads = {unsigned(block), 1, 1};
   static thread_local char room[64 << 10];
@@ -416,8 +423,11 @@ extern "C" void emulated_capturing(void* stream, int on) {
 struct Attribute { int id; char padding[4]; int value; char rest[60]; };
 struct Config { unsigned grid[3], block[3], shared; void* stream; Attribute* attributes; unsigned count; };
 extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
-  int together = 0;
-  for (unsigned k = 0; k < c->count; ++k) together |= (c->attributes[k].id == 2 || c->attributes[k].id == 4) && c->attributes[k].value;
+  int together = 0;                        // blocks of a cluster; a cooperative launch is one
+  for (unsigned k = 0; k < c->count; ++k) {
+    if (c->attributes[k].id == 2 && c->attributes[k].value) together = c->grid[0];
+    if (c->attributes[k].id == 4) together = c->attributes[k].value;
+  }
   bool noted;
   {
     std::lock_guard<std::mutex> hold(of_capturing);

@@ -119,6 +119,15 @@ def test_jumps_between_subdomains_cost_nothing(axes):
     assert solved(ElasticityCube(3, 3, young=E, axes=axes)).extremes[1] < 5
 
 
+def test_adaptive_constraints():
+    """Channels of 1e4 across faces: functions of several components are added to moments."""
+    system = ElasticityCube(3, 3, young="channels").assemble()
+    b = np.random.default_rng(1).standard_normal(system.cube.n)
+    plain, adaptive = (system.solve(b=b, adaptive=threshold) for threshold in (0, 10))
+    assert plain.extremes[1] > 100 and adaptive.extremes[1] < 15 and adaptive.bddc.level.constraints.more > 0
+    assert abs(adaptive.extremes[0] - 1) < 1e-3 and adaptive.result.iterations < plain.result.iterations / 2
+
+
 def test_moments_pay():
     """Averages alone hold the subdomains, by four edges or more each; moments make better coarse functions."""
     cube = ElasticityCube(4, 3)

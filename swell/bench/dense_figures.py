@@ -1,0 +1,154 @@
+"""The figures of `swell bench dense-lu`, after chapter 3 of the thesis: times and accuracies over the rows (3.1, 3.9,
+3.10), full beside conditional pivoting (3.12, 3.14), tolerances (3.11), speed-ups (3.8), patterns of nonzeros, and the
+iterations of every section (3.2 to 3.5, 3.13).
+
+The thesis draws max |PA − LU| alone, which says nothing without ‖A‖; the backward error stands below it.
+"""
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from swell.bench import engine
+from swell.display.figure import GRID, INK, colour_of, new_figure
+
+PIXELS = 256            # most pixels along an edge of a pattern
+SHOWN = "max_difference", "backward_error"
+NAMES = {"seconds": "s", "max_difference": "max |PA − LU|", "backward_error": "‖PA − LU‖₁ / ‖A‖₁",
+         "iterations": "iterations"}
+PIVOTING = re.compile(r", pivoting='\w+'|pivoting='\w+'(, )?")
+
+
+def figures(made, swept):
+    """Return pairs (caption, figure) of a run. ``made``: records of decompositions; ``swept``: of tolerances."""
+    found = []
+    if any(r.get("speedup") for r in made):
+        found.append(("Speed-up over getrf (figure 3.8)", speedups(made)))
+    good = [r for r in made if "failure" not in r]
+    for dtype in dict.fromkeys(r["dtype"] for r in good):
+        of_type = [r for r in good if r["dtype"] == dtype]
+        if len({r["n"] for r in of_type}) > 1:
+            found.append((f"Times of decompositions, {dtype} (figures 3.1 and 3.9)", curves(of_type, ["seconds"])))
+            found.append((f"Accuracy of decompositions, {dtype} (figure 3.10)", curves(of_type, SHOWN)))
+            pairs = both_pivotings(of_type)
+            if pairs:
+                found.append((f"Accuracy with full and conditional pivoting, {dtype} (figures 3.12 and 3.14)",
+                              curves(pairs, SHOWN)))
+    good = [r for r in swept if "failure" not in r]
+    for dtype in dict.fromkeys(r["dtype"] for r in good):
+        found.append((f"Processing tolerances of ICM, {dtype}: iterations, time and accuracy (figure 3.11)",
+                      tolerances([r for r in good if r["dtype"] == dtype])))
+    return found
+
+
+def speedups(records):
+    """Return bars of every decomposer's speed-up, for the first type."""
+    records = [r for r in records if r["dtype"] == records[0]["dtype"] and r.get("speedup")]
+    names, labels = (list(dict.fromkeys(r[key] for r in records)) for key in ("matrix", "decomposer"))
+    speed = {(r["matrix"], r["decomposer"]): r["speedup"] for r in records}
+    return engine.bars(names, labels, {label: [speed.get((name, label)) for name in names] for label in labels},
+                       "times as fast as getrf", log=True)
+
+
+def kind_of(record):
+    """Return the kind of a record's matrix, its name without the number of rows; "files" for a name without one."""
+    name = re.fullmatch(r"(random|border|bordered)\d+", record["matrix"])
+    return name[1] if name else "files"
+
+
+def both_pivotings(records):
+    """Return the records of decomposers that differ from another one of ``records`` in ``pivoting`` only."""
+    ways = {}
+    for r in records:
+        ways.setdefault(PIVOTING.sub("", r["decomposer"]), set()).add(r["decomposer"])
+    both = {name for names in ways.values() if len(names) > 1 for name in names}
+    return [r for r in records if r["decomposer"] in both]
+
+
+def curves(records, fields):
+    """Return a figure with a column for each kind of matrix and a row for each of ``fields``: a curve over the rows n
+    for every decomposer. A value of zero, an exact result, is left out of the logarithmic axis."""
+    labels = list(dict.fromkeys(r["decomposer"] for r in records))
+    return panels(records, fields, "rows n", labels, lambda r: r["decomposer"], lambda r: r["n"])
+
+
+def tolerances(records):
+    """Return a figure with a column for each kind of matrix: iterations, seconds and errors over the processing
+    tolerance, a curve for every matrix. The tolerance 0 is drawn at the left end."""
+    least = min((r["tolerance"] for r in records if r["tolerance"]), default=1.0) / 100
+    return panels(records, ("iterations", "seconds", *SHOWN), "processing tolerance; 0 at the left end",
+                  list(dict.fromkeys(r["matrix"] for r in records)), lambda r: r["matrix"],
+                  lambda r: r["tolerance"] or least)
+
+
+def panels(records, fields, xlabel, labels, label_of, x_of):
+    """Return a figure of panels, a column for each kind of matrix, a row for each of ``fields``; in each panel a curve
+    for every label. Both axes are logarithmic. ``label_of``, ``x_of``: functions of a record."""
+    kinds = list(dict.fromkeys(map(kind_of, records)))
+    figure, only = new_figure(3.1 * len(kinds) + 1.2, 2.1 * len(fields) + 0.9 + 0.17 * -(-len(labels) // 3))
+    only.remove()
+    grid = figure.subplots(len(fields), len(kinds), squeeze=False, sharex="col", sharey="row")
+    for i, field in enumerate(fields):
+        for j, kind in enumerate(kinds):
+            axes = grid[i, j]
+            for k, label in enumerate(labels):
+                line = sorted((x_of(r), value(r, field)) for r in records
+                              if kind_of(r) == kind and label_of(r) == label and value(r, field))
+                if line:
+                    axes.plot(*zip(*line), "o-", ms=3, lw=1.1, color=colour_of(k), label=label)
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.xaxis.set_minor_formatter("")
+            if len(at := sorted({x_of(r) for r in records if kind_of(r) == kind})) <= 6 and at[0] >= 1:
+                axes.set_xticks(at, map(str, at))
+            axes.grid(True, color=GRID, lw=0.6)
+            axes.tick_params(colors=INK, labelsize=8)
+            if i == 0:
+                axes.set_title(kind, fontsize=9, color=INK)
+            if i == len(fields) - 1:
+                axes.set_xlabel(xlabel, color=INK, fontsize=8)
+            if j == 0:
+                axes.set_ylabel(NAMES[field], color=INK, fontsize=9)
+    handles = {label: line for axes in grid.flat for line, label in zip(*axes.get_legend_handles_labels())}
+    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=min(len(handles), 3), fontsize=8,
+                  frameon=False)
+    return figure
+
+
+def value(record, field):
+    """Return a record's number ``field``; the iterations of all sections together."""
+    found = record[field]
+    return sum(map(sum, found)) if field == "iterations" and found is not None else found
+
+
+def pattern(A):
+    """Return the figure of a matrix's nonzeros: the largest modulus of the entries of each pixel, on a logarithmic
+    scale over 12 decades; zeros are white, NaN and infinity red. ``A``: an array on the host."""
+    from matplotlib.colors import LogNorm
+    n = len(A)
+    step = -(-n // PIXELS)
+    at = range(0, n, step)
+    size = np.where(np.isfinite(A), abs(A), np.inf)
+    largest = np.maximum.reduceat(np.maximum.reduceat(size, at, axis=0), at, axis=1)
+    finite = largest[np.isfinite(largest) & (largest > 0)]
+    most = finite.max() if finite.size else 1.0
+    figure, axes = new_figure(4.6, 4)
+    from matplotlib import colormaps
+    colours = colormaps["viridis_r"].with_extremes(bad="white", over="#d1495b")
+    drawn = axes.imshow(np.ma.masked_equal(largest, 0), norm=LogNorm(max(most * 1e-12, 1e-300), most), cmap=colours,
+                        extent=(0, n, n, 0), interpolation="nearest")
+    figure.colorbar(drawn, ax=axes, label=f"largest modulus of {step} by {step} entries" if step > 1 else "modulus")
+    axes.set_xlabel(f"{np.count_nonzero(A) / A.size:.1%} nonzero", color=INK)
+    return figure
+
+
+def heat_map(metrics):
+    """Return the figure of the iterations of every section, with the pivots below. ``metrics``: of LUFactors."""
+    figure, axes = new_figure(4.6, 4)
+    figure.colorbar(axes.imshow(metrics.iterations, cmap="viridis"), ax=axes, label="iterations")
+    axes.set_xticks(range(len(metrics.pivots)), metrics.pivots)
+    axes.set_yticks(range(len(metrics.pivots)), range(1, len(metrics.pivots) + 1))
+    axes.set_xlabel("pivots in the diagonal section", color=INK)
+    axes.set_ylabel(f"sections of {metrics.section} rows", color=INK)
+    return figure
