@@ -21,7 +21,6 @@ from swell.core.columns import plain
 from swell.core.compilation import timed
 from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
-from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
 from swell.preconditioners.bddc.adaptive import adaptive_constraints
