@@ -24,7 +24,7 @@ from swell.dense.blocked import by_sections, check_section, cluster, parts, sect
 from swell.dense.decomposer import Decomposer, check_order, check_pivoting, check_tolerances, check_x, threshold
 
 FORMS = ("blocked", "plain")
-THREADS = 512           # threads of a block that completes a front
+THREADS = 512           # threads of a block that completes a front; half of them for fewer rows
 BESIDE = 64             # columns of U that a block completes beside a front
 
 
@@ -82,7 +82,8 @@ class PCM(Decomposer):
 
         def front(f, g):
             blocks, shared, of_a_matrix = cluster(work, tiles, work.n - g, x)
-            kernels.front(*place, f, g - f, self.pivoting != "none", x, THREADS, shared, of_a_matrix, tolerance, work.n,
+            threads = THREADS if work.n - g > of_a_matrix * THREADS // 2 else THREADS // 2
+            kernels.front(*place, f, g - f, self.pivoting != "none", x, threads, shared, of_a_matrix, tolerance, work.n,
                           work.pivots, blocks)
 
         def right(f, g, left, end):
