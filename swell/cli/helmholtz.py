@@ -62,6 +62,10 @@ def add_arguments(parser):
                         "sources each gets its own, as FILE_300Hz_source2.vtu")
     parser.add_argument("--vtu-at", metavar="F1,F2,...",
                         help="frequencies of the fields; default: the last of the band")
+    parser.add_argument("--modes", type=int, metavar="N", help="find N eigenfrequencies of the cavity, without damping, "
+                        "and print them; --plot marks them; needs no --band, --ear and --source, and --vtu then gets "
+                        "the mode shapes")
+    parser.add_argument("--near", type=float, metavar="F", help="the modes nearest to F Hz; default: the lowest")
     parser.add_argument("--save-mesh", metavar="FILE",
                         help="write the mesh, such as a generated one: .msh; needs no --band, --ear and --source")
     add_output(parser)
@@ -79,6 +83,7 @@ def _run(arguments, ranks) -> int:
     check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu,
                  "--save-mesh": arguments.save_mesh}, (arguments.MESH,),
                 {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--save-mesh": (".msh",)})
+    _check_modes(arguments, ranks)
     from swell.core.devices import make_space
     from swell.core.stopping import Stopping
     from swell.pde import helmholtz
@@ -104,15 +109,24 @@ def _run(arguments, ranks) -> int:
         mesh.write(arguments.save_mesh)
     if not arguments.json and not arguments.quiet:
         print(f"{arguments.MESH}: {mesh}")
-    if arguments.save_mesh and band is None and not ears and not arguments.source:
+    alone = _modes_alone(arguments)
+    if arguments.save_mesh and alone and arguments.modes is None:
         return 0                                                 # the user asked for the mesh alone
+    media = {**dict.fromkeys(mesh.regions, medium), **others} if others else medium
+    problem = helmholtz.Helmholtz(mesh, media, _conditions(walls), degree=arguments.degree)
+    modes = None
+    if arguments.modes is not None:
+        with Progress(shown=not arguments.quiet) as progress:
+            progress.phase = f"finding {arguments.modes} modes"
+            modes = problem.modes(arguments.modes, arguments.near or 0.0, device=arguments.device,
+                                  **(chosen if alone else {}))
+        if alone:
+            return _print_modes(arguments, mesh, modes)
     if band is None or not ears:
         raise InputError(f"{'--band' if band is None else '--ear'} is missing; the mesh has the boundaries "
                          f"{', '.join(mesh.boundaries)} and reaches from {_words(mesh.points.min(0))} to "
                          f"{_words(mesh.points.max(0))}: give --source {next(iter(mesh.boundaries))} --ear "
                          f"{','.join(f'{v:.3g}' for v in mesh.centres[0])} --band 20:200:5")
-    media = {**dict.fromkeys(mesh.regions, medium), **others} if others else medium
-    problem = helmholtz.Helmholtz(mesh, media, _conditions(walls), degree=arguments.degree)
     sources = [_source(text, mesh, velocity) for text in arguments.source]
     several = len(sources) > 1 and not arguments.at_once
     with Progress(shown=not arguments.quiet) as progress:
@@ -123,9 +137,40 @@ def _run(arguments, ranks) -> int:
                                     ranks=ranks, sources=sources if several else None)
     if ranks is not None and ranks.rank:
         return 0 if response.converged else 1
-    written = _write(arguments, response)
-    _print(arguments, mesh, response, written)
-    return 0 if response.converged else 1
+    written = _write(arguments, response, modes)
+    _print(arguments, mesh, response, written, modes)
+    return 0 if response.converged and (modes is None or modes.converged) else 1
+
+
+def _check_modes(arguments, ranks):
+    """Raise InputError for --near without --modes, modes alone with a file for a response, or modes on several ranks.
+    """
+    if arguments.near is not None and arguments.modes is None:
+        raise InputError(f"--near {arguments.near:g} has no effect without --modes: give --modes 10, or leave it out")
+    if arguments.modes is not None and _modes_alone(arguments) and (arguments.csv or arguments.plot):
+        raise InputError(f"{'--csv' if arguments.csv else '--plot'} writes a response: give --source, --ear and --band "
+                         "too, or leave it out")
+    if arguments.modes is not None and ranks is not None and ranks.size > 1:
+        raise InputError(f"--modes {arguments.modes} works on one rank, and mpiexec started {ranks.size}: start one")
+
+
+def _modes_alone(arguments):
+    """True without any argument that only a response needs."""
+    return arguments.band is None and not arguments.ear and not arguments.source
+
+
+def _print_modes(arguments, mesh, modes) -> int:
+    """Write the mode shapes if --vtu asks for them, and print the modes; return the exit status."""
+    written = [arguments.vtu] if arguments.vtu else []
+    if written:
+        modes.write(arguments.vtu)
+    if arguments.json:
+        print(as_json({"mesh": arguments.MESH, **mesh.facts(), "modes": modes.as_dict(), "written": written}))
+    elif not arguments.quiet:
+        print(modes)
+        for path in written:
+            print(f"  written: {path}")
+    return 0 if modes.converged else 1
 
 
 class _Watch:
@@ -230,14 +275,15 @@ def _words(point):
     return "(" + ", ".join(f"{v:.4g}" for v in point) + ")"
 
 
-def _write(arguments, response) -> list:
-    """Write the files that the arguments name; return the list of their names."""
+def _write(arguments, response, modes) -> list:
+    """Write the files that the arguments name; return the list of their names. ``modes``: Modes to mark in the plot,
+    or None."""
     written = []
     if arguments.csv:
         response.write_csv(arguments.csv)
         written.append(arguments.csv)
     if arguments.plot and response.points:
-        response.plot(arguments.plot)
+        response.plot(arguments.plot, modes)
         written.append(arguments.plot)
     for frequency, found in response.fields.items():
         at = f"_{frequency:g}Hz" if len(response.fields) > 1 else ""
@@ -250,14 +296,18 @@ def _write(arguments, response) -> list:
     return written
 
 
-def _print(arguments, mesh, response, written):
-    """Print the result on stdout, and a note of an early end on stderr. ``written``: names of the written files."""
+def _print(arguments, mesh, response, written, modes):
+    """Print the result on stdout, and a note of an early end on stderr. ``written``: names of the written files;
+    ``modes``: Modes or None."""
     if arguments.json:
         facts = mesh.facts()
         facts["nodes"] = facts.pop("points")                     # "points" are the response's
-        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), "written": written}))
+        found = {} if modes is None else {"modes": modes.as_dict()}
+        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), **found, "written": written}))
     elif not arguments.quiet:
         print(response)
+        if modes is not None:
+            print(modes)
         for path in written:
             print(f"  written: {path}")
     if len(response.points) < response.asked:

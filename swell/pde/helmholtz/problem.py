@@ -18,10 +18,11 @@ from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError, SwellError
 from swell.core.stopping import Reason
 from swell.pde.helmholtz import conditions as walls
+from swell.pde.helmholtz import modes, remarks
 from swell.pde.helmholtz.across_ranks import Part
 from swell.pde.helmholtz.discretisation import Discretisation
 from swell.pde.helmholtz.field import Field
-from swell.pde.helmholtz.frequencies import NODES, checked, finest
+from swell.pde.helmholtz.frequencies import checked, finest
 from swell.pde.helmholtz.frequency_response import Point, Response
 from swell.pde.helmholtz.interfaces import Faces
 from swell.pde.helmholtz.locating import locate
@@ -31,11 +32,7 @@ from swell.pde.helmholtz.sources import drives, label, load, separate, vibrating
 from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep, columns_of
 
 AIR = Medium()
-# Reasons with which solves fail at an undamped resonance.
-RESONANT = (Reason.STAGNATED, Reason.MAXITER, Reason.SINGULAR, Reason.BREAKDOWN, Reason.ATTAINABLE_ACCURACY,
-            Reason.DIVERGED, Reason.FALSE_CONVERGENCE, Reason.NONFINITE)
 MANY, COSTLY = 20, 30   # numbers of frequencies and of iterations at each above which deflation is recommended
-AMPLIFIED = 1e6         # ‖A‖ ‖p‖ / ‖b‖ above which a frequency counts as close to a resonance
 
 
 class Helmholtz:
@@ -288,7 +285,7 @@ class Helmholtz:
                       interface=None if part else partial(Faces, self, free))
         answer = Response(self, np.array(ears).reshape(-1, self.mesh.dim), sweep.space.describe(), len(frequencies),
                           sources=None if sources is None else [label(one) for one in sources])
-        answer.notes += self._remarks(frequencies)
+        answer.notes += remarks.of_band(self, frequencies)
         with sweep.space.active(sweep.n):
             parts = [None if whole is None else sweep.space.xp.asarray(whole[sweep.rows], dtype=dtype)
                      for whole in (f, *(lifted or (None,) * 3))]
@@ -317,6 +314,12 @@ class Helmholtz:
                                 "time")
         return answer
 
+    def modes(self, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, scaling=None, ordering=None,
+              format=None, device="cpu") -> modes.Modes:
+        """Find the ``count`` eigenfrequencies nearest to ``near`` (Hz), and their modes; see `modes.find`."""
+        return modes.find(self, count, near, rtol=rtol, method=method, precond=precond, scaling=scaling,
+                          ordering=ordering, format=format, device=device)
+
     def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
         """Solve for one frequency by ``sweep``, a Sweep; return its Point. ``parts``: f and the three vectors
         ``lifted`` of `_system`; ``free``: the free dofs; ``listeners``: for each ear (dofs, weights). With ``keep`` the
@@ -333,7 +336,7 @@ class Helmholtz:
             r.x = None                           # or the results would hold their vectors of every frequency
         heard = np.array([p[dofs].T @ weights for dofs, weights in listeners], complex)
         failed_first = sorted(columns_of(result), key=lambda r: r.converged)
-        advice = next(filter(None, map(self._advice, failed_first)), "")
+        advice = next(filter(None, map(partial(remarks.advice, self), failed_first)), "")
         point = Point(float(frequency), heard.reshape(len(listeners), *p.shape[1:]).T, result, watch.seconds,
                       advice, watch.compiled)
         if keep:
@@ -355,38 +358,6 @@ class Helmholtz:
             raise InputError(f"ear has shape {ears.shape}: expected a point of {self.mesh.dim} coordinates in m, or a "
                              "list of them")
         return list(np.atleast_2d(ears))
-
-    def _remarks(self, frequencies):
-        """Return a list of warnings about the mesh and the damping, for the response's notes."""
-        notes, most = list(self._given[2]), float(frequencies.max())
-        if most > self.finest:
-            notes.append(f"the mesh is too coarse above {self.finest:.4g} Hz: at {most:g} Hz its coarsest cell has "
-                         f"{NODES * self.finest / most:.2g} nodes a wavelength, and {NODES} are needed: refine it"
-                         + (", or take degree=2" if self.degree == 1 else ""))
-        if self.mesh.parts > 1:
-            notes.append(f"the mesh is in {self.mesh.parts} parts that share no face: no sound crosses from one to "
-                         "another; where they should be one, merge them before meshing (fragment in gmsh)")
-        if not self.damped:
-            notes.append("nothing takes energy out of the sound: at a resonance the response has no bound; give the "
-                         "medium a damping, or a wall an Impedance")
-        return notes
-
-    def _advice(self, result):
-        """Return advice on a failed solve, or on one too close to an undamped resonance; otherwise ""."""
-        amplified = result.residual > AMPLIFIED * result.backward_error
-        if result.converged:
-            return "" if self.damped or not amplified else (
-                "nothing damps the sound, and this is so close to a resonance that ‖A‖ ‖p‖ is "
-                f"{result.residual / result.backward_error:.0e} of ‖b‖: rounding and mesh decide on p; give the medium "
-                "a damping, say 0.01")
-        if self.damped or result.reason not in RESONANT:
-            return result.message
-        if amplified:
-            return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, say 0.01"
-        if result.reason is Reason.ATTAINABLE_ACCURACY:
-            return result.message
-        return result.message + ("; or, since nothing damps the sound, this may be (near) a resonance: give the medium "
-                                 "a damping, say 0.01")
 
 
 def _load(omega, f, lifted):
