@@ -47,15 +47,20 @@ class Field:
         return complex(self.p[dofs] @ weights)
 
     def dissipation(self) -> dict:
-        """The dissipated power (W, mean over a period): a dict with "medium", by its damping, and "walls".
+        """The dissipated power (W, mean over a period): a dict with "medium", by its damping, "walls", and "layer" for
+        a perfectly matched layer.
 
         Apart from the solve's residual, the sum equals the sources' power, ½ Re ∫ p v̄. A wall of given pressure may
         also supply or take power.
         """
         _, M, B = self.problem.matrices
         omega = 2 * math.pi * self.frequency
-        return {"medium": float(-omega / 2 * np.vdot(self.p, M @ self.p).imag),
-                "walls": float(np.vdot(self.p, B @ self.p).real / 2)}
+        found = {"medium": float(-omega / 2 * np.vdot(self.p, M @ self.p).imag),
+                 "walls": float(np.vdot(self.p, B @ self.p).real / 2)}
+        for part in self.problem.varying:
+            power = float(np.vdot(self.p, part.matrix(omega) @ self.p).imag / (2 * omega))
+            found[part.kind] = found.get(part.kind, 0.0) + power
+        return found
 
     def write(self, path):
         """Write p at the mesh's points to ``path``, a .vtu file for ParaView: real part, imaginary part, amplitude and

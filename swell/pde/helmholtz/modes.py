@@ -5,8 +5,8 @@ Shift-invert Lanczos (Ericsson and Ruhe 1980), by SciPy's ARPACK. Its operator (
 
 The eigenproblem leaves out all damping: loss factors, Impedance and Absorbing walls. The modal response has them: it
 projects A(ω) = K − ω² M + iω B onto the modes (Galerkin), and solves a small dense system for each frequency. Modes
-alone converge slowly near a source. So each load adds one residual vector to the basis, the static answer
-(K − σM)⁻¹ (f − M Φ Φᵀ f) to the part of the load that the modes miss (MacNeal 1971).
+alone converge slowly near a source. So the loads at the first and the last frequency add residual vectors to the basis:
+the static answers (K − σM)⁻¹ (f − M Φ Φᵀ f) to the part that the modes miss (MacNeal 1971).
 """
 from __future__ import annotations
 
@@ -91,10 +91,11 @@ class Modes:
             raise InputError("both source and sources were given: put all sources into sources")
         problem, frequencies = self.problem, checked(frequencies)
         sources = None if sources is None else separate(sources)
-        (K, M, B), free, f, lifted = problem._system(source, None, sources)
-        loads = [f.reshape(free.size, -1), *(() if lifted is None else (v[:, None] for v in lifted))]
-        V = self._inverse.extended(self.shapes[free], np.hstack(loads))
-        K, M, B, (f, *lifted) = V.T @ (K @ V), V.T @ (M @ V), V.T @ (B @ V), [V.T @ load for load in loads]
+        free, rhs = problem._free(), problem._right_hand_side(source, sources)
+        omegas = 2 * math.pi * frequencies
+        loads = [rhs.on_host(omega).reshape(free.size, -1) for omega in omegas]
+        V = self._inverse.extended(self.shapes[free], np.hstack([loads[0], loads[-1]]))
+        (K, M, B), varying = ([V.T @ (A @ V) for A in problem._system(free)[0]], problem.varying)
         ears = problem._ears(ear)
         at = [problem.space.at(*locate(problem.mesh, x, "ear")) for x in ears]
         full, given = np.zeros((problem.space.n, V.shape[1])), problem._given[1]
@@ -102,17 +103,18 @@ class Modes:
         heard = np.array([weights @ full[dofs] for dofs, weights in at]).reshape(len(ears), V.shape[1])
         constant = np.array([weights @ given[dofs] for dofs, weights in at])
         pressure = []
-        for omega in 2 * math.pi * frequencies:
-            b = 1j * omega * f
-            if lifted:
-                b = b - (lifted[0] - omega ** 2 * lifted[1] + 1j * omega * lifted[2])
-            q = np.linalg.solve(K - omega ** 2 * M + 1j * omega * B, b)
+        for omega, b in zip(omegas, loads):
+            A = K - omega ** 2 * M + 1j * omega * B
+            for part in varying:
+                A = A + V.T @ (part.matrix(omega)[free][:, free] @ V)
+            q = np.linalg.solve(A, V.T @ b)
             pressure.append((heard @ q).T + constant)
         pressure = np.array(pressure).reshape(len(frequencies), -1, len(ears))
-        return ModalResponse(frequencies, np.array(ears), pressure if sources else pressure[:, 0], len(self.frequencies))
+        return ModalResponse(frequencies, np.array(ears), pressure if sources else pressure[:, 0],
+                             len(self.frequencies))
 
     def write(self, path):
-        """Write all mode shapes at the mesh's points to ``path``, a .vtu file for ParaView; the largest value of each is
+        """Write all mode shapes at the mesh's points to ``path``, a .vtu file for ParaView; each one's largest value is
         1."""
         from swell.io.files import write_atomically
         path, mesh = Path(path), self.problem.mesh
@@ -273,6 +275,10 @@ def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, s
         If a solve with K − σM fails.
     """
     import scipy.sparse.linalg as spla
+    if problem.pml is not None or any(m.varies for m in problem.media):
+        what = "a perfectly matched layer" if problem.pml is not None else "a medium that depends on the frequency"
+        raise InputError(f"modes: {what} makes A(ω) no polynomial in ω: the modes are those of a closed cavity with "
+                         "constant media; walls may have any condition")
     K, M, free = undamped(problem)
     if not isinstance(count, numbers.Integral) or isinstance(count, bool) or not 0 < count < free.size:
         raise InputError(f"modes: count={count!r}: expected a number of modes, 1 to {free.size - 1}: the mesh has "
@@ -281,8 +287,9 @@ def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, s
         raise InputError(f"modes: near={near!r}: expected a frequency in Hz, 0 or more")
     if not real(rtol) or not 0 < rtol < 1:
         raise InputError(f"modes: rtol={rtol!r}: expected a number above 0 and below 1")
+    method = "direct" if near and method is None else method
     inverse = ShiftInvert(K, M, _shift(problem, near), INNER * rtol, {
-        "method": "direct" if near and method is None else method, "precond": precond, "scaling": scaling, "ordering": ordering, "format": format,
+        "method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "format": format,
         "device": device})
     notes, start = _notes(problem), np.random.default_rng(0).standard_normal(free.size)
     try:
