@@ -71,7 +71,8 @@ def figure(response, modes=None):
     if modes is not None:
         inside = modes.frequencies[(modes.frequencies >= hertz.min()) & (modes.frequencies <= hertz.max())]
         for k, f in enumerate(inside):
-            axes.axvline(f, color=INK, lw=0.8, alpha=0.7, ls=":", zorder=1.5, label="" if k else "modes, without damping")
+            axes.axvline(f, color=INK, lw=0.8, alpha=0.7, ls=":", zorder=1.5,
+                         label="" if k else "modes, without damping")
     axes.set_xlabel("frequency in Hz", color=INK)
     axes.set_ylabel("sound pressure level in dB re 20 µPa", color=INK)
     low, high = axes.get_ylim()

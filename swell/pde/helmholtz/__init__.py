@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = public(__name__, {
     "Rigid": "conditions", "Pressure": "conditions", "Velocity": "conditions", "Impedance": "conditions",
     "Absorbing": "conditions",
     "Mesh": "meshes", "box": "structured", "read_mesh": "meshio_reader", "from_meshio": "meshio_reader",
-    "band": "frequencies", "car_cabin": "cabin", "around": "exterior", "cylinder": "tube", "paper_mesh": "table1",
-    "paper_problem": "table1",
+    "band": "frequencies", "car_cabin": "cabin", "around": "exterior",
+    "sweep_matrices": "own_matrices", "impulse": "sound", "write_wav": "sound", "cylinder": "tube",
+    "paper_mesh": "table1", "paper_problem": "table1",
 })
