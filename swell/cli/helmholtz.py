@@ -71,8 +71,8 @@ def add_arguments(parser):
                         help="frequencies of the fields; default: the last of the band")
     add_matrices(parser)
     parser.add_argument("--modes", type=int, metavar="N", help="find N eigenfrequencies of the cavity, without "
-                        "damping, and print them; --plot marks them; needs no --band, --ear and --source, and --vtu then "
-                        "gets the mode shapes")
+                        "damping, and print them; --plot marks them; needs no --band, --ear and --source, and --vtu "
+                        "then gets the mode shapes")
     parser.add_argument("--near", type=float, metavar="F", help="the modes nearest to F Hz; default: the lowest")
     parser.add_argument("--save-mesh", metavar="FILE",
                         help="write the mesh, such as a generated one: .msh; needs no --band, --ear and --source")
