@@ -2,14 +2,11 @@
 from __future__ import annotations
 
 import math
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
-from swell.core.errors import InputError, MissingDependency
 from swell.pde.helmholtz.locating import locate
-from swell.pde.helmholtz.mesh_file import INSTALL
+from swell.pde.helmholtz.mesh_file import write_point_data
 
 REFERENCE = 20e-6       # Pa, RMS: 0 dB
 
@@ -65,23 +62,10 @@ class Field:
     def write(self, path):
         """Write p at the mesh's points to ``path``, a .vtu file for ParaView: real part, imaginary part, amplitude and
         level."""
-        from swell.io.files import write_atomically
-        path = Path(path)
-        if path.suffix.lower() != ".vtu":
-            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .vtu")
-        try:
-            import meshio
-        except ImportError as error:
-            raise MissingDependency(f"writing {path.name} needs meshio: {INSTALL}") from error
-        mesh, p = self.problem.mesh, self.p[:len(self.problem.mesh.points)]
-        points = np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim)))
+        p = self.p[:len(self.problem.mesh.points)]
         level = np.maximum(decibels(p), -400)                    # a pressure of 0 has no level
-        given = meshio.Mesh(points, [(mesh.shape, mesh.cells)], point_data={
-            "p_real": p.real.copy(), "p_imag": p.imag.copy(), "p_amplitude": abs(p), "level_dB": level})
-        with tempfile.TemporaryDirectory() as folder:            # meshio takes names, not streams
-            plain = Path(folder) / "field.vtu"
-            meshio.write(plain, given)
-            write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
+        write_point_data(path, self.problem.mesh, {"p_real": p.real.copy(), "p_imag": p.imag.copy(),
+                                                   "p_amplitude": abs(p), "level_dB": level})
 
     def __repr__(self):
         return f"Field({self._summary()})"

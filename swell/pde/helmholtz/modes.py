@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import math
 import numbers
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from swell.core.errors import InputError, MissingDependency, SwellError
+from swell.core.errors import InputError, SwellError
 from swell.core.settings import real
 from swell.core.stopping import Reason, Stopping
 from swell.pde.helmholtz.field import decibels
 from swell.pde.helmholtz.frequencies import checked
 from swell.pde.helmholtz.locating import locate
-from swell.pde.helmholtz.mesh_file import INSTALL
+from swell.pde.helmholtz.mesh_file import write_point_data
 from swell.pde.helmholtz.sources import separate
 
 if TYPE_CHECKING:
@@ -116,23 +114,10 @@ class Modes:
     def write(self, path):
         """Write all mode shapes at the mesh's points to ``path``, a .vtu file for ParaView; each one's largest value is
         1."""
-        from swell.io.files import write_atomically
-        path, mesh = Path(path), self.problem.mesh
-        if path.suffix.lower() != ".vtu":
-            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .vtu")
-        try:
-            import meshio
-        except ImportError as error:
-            raise MissingDependency(f"writing {path.name} needs meshio: {INSTALL}") from error
-        shapes = self.shapes[:len(mesh.points)]
+        shapes = self.shapes[:len(self.problem.mesh.points)]
         largest = shapes[abs(shapes).argmax(axis=0), np.arange(shapes.shape[1])]
-        data = {f"mode_{k:03d}_{f:.4g}Hz": shapes[:, k - 1] / largest[k - 1]
-                for k, f in enumerate(self.frequencies, 1)}
-        points = np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim)))
-        with tempfile.TemporaryDirectory() as folder:            # meshio takes names, not streams
-            plain = Path(folder) / "modes.vtu"
-            meshio.write(plain, meshio.Mesh(points, [(mesh.shape, mesh.cells)], point_data=data))
-            write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
+        write_point_data(path, self.problem.mesh, {
+            f"mode_{k:03d}_{f:.4g}Hz": shapes[:, k - 1] / largest[k - 1] for k, f in enumerate(self.frequencies, 1)})
 
     def as_dict(self) -> dict:
         """Everything except the shapes, in plain types for JSON."""
