@@ -241,6 +241,10 @@ class FlowSolution:
     mesh : Mesh
     notes : list of str
         Remarks on the run, such as an interruption.
+    time : float or None
+        Of a flow that marches in time.
+    courant : float or None
+        The largest Courant number of its last step.
     """
 
     velocity: np.ndarray
@@ -251,10 +255,12 @@ class FlowSolution:
     linear_iterations: tuple[int, int]
     mesh: Mesh
     notes: list[str] = field(default_factory=list)
+    time: float | None = None
+    courant: float | None = None
 
     @property
     def iterations(self) -> int:
-        """Number of outer iterations."""
+        """Number of outer iterations, or of steps in time."""
         return len(self.residuals)
 
     def write(self, path):
