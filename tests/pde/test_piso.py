@@ -35,10 +35,10 @@ def decayed(n, dt, device="cpu", **settings):
     return mesh, flow.march(settings, device, started(mesh, flow, vortices(mesh, 0.0)))
 
 
-@pytest.mark.parametrize("time, order, steps", [("euler", 1, (0.05, 0.025)), ("bdf2", 2, (0.1, 0.05))])
-def test_order_in_time(time, order, steps):
+@pytest.mark.parametrize("time, order", [("euler", 1), ("bdf2", 2)])
+def test_order_in_time(time, order):
     """Against the same mesh with a small step. Rhie and Chow's term, of the order Δt h², remains."""
-    found = [decayed(24, dt, time=time)[1].velocity for dt in (*steps, 0.8 / 160)]
+    found = [decayed(24, dt, time=time)[1].velocity for dt in (0.1, 0.05, 0.8 / 160)]
     errors = [np.linalg.norm(v - found[2]) for v in found[:2]]
     assert math.log2(errors[0] / errors[1]) > order - 0.2, errors
 
@@ -50,7 +50,7 @@ def test_vortices_decay(device):
         mesh, solution = decayed(n, 0.02 if device == "cpu" else 0.1, device)
         errors.append(np.linalg.norm(solution.velocity - vortices(mesh, 0.8)) / np.linalg.norm(vortices(mesh, 0.8)))
     assert solution.time == pytest.approx(0.8) and solution.residuals[-1][1] < 1e-7 and not solution.notes
-    assert errors[1] < 0.03 and (device == "cuda" or math.log2(errors[0] / errors[1]) > 1.7), errors
+    assert errors[1] < (0.03 if device == "cpu" else 0.08) and (device == "cuda" or math.log2(errors[0] / errors[1]) > 1.7), errors
 
 
 @pytest.mark.parametrize("dt", [0.02, 0.08])
@@ -121,9 +121,10 @@ def test_outputs_come_when_asked():
     assert len(seen) == 1 and 0 < seen[0] < 1
 
 
+@pytest.mark.gpu
 def test_nothing_is_fetched_between_outputs(monkeypatch):
-    """Fields stay on the device: a step copies only the numbers of its report."""
-    flow, large, kind = fvm.Flow(fvm.box((12, 12)), CAVITY, 0.1), [], type(make_space("cpu"))
+    """Fields stay on the GPU: a step copies only the numbers of its report."""
+    flow, large, kind = fvm.Flow(fvm.box((12, 12)), CAVITY, 0.1), [], type(make_space("cuda"))
     usual = kind.to_host
 
     def to_host(self, array, *rest):
@@ -134,7 +135,7 @@ def test_nothing_is_fetched_between_outputs(monkeypatch):
     counts = []
     for end in (0.2, 0.4):
         large.clear()
-        flow.march(fvm.PISO(dt=0.05, end=end, pressure_precond="jacobi"))
+        flow.march(fvm.PISO(dt=0.05, end=end, pressure_precond="jacobi"), "cuda")
         counts.append(len(large))
     assert counts[0] == counts[1]
 

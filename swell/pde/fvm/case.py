@@ -23,7 +23,7 @@ from swell.pde.fvm.foam_dictionary import FoamDictionary, number, values
 from swell.pde.fvm.foam_writer import write_field
 from swell.pde.fvm.mesh import Mesh
 from swell.pde.fvm.reading import read_mesh
-from swell.pde.fvm.simple import Flow
+from swell.pde.fvm.flow import Flow
 from swell.pde.fvm.solution import FlowSolution
 
 VELOCITY = {"fixedValue": "value", "noSlip": "", "movingWallVelocity": "value", "zeroGradient": "", "slip": "",
