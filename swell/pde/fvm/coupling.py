@@ -45,7 +45,7 @@ class Coupling(ABC):
         self.closed |= self.p_sides.natural                                     # nothing flows through
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
-        self.linear_iterations, self.interrupted = [0, 0], False
+        self.linear_iterations, self.interrupted, self.failed = [0, 0], False, ""
         self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
 
     def _mirrors(self, flow):
@@ -191,4 +191,6 @@ class Coupling(ABC):
         self.linear_iterations[which] += result.iterations
         reasons = result.reasons if isinstance(result, Results) else [result.reason]
         self.interrupted |= Reason.INTERRUPTED in reasons
+        if not result.converged and not self.failed:
+            self.failed = f"the solve for {('the velocity', 'the pressure')[which]} ended with {reasons[0].name}"
         return result

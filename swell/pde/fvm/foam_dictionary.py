@@ -55,7 +55,7 @@ class FoamDictionary(FoamFile):
                 at = stop + 1
             if values.size != count * WIDTH[kind]:
                 raise self._damaged(f"it announces {count} {kind.decode()}s and has {values.size} numbers for them")
-            parts.append(b" @%d " % len(self._lists))
+            parts.append(b" nonuniform @%d " % len(self._lists))
             self._lists.append(values.reshape(-1, 3) if kind == b"vector" else values)
         parts.append(self.content[at:])
         text = EMPTY.sub(b" nonuniform ", b"".join(parts))

@@ -127,6 +127,10 @@ class March(Coupling):
                 notes.append(f"interrupted at t = {t:.6g} of {settings.end:g}: this is the last step, from which a new "
                              "run may start (start=...)")
                 break
+            if self.failed:
+                notes.append(f"{self.failed} at t = {t:.6g}: take a smaller dt, another preconditioner, or a looser "
+                             "rtol")
+                break
             if settings.every and watch is not None and t >= (shown + 1) * settings.every * (1 - 1e-9):
                 shown = math.floor(t / settings.every * (1 + 1e-9))
                 watch(self._at(t, residuals, notes, courant))
