@@ -15,7 +15,7 @@ import time
 from swell.core.compilation import quiet
 from swell.core.errors import SwellError
 
-COMMANDS = ("solve", "info", "fvm", "decompose", "helmholtz", "demo", "doctor", "warm-up", "bench")
+COMMANDS = ("solve", "info", "fvm", "flow", "decompose", "helmholtz", "demo", "doctor", "warm-up", "bench")
 
 ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # commands that mpiexec may start
 

@@ -199,7 +199,7 @@ def _write(arguments, problem, solution, facts):
     if arguments.out:
         solution.write(arguments.out)
     if arguments.report:
-        from swell.report import html
+        from swell.report import html, section
         angles = facts["non_orthogonality"]
         notes = [(f"mesh: {facts['cells']} cells, {facts['faces']} faces; non-orthogonality at most "
                   f"{angles['max']:.1f}°, mean {angles['mean']:.1f}°"),
@@ -207,7 +207,7 @@ def _write(arguments, problem, solution, facts):
         result = dataclasses.replace(solution.longest, notes=[*notes, *solution.notes, *solution.longest.notes])
         matrix = problem.assemble().A.to_scipy()
         html(result, arguments.report, title=f"swell fvm {Path(arguments.CASE).name}", matrix=matrix,
-             equation=solution)
+             equation=solution, fields=section.figure(solution.mesh, {"p": solution.p}))
 
 
 def _print(arguments, solution, facts):

@@ -10,39 +10,44 @@ and keeps the finished ones.
 """
 from __future__ import annotations
 
-import difflib
 import sys
 import time
 from pathlib import Path
 
+from swell.cli.acoustics import EXAMPLE, conditions, layer, medium, point, real_quantity, source, velocity, wall
 from swell.cli.arguments import PARTS, add_output, add_solver, named_solver
 from swell.cli.output import as_json, check_paths
+from swell.cli.own_matrices import add_matrices, check_matrices, run_matrices
 from swell.core.errors import InputError
 from swell.pde.helmholtz.named import GENERATED, named_mesh
 
 HELP = "frequency response of a cavity (acoustics)"
-WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}     # numbers in each condition
-EXAMPLE = "such as roof=impedance:2000, window=absorbing, inlet=pressure:1 or floor=velocity:0.001+0.002j"
 
 
 def add_arguments(parser):
     """Add the arguments of ``swell helmholtz``."""
-    parser.add_argument("MESH", help="mesh file that meshio reads (.msh, .vtk, .exo, .med, ..., also .gz), or a "
-                        f"generated one: {GENERATED}")
+    parser.add_argument("MESH", nargs="?", help="mesh file that meshio reads (.msh, .vtk, .exo, .med, ..., also .gz), "
+                        f"or a generated one: {GENERATED}")
     parser.add_argument("--source", metavar="NAME|X,Y,Z", action="append", default=[],
-                        help="boundary that vibrates, or a point source; repeated: each sounds on its own")
+                        help="boundary that vibrates, a point source, or wave:DX,DY,DZ@NAME, a plane wave that a rigid "
+                        "boundary scatters (the response is the scattered sound); repeated: each sounds on its own")
     parser.add_argument("--at-once", action="store_true", help="let all sources sound at the same time")
     parser.add_argument("--ear", metavar="X,Y,Z", action="append", default=[],
                         help="point of the response, m; may be repeated")
     parser.add_argument("--band", metavar="FROM:TO:STEP", help="frequencies in Hz; also a list F1,F2,...")
     parser.add_argument("--velocity", metavar="V", default=None,
-                        help="normal velocity of boundaries that are sources, m/s; default 1e-3")
+                        help="normal velocity of boundaries that are sources, m/s; default 1e-3; or a .csv file with a "
+                        "spectrum (Hz, real, imaginary) or a measured map (x, y, z, [Hz,] real, imaginary)")
     parser.add_argument("--wall", metavar="NAME=CONDITION", action="append", default=[],
-                        help=f"condition of a boundary, {EXAMPLE}; may be repeated; rigid otherwise")
-    parser.add_argument("--speed", type=float, default=343.0, metavar="C", help="speed of sound, m/s; default 343")
-    parser.add_argument("--density", type=float, default=1.204, metavar="RHO",
+                        help=f"condition of a boundary, {EXAMPLE}; a .csv file in place of the number is a table over "
+                        "the frequency; may be repeated; rigid otherwise")
+    parser.add_argument("--pml", metavar="LOWER:UPPER", help="an open domain: the mesh outside this box is a perfectly "
+                        "matched layer, such as --pml=-0.5,-0.5,-0.5:0.5,0.5,0.5")
+    parser.add_argument("--speed", default="343.0", metavar="C", help="speed of sound, m/s; default 343; "
+                        "this and the next two also take a .csv file, a table over the frequency")
+    parser.add_argument("--density", default="1.204", metavar="RHO",
                         help="density of the medium, kg/m3; default 1.204")
-    parser.add_argument("--damping", type=float, default=0.0, metavar="ETA",
+    parser.add_argument("--damping", default="0.0", metavar="ETA",
                         help="loss factor of the medium; default 0")
     parser.add_argument("--medium", metavar="NAME=C:RHO:ETA", action="append", default=[],
                         help="a region of another medium: speed, density and (if any) damping; may be repeated")
@@ -58,10 +63,17 @@ def add_arguments(parser):
     parser.add_argument("--csv", metavar="FILE", help="write pressure and level at each frequency, of several sources "
                         "also for each source and ear: .csv")
     parser.add_argument("--plot", metavar="FILE", help="write a picture of the level over the frequency: .png")
+    parser.add_argument("--wav", metavar="FILE", help="write the sound at the ears after an impulse of the source, a "
+                        "channel for each ear: .wav; the band needs equal steps, such as 5:600:5")
     parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies or "
                         "sources each gets its own, as FILE_300Hz_source2.vtu")
     parser.add_argument("--vtu-at", metavar="F1,F2,...",
                         help="frequencies of the fields; default: the last of the band")
+    add_matrices(parser)
+    parser.add_argument("--modes", type=int, metavar="N", help="find N eigenfrequencies of the cavity, without "
+                        "damping, and print them; --plot marks them; needs no --band, --ear and --source, and --vtu "
+                        "then gets the mode shapes")
+    parser.add_argument("--near", type=float, metavar="F", help="the modes nearest to F Hz; default: the lowest")
     parser.add_argument("--save-mesh", metavar="FILE",
                         help="write the mesh, such as a generated one: .msh; needs no --band, --ear and --source")
     add_output(parser)
@@ -76,21 +88,26 @@ def run(arguments) -> int:
 def _run(arguments, ranks) -> int:
     """Check all arguments that need no mesh; then read, sweep, write and print. Return the exit status. ``ranks`` is a
     Communicator or None."""
-    check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu,
-                 "--save-mesh": arguments.save_mesh}, (arguments.MESH,),
-                {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--save-mesh": (".msh",)})
+    check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu, "--wav": arguments.wav,
+                 "--save-mesh": arguments.save_mesh}, (arguments.MESH, *(arguments.matrices or ())),
+                {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--wav": (".wav",),
+                 "--save-mesh": (".msh",)})
+    check_matrices(arguments, ranks)
+    if arguments.matrices:
+        return run_matrices(arguments)
+    _check_modes(arguments, ranks)
     from swell.core.devices import make_space
     from swell.core.stopping import Stopping
     from swell.pde import helmholtz
     band = helmholtz.band(arguments.band) if arguments.band is not None else None
     fields = _fields(arguments, band)
-    walls = [_wall(text) for text in arguments.wall]
-    ears = [_point(text, "--ear") for text in arguments.ear]
-    velocity = helmholtz.Velocity()
-    if arguments.velocity is not None:
-        velocity = helmholtz.Velocity(_number(arguments.velocity, "--velocity"))
-    medium = helmholtz.Medium(arguments.speed, arguments.density, arguments.damping)
-    others = dict(_medium(text) for text in arguments.medium)
+    walls = [wall(text) for text in arguments.wall]
+    ears = [point(text, "--ear") for text in arguments.ear]
+    moved = helmholtz.Velocity() if arguments.velocity is None else velocity(arguments.velocity, "--velocity")
+    fluid = helmholtz.Medium(*(real_quantity(getattr(arguments, name), f"--{name}")
+                               for name in ("speed", "density", "damping")))
+    others = dict(medium(text) for text in arguments.medium)
+    pml = None if arguments.pml is None else layer(arguments.pml)
     Stopping(rtol=1e-6 if arguments.rtol is None else arguments.rtol, maxiter=arguments.maxiter)
     chosen = named_solver(arguments)
     if ranks is None:
@@ -104,16 +121,25 @@ def _run(arguments, ranks) -> int:
         mesh.write(arguments.save_mesh)
     if not arguments.json and not arguments.quiet:
         print(f"{arguments.MESH}: {mesh}")
-    if arguments.save_mesh and band is None and not ears and not arguments.source:
+    alone = _modes_alone(arguments)
+    if arguments.save_mesh and alone and arguments.modes is None:
         return 0                                                 # the user asked for the mesh alone
+    media = {**dict.fromkeys(mesh.regions, fluid), **others} if others else fluid
+    problem = helmholtz.Helmholtz(mesh, media, conditions(walls), degree=arguments.degree, pml=pml)
+    modes = None
+    if arguments.modes is not None:
+        with Progress(shown=not arguments.quiet) as progress:
+            progress.phase = f"finding {arguments.modes} modes"
+            modes = problem.modes(arguments.modes, arguments.near or 0.0, device=arguments.device,
+                                  **(chosen if alone else {}))
+        if alone:
+            return _print_modes(arguments, mesh, modes)
     if band is None or not ears:
         raise InputError(f"{'--band' if band is None else '--ear'} is missing; the mesh has the boundaries "
                          f"{', '.join(mesh.boundaries)} and reaches from {_words(mesh.points.min(0))} to "
                          f"{_words(mesh.points.max(0))}: give --source {next(iter(mesh.boundaries))} --ear "
                          f"{','.join(f'{v:.3g}' for v in mesh.centres[0])} --band 20:200:5")
-    media = {**dict.fromkeys(mesh.regions, medium), **others} if others else medium
-    problem = helmholtz.Helmholtz(mesh, media, _conditions(walls), degree=arguments.degree)
-    sources = [_source(text, mesh, velocity) for text in arguments.source]
+    sources = [source(text, mesh, moved) for text in arguments.source]
     several = len(sources) > 1 and not arguments.at_once
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"assembling {len(mesh.cells)} cells"
@@ -123,9 +149,40 @@ def _run(arguments, ranks) -> int:
                                     ranks=ranks, sources=sources if several else None)
     if ranks is not None and ranks.rank:
         return 0 if response.converged else 1
-    written = _write(arguments, response)
-    _print(arguments, mesh, response, written)
-    return 0 if response.converged else 1
+    written = _write(arguments, response, modes)
+    _print(arguments, mesh, response, written, modes)
+    return 0 if response.converged and (modes is None or modes.converged) else 1
+
+
+def _check_modes(arguments, ranks):
+    """Raise InputError for --near without --modes, modes alone with a file for a response, or modes on several ranks.
+    """
+    if arguments.near is not None and arguments.modes is None:
+        raise InputError(f"--near {arguments.near:g} has no effect without --modes: give --modes 10, or leave it out")
+    if arguments.modes is not None and _modes_alone(arguments) and (arguments.csv or arguments.plot):
+        raise InputError(f"{'--csv' if arguments.csv else '--plot'} writes a response: give --source, --ear and --band "
+                         "too, or leave it out")
+    if arguments.modes is not None and ranks is not None and ranks.size > 1:
+        raise InputError(f"--modes {arguments.modes} works on one rank, and mpiexec started {ranks.size}: start one")
+
+
+def _modes_alone(arguments):
+    """True without any argument that only a response needs."""
+    return arguments.band is None and not arguments.ear and not arguments.source
+
+
+def _print_modes(arguments, mesh, modes) -> int:
+    """Write the mode shapes if --vtu asks for them, and print the modes; return the exit status."""
+    written = [arguments.vtu] if arguments.vtu else []
+    if written:
+        modes.write(arguments.vtu)
+    if arguments.json:
+        print(as_json({"mesh": arguments.MESH, **mesh.facts(), "modes": modes.as_dict(), "written": written}))
+    elif not arguments.quiet:
+        print(modes)
+        for path in written:
+            print(f"  written: {path}")
+    return 0 if modes.converged else 1
 
 
 class _Watch:
@@ -144,70 +201,6 @@ class _Watch:
         self.progress.phase = (f"{point.frequency:g} Hz done ({self.done} of {self.count}{failed}): "
                                f"{most} iterations, about {left:.0f} s to go")
         return False
-
-
-def _number(text, option) -> complex:
-    """Return ``text`` as a complex number, or raise InputError, whose message names ``option``."""
-    try:
-        return complex(text.replace(" ", "").replace("i", "j"))
-    except ValueError:
-        raise InputError(f"{option} {text}: expected a number, such as 0.001 or 2+1j") from None
-
-
-def _point(text, option) -> tuple:
-    """Parse two or three coordinates; return a tuple, or raise InputError, whose message names ``option``."""
-    try:
-        point = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        point = ()
-    if len(point) not in (2, 3):
-        raise InputError(f"{option} {text}: expected coordinates in m, such as 0.9,0.35,0.9")
-    return point
-
-
-def _wall(text):
-    """Parse NAME=CONDITION; return (name, condition), or raise InputError."""
-    from swell.pde import helmholtz
-    name, _, words = text.rpartition("=")
-    kind, *numbers = words.lower().split(":")
-    if not name or kind not in WALLS or len(numbers) != WALLS.get(kind):
-        near = difflib.get_close_matches(kind, WALLS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near and kind not in WALLS else ""
-        if name and kind in WALLS:
-            hint = f"{kind} takes {'one number' if WALLS[kind] else 'no number'}. "
-        raise InputError(f"--wall {text}: {hint}Expected NAME=CONDITION with one of {', '.join(WALLS)}, {EXAMPLE}")
-    make = getattr(helmholtz, kind.capitalize())
-    return name, make(*(_number(number, f"--wall {text}:") for number in numbers))
-
-
-def _medium(text):
-    """Parse NAME=C:RHO or NAME=C:RHO:ETA; return (region, Medium), or raise InputError."""
-    from swell.pde.helmholtz import Medium
-    name, _, words = text.rpartition("=")
-    try:
-        numbers = [float(word) for word in words.split(":")]
-    except ValueError:
-        numbers = []
-    if not name or len(numbers) not in (2, 3):
-        raise InputError(f"--medium {text}: expected NAME=SPEED:DENSITY or NAME=SPEED:DENSITY:DAMPING, such as "
-                         "foam=180:30:0.3")
-    return name, Medium(*numbers)
-
-
-def _conditions(walls) -> dict:
-    conditions = {}
-    for name, condition in walls:
-        if name in conditions:
-            raise InputError(f"--wall: boundary {name!r} has two conditions; give one")
-        conditions[name] = condition
-    return conditions
-
-
-def _source(text, mesh, velocity):
-    """Return a source for `Helmholtz.response`: a point as a tuple, or {name of a boundary: velocity}."""
-    if text in mesh.boundaries or "," not in text:
-        return {text: velocity}
-    return _point(text, "--source")
 
 
 def _fields(arguments, band):
@@ -230,15 +223,24 @@ def _words(point):
     return "(" + ", ".join(f"{v:.4g}" for v in point) + ")"
 
 
-def _write(arguments, response) -> list:
-    """Write the files that the arguments name; return the list of their names."""
+def _write(arguments, response, modes) -> list:
+    """Write the files that the arguments name; return the list of their names. ``modes``: Modes to mark in the plot,
+    or None."""
     written = []
     if arguments.csv:
         response.write_csv(arguments.csv)
         written.append(arguments.csv)
     if arguments.plot and response.points:
-        response.plot(arguments.plot)
+        response.plot(arguments.plot, modes)
         written.append(arguments.plot)
+    if arguments.wav:
+        from swell.pde.helmholtz import write_wav
+        paths = [Path(arguments.wav)]
+        if response.sources is not None:
+            paths = [paths[0].with_stem(f"{paths[0].stem}_source{j}") for j in range(1, len(response.sources) + 1)]
+        for j, path in enumerate(paths):
+            scale = write_wav(response, path, j)
+            written.append(f"{path}, full scale is {scale:.4g} Pa/s")
     for frequency, found in response.fields.items():
         at = f"_{frequency:g}Hz" if len(response.fields) > 1 else ""
         fields = [("", found)] if response.sources is None else [(f"_source{j}", f) for j, f in enumerate(found, 1)]
@@ -250,14 +252,18 @@ def _write(arguments, response) -> list:
     return written
 
 
-def _print(arguments, mesh, response, written):
-    """Print the result on stdout, and a note of an early end on stderr. ``written``: names of the written files."""
+def _print(arguments, mesh, response, written, modes):
+    """Print the result on stdout, and a note of an early end on stderr. ``written``: names of the written files;
+    ``modes``: Modes or None."""
     if arguments.json:
         facts = mesh.facts()
         facts["nodes"] = facts.pop("points")                     # "points" are the response's
-        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), "written": written}))
+        found = {} if modes is None else {"modes": modes.as_dict()}
+        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), **found, "written": written}))
     elif not arguments.quiet:
         print(response)
+        if modes is not None:
+            print(modes)
         for path in written:
             print(f"  written: {path}")
     if len(response.points) < response.asked:

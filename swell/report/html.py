@@ -15,7 +15,7 @@ from swell.solving.result import Result
 
 
 def html(result, path, title="swell: report of a solve", pictures=None, matrix=None, equation=None,
-         levels=None):
+         levels=None, fields=None):
     """Write the report of a solve as one self-contained HTML file.
 
     Parameters
@@ -32,6 +32,8 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
         describe the equation.
     levels : AMGOperator, optional
         The algebraic multigrid that the solve used, for a table and a picture of its levels.
+    fields : matplotlib Figure, optional
+        A picture of the solution, which comes first.
 
     Raises
     ------
@@ -40,6 +42,7 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
     """
     body = [f"<h1>{page.escape(title)}</h1>",
             page.paragraph(f"swell {swell.__version__}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", soft=True)]
+    body += [] if fields is None else [page.image(png(fields), "the solution in the middle of the mesh")]
     single = isinstance(result, Result)
     if equation is not None:
         body += [*cards.state(equation), page.table(equation.facts()), page.heading("The longest linear solve"),

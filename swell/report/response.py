@@ -17,23 +17,25 @@ PER_COLUMN = 24         # lines in a column of that legend
 DASHES = "-", "--", ":", "-."
 
 
-def plot(response, path):
+def plot(response, path, modes=None):
     """Write the level at the ears over the frequency as a PNG file.
 
     Parameters
     ----------
     response : swell.pde.helmholtz.Response
     path : str or path-like
+    modes : swell.pde.helmholtz.Modes, optional
+        A thin line marks the frequency of each mode.
 
     Raises
     ------
     InputError
         If the file cannot be written.
     """
-    save(figure(response), path)
+    save(figure(response, modes), path)
 
 
-def figure(response):
+def figure(response, modes=None):
     """Return the picture as a matplotlib figure; `plot` describes ``response``.
 
     Raises
@@ -66,6 +68,11 @@ def figure(response):
     if hertz.size and hertz.max() > response.problem.finest:
         axes.axvspan(response.problem.finest, hertz.max(), color=GRID, alpha=0.5, lw=0,
                      label="fewer than 10 nodes a wavelength")
+    if modes is not None:
+        inside = modes.frequencies[(modes.frequencies >= hertz.min()) & (modes.frequencies <= hertz.max())]
+        for k, f in enumerate(inside):
+            axes.axvline(f, color=INK, lw=0.8, alpha=0.7, ls=":", zorder=1.5,
+                         label="" if k else "modes, without damping")
     axes.set_xlabel("frequency in Hz", color=INK)
     axes.set_ylabel("sound pressure level in dB re 20 µPa", color=INK)
     low, high = axes.get_ylim()
@@ -77,5 +84,5 @@ def figure(response):
     if beside:
         figure.legend(loc="outside right upper", ncols=beside, fontsize=7, frameon=False)
     else:
-        axes.legend(fontsize=8, frameon=True, framealpha=0.9, edgecolor=GRID)
+        figure.legend(loc="outside upper center", ncols=2, fontsize=8, frameon=False)
     return figure

@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[pde]'")
 meshio = pytest.importorskip("meshio", reason="needs meshio: pip install 'swell[pde]'")
 
+from swell.core.errors import InputError                         # noqa: E402
 from swell.pde import helmholtz as h                             # noqa: E402
 
 ROOM = ("--source", "xmin", "--ear", "0.8,0.4,0.3", "--band", "100:200:50", "--damping", "0.02")
@@ -154,3 +155,97 @@ def test_info_on_a_mesh_of_table_1(cli, tmp_path):
         assert f"{hertz} Hz" in found["notes"][0] and found["symmetry"] == "complex symmetric"
     assert "kind='wedge'" in cli("info", "cabin:0.3:wedge")[2] and "expected a size" in cli("info", "cabin:big")[2]
     assert "frequency -5.0" in cli("info", "cabin:0.3:-5")[2]
+
+
+def test_tables_layers_and_waves(cli, tmp_path):
+    """Each word of the command line gives what the call in Python gives."""
+    mesh = h.box((6, 5, 5), lower=-0.5, upper=0.5)
+    mesh.write(tmp_path / "box.msh")
+    (tmp_path / "felt.csv").write_text("Hz,re,im\n50,900,-100\n300,500,0\n")
+    (tmp_path / "spectrum.csv").write_text("50,0.001,0\n300,0.002,0.001\n")
+    found = json.loads(cli("helmholtz", tmp_path / "box.msh", "--source", "xmin", "--ear", "0.1,0.2,0.1", "--band",
+                           "100,200", "--wall", f"zmax=impedance:{tmp_path / 'felt.csv'}", "--velocity",
+                           tmp_path / "spectrum.csv", "--pml=-0.5,-0.5,-0.5:0.3,0.5,0.5", "--method", "direct", "--json")[1])
+    felt, spectrum = h.read_table(tmp_path / "felt.csv"), h.read_table(tmp_path / "spectrum.csv")
+    room = h.Helmholtz(mesh, boundary={"zmax": h.Impedance(felt)}, pml=h.PML((-0.5,) * 3, (0.3, 0.5, 0.5)))
+    wanted = room.response({"xmin": h.Velocity(spectrum)}, (0.1, 0.2, 0.1), [100, 200], method="direct").pressure[:, 0]
+    assert found["converged"]
+    assert np.allclose([complex(*p["pressure"][0]) for p in found["points"]], wanted, rtol=1e-6)
+    assert cli("helmholtz", tmp_path / "box.msh", "--source", "wave:1,0,0@xmin", "--ear", "0.1,0.2,0.1", "--band", "100",
+               "--pml=-0.5,-0.5,-0.5:0.3,0.5,0.5", "--method", "direct", "--quiet")[0] == 0
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (("--pml", "1,2"), "expected two corners"), (("--pml", "0,0,0:1,1,1"), "does not reach outside"),
+    (("--source", "wave:1,0,0"), "expected wave:DIRECTION@BOUNDARY"), (("--wall", "zmax=impedance:none.csv"), "cannot read"),
+    (("--damping", "1j"), "--damping 1j: expected a real number"), (("--wav", "a.mp3"), "expected .wav"),
+    (("--row", "3"), "--row has no effect without --matrices")])
+def test_bad_words_of_acoustics(cli, room, arguments, message):
+    status, out, err = cli("helmholtz", room, *ROOM, *arguments)
+    assert status == 2 and message in err and err.count("\n") == 1
+
+
+def test_sound_at_the_ears(cli, room, tmp_path):
+    """The file has a channel for each ear. Its spectrum in the band's middle is the response."""
+    from scipy.io import wavfile
+    several = ["--source", "xmin", "--ear", "0.7,0.4,0.3", "--ear", "0.2,0.1,0.1", "--band", "20:400:20", "--damping", "0.1"]
+    status, out, err = cli("helmholtz", room, *several, "--method", "direct", "--wav", tmp_path / "a.wav")
+    assert status == 0 and "full scale is" in out
+    rate, samples = wavfile.read(tmp_path / "a.wav")
+    assert rate == 44_100 and samples.shape == (2205, 2) and abs(samples).max() == pytest.approx(0.9)
+    mesh = h.read_mesh(room)
+    r = h.Helmholtz(mesh, h.Medium(damping=0.1)).response("xmin", [(0.7, 0.4, 0.3), (0.2, 0.1, 0.1)], h.band("20:400:20"),
+                                                          method="direct")
+    t, p = h.impulse(r)
+    assert np.allclose(np.fft.rfft(p, axis=0)[10] * t[1], r.pressure[9]) and np.allclose(p.mean(axis=0), 0, atol=1e-9)
+    for change, message in (({"rate": 700}, "at least 800"), ({"rate": 44100.5}, "expected a whole number")):
+        with pytest.raises(InputError, match=message):
+            h.impulse(r, **change)
+    r.points.pop(3)
+    with pytest.raises(InputError, match="needs all of them"):
+        h.impulse(r)
+    r.asked = len(r.points)
+    with pytest.raises(InputError, match="needs equal steps"):
+        h.impulse(r)
+
+
+@pytest.fixture
+def own(tmp_path):
+    """K, M and B in files, and the matrices."""
+    import scipy.sparse as sp
+    from swell import gallery
+    K = gallery.poisson2d(12)
+    matrices = {"K": K, "M": sp.eye(144, format="csr") * (1 - 0.02j), "B": sp.eye(144, format="csr") * 0.1}
+    for name, A in matrices.items():
+        sp.save_npz(tmp_path / f"{name}.npz", A.tocsr())
+    np.save(tmp_path / "f.npy", np.arange(288.0).reshape(144, 2))
+    return [str(tmp_path / f"{name}.npz") for name in "KMB"], matrices
+
+
+@pytest.mark.parametrize("wavenumber", [False, True])
+def test_own_matrices(cli, own, tmp_path, wavenumber):
+    files, A = own
+    words = ["--wavenumber", "--speed", "6.283185307179586"] if wavenumber else []
+    band = "0.5,1.0" if wavenumber else "0.1,0.2"
+    status, out, _ = cli("helmholtz", "--matrices", *files, "--load", tmp_path / "f.npy", "--load", "7", "--row", "3", "--row",
+                         "100", "--band", band, *words, "--csv", tmp_path / "x.csv", "--plot", tmp_path / "x.png", "--json")
+    found = json.loads(out)
+    assert status == 0 and found["converged"] and (tmp_path / "x.png").exists() and found["loads"][2] == "row 7"
+    assert len((tmp_path / "x.csv").read_text().splitlines()) == 1 + 2 * 3 * 2
+    for point in found["points"]:
+        w = point["frequency"] * (1 if wavenumber else 2 * np.pi)
+        f = np.column_stack([np.load(tmp_path / "f.npy"), np.eye(144)[7]])
+        x = np.linalg.solve((A["K"] - w ** 2 * A["M"] + 1j * w * A["B"]).toarray(), 1j * w * f)
+        values = np.array(point["values"]) @ [1, 1j]
+        assert np.allclose(values, x[[3, 100]].T, rtol=1e-4, atol=1e-4 * abs(x).max())
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ((), "--load is missing"), (("--load", "7"), "--row is missing"), (("--load", "144", "--row", "3"), "a row from 0 to 143"),
+    (("--load", "7", "--row", "200"), "row 200 of x"), (("--load", "7", "--row", "3", "--ear", "0,0,0"), "--ear needs a mesh"),
+    (("--load", "none.npy", "--row", "3"), "none.npy")])
+def test_bad_input_with_own_matrices(cli, own, arguments, message):
+    status, _, err = cli("helmholtz", "--matrices", *own[0], "--band", "0.1", *arguments)
+    assert status == 2 and message in err
+    assert "give a mesh or matrices" in cli("helmholtz", "a.msh", "--matrices", *own[0], "--band", "0.1")[2]
+    assert "neither a MESH nor" in cli("helmholtz", "--band", "0.1")[2]

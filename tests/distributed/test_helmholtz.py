@@ -33,9 +33,10 @@ def test_rows_are_those_of_one_device(ranks, degree, walls):
     def product(communicator):
         problem = duct(degree, **walls)
         part = Part(communicator, problem)
-        (K, M, B), free, *_ = problem._system(source, part)
+        free = problem._free()
+        (K, M, B), varying = problem._system(free, part)
         part.take_free(free)
-        system = PartOfSystem(part, K, M, B, "cpu", "complex128")
+        system = PartOfSystem(part, K, M, B, "cpu", "complex128", varying)
         system.form(2 * math.pi * 100.0)
         rows = system.A.global_rows()
         y = np.empty(system.A.own.shape[0], complex)
@@ -67,6 +68,22 @@ def test_responses_are_those_of_one_device(ranks, settings, walls):
         assert np.allclose(found.pressure, one_rank.pressure, rtol=1e-7)
         assert np.allclose(found.fields[110.0].p, one_rank.fields[110.0].p, rtol=1e-6,
                            atol=1e-7 * abs(one_rank.fields[110.0].p).max())
+
+
+def test_tables_and_layers_are_those_of_one_device(ranks):
+    """Walls and media by tables, and a perfectly matched layer, beside a wall of given pressure."""
+    def problem():
+        mesh = helmholtz.box((14, 5, 4), upper=(1.4, 0.4, 0.3))
+        wall = helmholtz.Impedance(helmholtz.Table([50, 200], [800 + 200j, 500]))
+        air = helmholtz.Medium(helmholtz.Table([50, 200], [340.0, 345.0]), damping=0.02)
+        return helmholtz.Helmholtz(mesh, air, {"ymin": wall, "xmin": helmholtz.Pressure(1.0)},
+                                   pml=helmholtz.PML((0.0, 0.0, 0.0), (1.0, 0.4, 0.3)))
+    settings = {"method": "cocg", "precond": "jacobi", "rtol": 1e-10, "fields": [110.0]}
+    one_rank = problem().response(None, [(0.9, 0.2, 0.1)], BAND, **settings)
+    for found in ranks.run(lambda communicator: problem().response(None, [(0.9, 0.2, 0.1)], BAND, ranks=communicator,
+                                                                   **settings)):
+        assert found.converged and np.allclose(found.pressure, one_rank.pressure, rtol=1e-6)
+        assert np.allclose(found.fields[110.0].p, one_rank.fields[110.0].p, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("walls", [{}, {"xmin": helmholtz.Pressure(1.0), "xmax": helmholtz.Absorbing()}])

@@ -253,9 +253,6 @@ def test_bad_input():
         fvm.Flow(mesh, {**CAVITY, "xmax": fvm.Dirichlet((1.0, 0.0, 0.0))}, 0.1)
     with pytest.raises(InputError, match="patch 'xmax': give either a velocity"):
         fvm.Flow(mesh, {**CAVITY, "xmax": fvm.Neumann()}, 0.1)
-    oblique = fvm.box((4, 4), skew=(0.5, 0.0))
-    with pytest.raises(InputError, match="patch 'xmax': Symmetry.. takes planes normal"):
-        fvm.Flow(oblique, {**CAVITY, "xmax": fvm.Symmetry()}, 0.1).solve()
     with pytest.raises(InputError, match=r"SIMPLE\(velocity=1.5\)"):
         fvm.SIMPLE(velocity=1.5)
     with pytest.raises(InputError, match="scheme='quick'"):

@@ -8,10 +8,10 @@ from swell.core.lazy import public
 
 __getattr__, __dir__, __all__ = public(__name__, {
     "Poisson": "problem", "ScalarTransport": "problem", "solve_together": "fields",
-    "Flow": "simple", "SIMPLE": "simple",
+    "Flow": "flow", "FlowSolution": "solution", "SIMPLE": "simple", "PISO": "piso", "Case": "case", "read_case": "case",
     "Solution": "solution", "PartSolution": "solution",
     "Dirichlet": "boundary", "Neumann": "boundary", "Robin": "boundary", "Extrapolated": "boundary",
-    "Symmetry": "boundary", "Boundary": "boundary",
+    "Symmetry": "boundary", "InletOutlet": "boundary", "Boundary": "boundary",
     "Metrics": "metrics", "Pattern": "assembly", "Flux": "flux", "Laplacian": "laplacian", "Convection": "convection",
     "LeastSquares": "gradient", "Gauss": "gradient",
     "Mesh": "mesh", "Patch": "mesh", "box": "structured", "read_polymesh": "polymesh",

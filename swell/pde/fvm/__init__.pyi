@@ -1,16 +1,20 @@
 # Written by docs/generate.py: type checkers and editors cannot see names that are imported lazily.
 from swell.pde.fvm.boundary import Boundary as Boundary
+from swell.pde.fvm.case import Case as Case
 from swell.pde.fvm.convection import Convection as Convection
 from swell.pde.fvm.boundary import Dirichlet as Dirichlet
 from swell.pde.fvm.boundary import Extrapolated as Extrapolated
-from swell.pde.fvm.simple import Flow as Flow
+from swell.pde.fvm.flow import Flow as Flow
+from swell.pde.fvm.solution import FlowSolution as FlowSolution
 from swell.pde.fvm.flux import Flux as Flux
 from swell.pde.fvm.gradient import Gauss as Gauss
+from swell.pde.fvm.boundary import InletOutlet as InletOutlet
 from swell.pde.fvm.laplacian import Laplacian as Laplacian
 from swell.pde.fvm.gradient import LeastSquares as LeastSquares
 from swell.pde.fvm.mesh import Mesh as Mesh
 from swell.pde.fvm.metrics import Metrics as Metrics
 from swell.pde.fvm.boundary import Neumann as Neumann
+from swell.pde.fvm.piso import PISO as PISO
 from swell.pde.fvm.part_mesh import PartMesh as PartMesh
 from swell.pde.fvm.solution import PartSolution as PartSolution
 from swell.pde.fvm.mesh import Patch as Patch
@@ -24,6 +28,7 @@ from swell.pde.fvm.boundary import Symmetry as Symmetry
 from swell.pde.fvm.structured import box as box
 from swell.pde.fvm.decomposing import decompose as decompose
 from swell.pde.fvm.meshio_reader import from_meshio as from_meshio
+from swell.pde.fvm.case import read_case as read_case
 from swell.pde.fvm.reading import read_mesh as read_mesh
 from swell.pde.fvm.meshio_reader import read_meshio as read_meshio
 from swell.pde.fvm.part_mesh import read_part as read_part

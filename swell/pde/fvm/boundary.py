@@ -77,7 +77,17 @@ class Symmetry:
         return 0.0, 1.0, 0.0
 
 
-KINDS = (Dirichlet, Neumann, Robin, Extrapolated, Symmetry)
+@dataclass(frozen=True, eq=False)
+class InletOutlet:
+    """For a velocity: ∂/∂n = 0 where the flow leaves, and ``value`` where it enters. The value as for Dirichlet."""
+
+    value: Values = 0.0
+
+    def line(self):
+        return 0.0, 1.0, 0.0
+
+
+KINDS = (Dirichlet, Neumann, Robin, Extrapolated, Symmetry, InletOutlet)
 
 
 def lines(mesh, conditions, components=1):

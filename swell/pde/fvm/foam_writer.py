@@ -46,11 +46,62 @@ def write_polymesh(mesh, case, entries=None, lists=None):
                          "folder") from None
 
 
-def _header(name, kind, form):
+def write_field(folder, name, kind, dimensions, values, boundary):
+    """Write a field into the folder of a time, in binary.
+
+    Parameters
+    ----------
+    folder : Path
+        Created if missing.
+    name, kind, dimensions : str
+        The field, its class such as "volScalarField", and its dimensions such as "[0 1 -1 0 0 0 0]".
+    values : array, shape (n,) or (n, 3)
+    boundary : dict of str to dict
+        Patch name, or pattern → its entries, each a list of words, as `FoamDictionary` parses them.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written.
+    """
+    parts = [_header(name, kind, "binary", folder.name), f"dimensions {dimensions};\n\ninternalField ".encode(),
+             *_words(["nonuniform", np.asarray(values, float)]), b";\n\nboundaryField\n{\n"]
+    for patch, entries in boundary.items():
+        parts.append(f"    {_word(patch)}\n    {{\n".encode())
+        for key, words in entries.items():
+            parts += [f"        {key} ".encode(), *_words(words), b";\n"]
+        parts.append(b"    }\n")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"".join([*parts, b"}\n"]))
+    except OSError as error:
+        raise InputError(f"{error.filename or folder} cannot be written ({error.strerror}): name another "
+                         "folder") from None
+
+
+def _words(words):
+    """Return the words of an entry as a list of bytes: text, lists in parentheses, and arrays as binary lists."""
+    parts = []
+    for word in words:
+        if isinstance(word, np.ndarray):
+            what = b"vector" if word.ndim == 2 else b"scalar"
+            parts.append(b"List<%s> %d\n(" % (what, len(word)) + word.astype(SCALAR).tobytes() + b")")
+        else:
+            parts.append(f"({_text(word)})".encode() if isinstance(word, list) else str(word).encode())
+        parts.append(b" ")
+    return parts[:-1]
+
+
+def _text(words):
+    """Return a list of words, with lists in it, as text."""
+    return " ".join(f"({_text(word)})" if isinstance(word, list) else str(word) for word in words)
+
+
+def _header(name, kind, form, location="constant/polyMesh"):
     """Return the header of an OpenFOAM file as bytes; ``name``: the object, ``kind``: its class, ``form``: "binary" or
-    "ascii"."""
+    "ascii", ``location``: its folder in the case."""
     says = {"version": "2.0", "format": form, "arch": '"LSB;label=32;scalar=64"', "class": kind,
-            "location": '"constant/polyMesh"', "object": name}
+            "location": f'"{location}"', "object": name}
     return "\n".join(["FoamFile", "{", *_entries(says, 4), "}", "", ""]).encode()
 
 

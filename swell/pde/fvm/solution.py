@@ -234,6 +234,7 @@ class FlowSolution:
     fluxes : ndarray, shape (f,)
         Volume flux of each face.
     converged : bool
+        Steady: both residuals meet the tolerance. In time: the march reached its end, and every linear solve converged.
     residuals : ndarray, shape (iterations, 2)
         Residuals of momentum and continuity before each iteration's solves, as ``SIMPLE.rtol`` measures them.
     linear_iterations : tuple of int
@@ -241,6 +242,10 @@ class FlowSolution:
     mesh : Mesh
     notes : list of str
         Remarks on the run, such as an interruption.
+    time : float or None
+        Of a flow that marches in time.
+    courant : float or None
+        The largest Courant number of its last step.
     """
 
     velocity: np.ndarray
@@ -251,10 +256,12 @@ class FlowSolution:
     linear_iterations: tuple[int, int]
     mesh: Mesh
     notes: list[str] = field(default_factory=list)
+    time: float | None = None
+    courant: float | None = None
 
     @property
     def iterations(self) -> int:
-        """Number of outer iterations."""
+        """Number of outer iterations, or of steps in time."""
         return len(self.residuals)
 
     def write(self, path):
@@ -268,10 +275,14 @@ class FlowSolution:
 
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
-        momentum, mass = self.residuals[-1]
+        momentum, mass = self.residuals[-1] if len(self.residuals) else (float("nan"),) * 2
         of_u, of_p = self.linear_iterations
-        return "\n".join([f"{state} in {self.iterations} iterations: momentum {momentum:.1e}, continuity {mass:.1e}; "
-                          f"{of_u} iterations on momentum, {of_p} on pressure",
+        if self.time is None:
+            done = f"{state} in {self.iterations} iterations: momentum {momentum:.1e}, continuity {mass:.1e}"
+        else:
+            done = (f"{'t' if self.converged else 'ended early, at t'} = {self.time:g} in {self.iterations} steps: "
+                    f"continuity {mass:.1e}, Courant number {self.courant:.3g}")
+        return "\n".join([f"{done}; {of_u} iterations on momentum, {of_p} on pressure",
                           *(f"  note: {note}" for note in self.notes)])
 
 

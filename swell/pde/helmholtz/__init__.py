@@ -13,10 +13,12 @@ from swell.core.lazy import public
 
 __getattr__, __dir__, __all__ = public(__name__, {
     "Helmholtz": "problem", "Field": "field", "Response": "frequency_response", "Sweep": "sweeping",
-    "Medium": "media", "Monopole": "sources",
+    "Medium": "media", "Monopole": "sources", "PlaneWave": "sources", "PML": "pml", "Modes": "modes",
+    "Table": "table", "read_table": "table", "VelocityMap": "velocity_map", "read_velocity_map": "velocity_map",
     "Rigid": "conditions", "Pressure": "conditions", "Velocity": "conditions", "Impedance": "conditions",
     "Absorbing": "conditions",
     "Mesh": "meshes", "box": "structured", "read_mesh": "meshio_reader", "from_meshio": "meshio_reader",
-    "band": "frequencies", "car_cabin": "cabin", "cylinder": "tube", "paper_mesh": "table1",
-    "paper_problem": "table1", "subdomains": "mesh_subdomains", "plane_waves": "mesh_subdomains",
+    "band": "frequencies", "car_cabin": "cabin", "around": "exterior",
+    "sweep_matrices": "own_matrices", "impulse": "sound", "write_wav": "sound", "cylinder": "tube",
+    "paper_mesh": "table1", "paper_problem": "table1", "subdomains": "mesh_subdomains", "plane_waves": "mesh_subdomains",
 })

@@ -22,19 +22,30 @@ class PartOfSystem(System):
     part : Part
     K, M, B : scipy.sparse matrices, free dofs × free dofs
         Only the rank's own rows are used.
+    varying : list
+        As for `System`; each rank computes all their values.
     """
 
-    def __init__(self, part, K, M, B, device, dtype):
+    def __init__(self, part, K, M, B, device, dtype, varying=()):
         rows = [part.own_rows(matrix) for matrix in (K, M, B)]
-        indptr, indices, values = on_one_pattern(*rows)
+        indptr, indices, values, others = on_one_pattern(*rows, [part.own_rows(numbers) for _, numbers in varying])
         # A matrix with the entries' numbers as values shows where from_rows puts each entry.
         numbers = sp.csr_array((np.arange(1.0, indices.size + 1), indices, indptr), shape=rows[0].shape)
         there = from_rows(part.ranks, numbers, device=device, starts=part.starts, order=part.order)
         with there.space.active():
             A, host = there.astype(np.dtype(dtype)), there.space.to_host
             places = [host(block.data).astype(np.int64) - 1 for block in (there.own, there.rest)]
-            self._begin(A, [Values(block, *(v[at] for v in values))
-                            for block, at in zip((A.own, A.rest), places)])
+            self._begin(A, [Values(block, *(v[at] for v in values), [_within(at, indices.size, *o) for o in others])
+                            for block, at in zip((A.own, A.rest), places)], varying)
+
+
+def _within(of_block, size, take, at):
+    """Return the part of (take, at) that is in one block: ``of_block`` has the places of the block's entries among all
+    entries of the rank, ``size`` of them; the new ``at`` numbers the block's entries."""
+    number = np.full(size, -1, np.int64)
+    number[of_block] = np.arange(len(of_block))
+    found = number[at]
+    return take[found >= 0], found[found >= 0]
 
 
 class Part:

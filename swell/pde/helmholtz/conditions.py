@@ -14,6 +14,8 @@ import numpy as np
 
 from swell.core.arrays import check_finite
 from swell.core.errors import InputError
+from swell.pde.helmholtz.table import Table
+from swell.pde.helmholtz.velocity_map import VelocityMap
 
 PANEL = 1e-3            # m/s, the velocity of a source wall without a Velocity
 
@@ -34,25 +36,39 @@ class Pressure:
 class Velocity:
     """A panel that vibrates with the normal velocity ``value``, m/s, positive into the fluid.
 
-    ``value`` is a complex number, or a function of points (k, dim).
+    ``value`` is a complex number; a function of points (k, dim); a `Table`, the panel's spectrum; or a `VelocityMap`,
+    measured at points of it.
     """
 
-    value: complex | Callable[[np.ndarray], complex | np.ndarray] = PANEL
+    value: complex | Callable[[np.ndarray], complex | np.ndarray] | Table | VelocityMap = PANEL
 
 
 @dataclass(frozen=True, eq=False)
 class Impedance:
     """A locally reacting wall: p = Z v with v the velocity into the wall.
 
-    ``value`` is Z in Pa s/m, with Re Z ≥ 0. It does not depend on the frequency."""
+    ``value`` is Z in Pa s/m, with Re Z ≥ 0: a number, or a `Table` over the frequency."""
 
-    value: complex
+    value: complex | Table
 
     def __post_init__(self):
+        if isinstance(self.value, Table):
+            for value in self.value.values:
+                self._check(value)
+        else:
+            self._check(self.value)
+
+    @property
+    def resists(self) -> bool:
+        """True if the wall takes energy out of the sound."""
+        return bool(np.any(np.real(self.value.values if isinstance(self.value, Table) else self.value) > 0))
+
+    def _check(self, given):
+        """Raise InputError unless ``given`` is a passive impedance."""
         try:
-            value = complex(self.value)
+            value = complex(given)
         except (TypeError, ValueError):
-            raise InputError(f"Impedance({self.value!r}): expected a complex number, in Pa s/m") from None
+            raise InputError(f"Impedance({self.value!r}): expected a complex number in Pa s/m, or a Table") from None
         if value == 0:
             raise InputError("Impedance(0): a wall of impedance 0 holds the pressure at 0: use Pressure(0)")
         if not cmath.isfinite(value):

@@ -68,13 +68,16 @@ class Discretisation:
         K, M = self.elements(cells, stiffness, mass)
         return self._summed(K, self.cell_dofs[cells]), self._summed(M, self.cell_dofs[cells])
 
-    def elements(self, wanted, stiffness, mass):
+    def elements(self, wanted, stiffness, mass, stretch=None):
         """Return the element matrices (K, M) of the cells ``wanted``, each of shape (cells, functions, functions).
-        ``stiffness``, ``mass``: the coefficients of all cells, as in ``volume``."""
+
+        ``stiffness``, ``mass``: the coefficients of all cells, as in ``volume``. ``stretch(x, cells)`` returns the
+        complex factor of each coordinate at points x, shape (dim, k, points), of the k cells wanted[cells]; pml.py has
+        the weak form."""
         import skfem
         nodes = self.cell_dofs.shape[1]
-        K = np.empty((len(wanted), nodes, nodes))
-        M = np.empty(K.shape, np.result_type(mass.dtype, float))
+        K = np.empty((len(wanted), nodes, nodes), complex if stretch else np.result_type(stiffness.dtype, float))
+        M = np.empty(K.shape, complex if stretch else np.result_type(mass.dtype, float))
         for first in range(0, len(K), CHUNK):
             at = slice(first, first + CHUNK)
             cells = wanted[at]
@@ -82,9 +85,14 @@ class Discretisation:
                                     elements=cells, dofs=self._dofs)
             value = np.stack([np.broadcast_to(np.asarray(f[0]), basis.dx.shape) for f in basis.basis], axis=1)
             grad = np.stack([np.moveaxis(f[0].grad, 0, 1) for f in basis.basis], axis=1)   # (cells, functions, dim, q)
-            weighted = (grad * basis.dx[:, None, None]).reshape(*grad.shape[:2], -1)
+            along, whole = basis.dx[:, None, None], basis.dx[:, None]
+            if stretch:
+                s = stretch(np.asarray(basis.global_coordinates()), np.arange(len(wanted))[at])
+                every = s.prod(axis=0)
+                along, whole = along * np.moveaxis(every / s ** 2, 0, 1)[:, None], whole * every[:, None]
+            weighted = (grad * along).reshape(*grad.shape[:2], -1)
             K[at] = stiffness[cells, None, None] * (weighted @ grad.reshape(weighted.shape).swapaxes(1, 2))
-            M[at] = mass[cells, None, None] * ((value * basis.dx[:, None]) @ value.swapaxes(1, 2))
+            M[at] = mass[cells, None, None] * ((value * whole) @ value.swapaxes(1, 2))
         return K, M
 
     def _summed(self, local, dofs):
@@ -102,13 +110,14 @@ class Discretisation:
 
     def _on_facets(self, facets):
         """Return, at the quadrature points of k facets, (dofs (k, functions), values of the functions (k, functions,
-        points), weights (k, points), coordinates (dim, k, points))."""
+        points), weights (k, points), coordinates and outward normals, both (dim, k, points))."""
         import skfem
         basis = skfem.FacetBasis(self.mesh.fem, self.element, mapping=self.mapping, intorder=self.order, facets=facets,
                                  dofs=self._dofs)
         value = np.stack([np.broadcast_to(np.asarray(f[0]), basis.dx.shape) for f in basis.basis], axis=1)
         value = np.where(abs(value).max(axis=2, keepdims=True) > ABSENT, value, 0)
-        return self.cell_dofs[self.mesh.fem.f2t[0, facets]], value, basis.dx, np.asarray(basis.global_coordinates())
+        return (self.cell_dofs[self.mesh.fem.f2t[0, facets]], value, basis.dx, np.asarray(basis.global_coordinates()),
+                np.asarray(basis.normals))
 
     def facets(self, facets, coefficient):
         """Return ∫ coefficient u v over k facets as a SciPy CSR matrix over all dofs, without zeros; coefficient of
@@ -121,7 +130,7 @@ class Discretisation:
     def facet_masses(self, facets):
         """Return (dofs, shape (k, functions); ∫ u v over each of k facets, shape (k, functions, functions)). The
         functions are those of the facet's first cell."""
-        dofs, value, weight, _ = self._on_facets(facets)
+        dofs, value, weight, *_ = self._on_facets(facets)
         return dofs, (value * weight[:, None]) @ value.swapaxes(1, 2)
 
     def facet_stiffness(self, facets):
@@ -141,10 +150,11 @@ class Discretisation:
         return weighted @ along.reshape(weighted.shape).swapaxes(1, 2)
 
     def load(self, facets, function):
-        """Return ∫ g v over facets for every basis function v, shape (n,), complex; ``function`` returns g at points
-        (k, dim)."""
-        dofs, value, weight, places = self._on_facets(facets)
-        g = function(np.moveaxis(places, 0, -1).reshape(-1, self.mesh.dim)).reshape(weight.shape)
+        """Return ∫ g v over facets for every basis function v, shape (n,), complex; ``function(x, normals)`` returns g
+        at points x with outward normals, both of shape (k, dim)."""
+        dofs, value, weight, places, normals = self._on_facets(facets)
+        flat = [np.moveaxis(v, 0, -1).reshape(-1, self.mesh.dim) for v in (places, normals)]
+        g = function(*flat).reshape(weight.shape)
         local = (value * (weight * g)[:, None]).sum(axis=2).ravel()
         found = np.zeros(self.n, complex)
         found += np.bincount(dofs.ravel(), local.real, self.n) + 1j * np.bincount(dofs.ravel(), local.imag, self.n)

@@ -2,14 +2,11 @@
 from __future__ import annotations
 
 import math
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
-from swell.core.errors import InputError, MissingDependency
 from swell.pde.helmholtz.locating import locate
-from swell.pde.helmholtz.mesh_file import INSTALL
+from swell.pde.helmholtz.mesh_file import write_point_data
 
 REFERENCE = 20e-6       # Pa, RMS: 0 dB
 
@@ -47,36 +44,28 @@ class Field:
         return complex(self.p[dofs] @ weights)
 
     def dissipation(self) -> dict:
-        """The dissipated power (W, mean over a period): a dict with "medium", by its damping, and "walls".
+        """The dissipated power (W, mean over a period): a dict with "medium", by its damping, "walls", and "layer" for
+        a perfectly matched layer.
 
         Apart from the solve's residual, the sum equals the sources' power, ½ Re ∫ p v̄. A wall of given pressure may
         also supply or take power.
         """
         _, M, B = self.problem.matrices
         omega = 2 * math.pi * self.frequency
-        return {"medium": float(-omega / 2 * np.vdot(self.p, M @ self.p).imag),
-                "walls": float(np.vdot(self.p, B @ self.p).real / 2)}
+        found = {"medium": float(-omega / 2 * np.vdot(self.p, M @ self.p).imag),
+                 "walls": float(np.vdot(self.p, B @ self.p).real / 2)}
+        for part in self.problem.varying:
+            power = float(np.vdot(self.p, part.matrix(omega) @ self.p).imag / (2 * omega))
+            found[part.kind] = found.get(part.kind, 0.0) + power
+        return found
 
     def write(self, path):
         """Write p at the mesh's points to ``path``, a .vtu file for ParaView: real part, imaginary part, amplitude and
         level."""
-        from swell.io.files import write_atomically
-        path = Path(path)
-        if path.suffix.lower() != ".vtu":
-            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .vtu")
-        try:
-            import meshio
-        except ImportError as error:
-            raise MissingDependency(f"writing {path.name} needs meshio: {INSTALL}") from error
-        mesh, p = self.problem.mesh, self.p[:len(self.problem.mesh.points)]
-        points = np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim)))
+        p = self.p[:len(self.problem.mesh.points)]
         level = np.maximum(decibels(p), -400)                    # a pressure of 0 has no level
-        given = meshio.Mesh(points, [(mesh.shape, mesh.cells)], point_data={
-            "p_real": p.real.copy(), "p_imag": p.imag.copy(), "p_amplitude": abs(p), "level_dB": level})
-        with tempfile.TemporaryDirectory() as folder:            # meshio takes names, not streams
-            plain = Path(folder) / "field.vtu"
-            meshio.write(plain, given)
-            write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
+        write_point_data(path, self.problem.mesh, {"p_real": p.real.copy(), "p_imag": p.imag.copy(),
+                                                   "p_amplitude": abs(p), "level_dB": level})
 
     def __repr__(self):
         return f"Field({self._summary()})"

@@ -160,14 +160,15 @@ class Response:
             for ear, p in zip(self.ears, pressure):
                 yield [source, ",".join(f"{v:g}" for v in ear)], [p], r
 
-    def plot(self, path):
-        """Plot the level at the ears over the frequency, of several sources for each pair of a source and an ear;
-        ``path``: a .png file to write."""
+    def plot(self, path, modes=None):
+        """Plot the level at the ears over the frequency, of several sources for each pair of a source and an ear.
+
+        ``path``: a .png file to write. ``modes``: `Modes` whose frequencies are marked, or None."""
         from swell.report.response import plot
         path = Path(path)
         if path.suffix.lower() != ".png":
             raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .png")
-        plot(self, path)
+        plot(self, path, modes)
 
     def as_dict(self) -> dict:
         """Everything except the fields, in plain types for JSON; with several sources, "sources" has their names, and

@@ -26,7 +26,8 @@ def informed(choice, system, interface=None):
     if isinstance(settings, ShiftedLaplacian) and settings.mass is None and settings.shift:
         return replace(settings, mass=system.mass)
     if isinstance(settings, Deflation):
-        return replace(settings, inner=informed(settings.inner, system, interface), family=settings.family or system)
+        family = settings.family or (system if system.quadratic else None)     # else A U is computed anew
+        return replace(settings, inner=informed(settings.inner, system, interface), family=family)
     if isinstance(settings, Schwarz) and settings.as_given and settings.interface is None and interface is not None:
         return replace(settings, interface=interface(system))
     if isinstance(settings, BDDC) and settings.subdomains is None and interface is not None:

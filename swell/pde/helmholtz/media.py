@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.pde.helmholtz.table import Table
 
 
 @dataclass(frozen=True)
@@ -19,35 +20,69 @@ class Medium:
 
     Attributes
     ----------
-    speed : float
-        Speed of sound, m/s.
-    density : float
-        kg/m³.
-    damping : float
+    speed : float or Table
+        Speed of sound, m/s. A `Table` may be complex, as of a porous absorber.
+    density : float or Table
+        kg/m³. A `Table` may be complex.
+    damping : float or Table
         Structural loss factor η ≥ 0: c² becomes c² (1 + iη). A wave loses about the fraction πη of its amplitude on
         each wavelength.
     """
 
-    speed: float = 343.0
-    density: float = 1.204
-    damping: float = 0.0
+    speed: float | Table = 343.0
+    density: float | Table = 1.204
+    damping: float | Table = 0.0
 
     def __post_init__(self):
         for name, least in (("speed", "more than 0"), ("density", "more than 0"), ("damping", "0 or more")):
             value = getattr(self, name)
-            good = isinstance(value, numbers.Real) and math.isfinite(value) and value >= 0
-            if not good or (value == 0 and name != "damping"):
-                raise InputError(f"Medium({name}={value!r}): expected a finite number, {least}" + (
+            if isinstance(value, Table):
+                found = value.values
+                good = (found.real > 0 if name != "damping" else found.real >= 0).all()
+                good = good and (name != "damping" or not np.iscomplexobj(found))
+                least = f"numbers whose real part is {least}" if name != "damping" else f"real numbers, {least}"
+            else:
+                good = isinstance(value, numbers.Real) and math.isfinite(value) and value >= 0
+                good = good and (value != 0 or name == "damping")
+                least = f"a finite number, {least}, or a Table"
+            if not good:
+                raise InputError(f"Medium({name}={value!r}): expected {least}" + (
                     "; a negative loss factor would feed energy into the sound" if name == "damping" else ""))
+        if isinstance(self.speed, Table) and (self.speed.values.imag < 0).any():
+            raise InputError(f"Medium(speed={self.speed!r}): its imaginary part is negative, which feeds energy into "
+                             "the sound: with e^{+iωt} a loss has Im c > 0")
+
+    @property
+    def varies(self) -> bool:
+        """True if a Table gives a part of it."""
+        return any(isinstance(value, Table) for value in (self.speed, self.density, self.damping))
+
+    @property
+    def absorbs(self) -> bool:
+        """True if it takes energy out of the sound."""
+        values = [value.values if isinstance(value, Table) else value for value in (self.speed, self.density)]
+        damping = self.damping.values if isinstance(self.damping, Table) else self.damping
+        return bool(np.any(damping) or any(np.iscomplexobj(v) and np.any(np.imag(v)) for v in values))
+
+    @property
+    def slowest(self) -> float:
+        """The lowest speed of sound, m/s."""
+        return float(self.speed.values.real.min()) if isinstance(self.speed, Table) else self.speed
+
+    def at(self, frequency) -> tuple:
+        """Return (ρ, ρc²) at a frequency in Hz; complex where the medium absorbs."""
+        speed, density, damping = (value.at(frequency) if isinstance(value, Table) else value
+                                   for value in (self.speed, self.density, self.damping))
+        return density, density * speed ** 2 * ((1 + 1j * damping) if damping else 1)
 
     @property
     def complex_speed(self) -> complex:
-        """c √(1 + iη)."""
+        """c √(1 + iη), of a medium without a Table."""
         return self.speed * cmath.sqrt(1 + 1j * self.damping)
 
     @property
     def impedance(self) -> complex:
-        """ρ c, the characteristic impedance of a plane wave, Pa s/m."""
+        """ρ c, the characteristic impedance of a plane wave, Pa s/m, of a medium without a Table."""
         return self.density * self.complex_speed
 
 

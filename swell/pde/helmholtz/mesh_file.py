@@ -1,4 +1,4 @@
-"""Writer of meshes with their names as Gmsh files, for `read_mesh` and other programs."""
+"""Writers: meshes with their names as Gmsh files, for `read_mesh` and other programs; fields as VTU files."""
 from __future__ import annotations
 
 import tempfile
@@ -21,14 +21,7 @@ def write(path, mesh):
         Must end in .msh.
     mesh : Mesh
     """
-    from swell.io.files import write_atomically
-    path = Path(path)
-    if path.suffix.lower() != ".msh":
-        raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .msh")
-    try:
-        import meshio
-    except ImportError as error:
-        raise MissingDependency(f"writing {path.name} needs meshio: {INSTALL}") from error
+    path, meshio = _checked(path, ".msh")
     tags = np.zeros(len(mesh.cells), int)
     names = {}
     for k, (name, cells) in enumerate(mesh.regions.items(), 1):
@@ -43,9 +36,42 @@ def write(path, mesh):
     given = meshio.Mesh(np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim))),
                         [(mesh.shape, mesh.cells), (FACE[mesh.shape], _around(mesh, mesh.fem.facets[:, chosen].T))],
                         cell_data={"gmsh:physical": both, "gmsh:geometrical": both}, field_data=names)
-    with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / "mesh.msh"
-        meshio.write(plain, given, file_format="gmsh22")
+    _write(path, meshio, given, "gmsh22")
+
+
+def write_point_data(path, mesh, data):
+    """Write values at the mesh's points for ParaView.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Must end in .vtu.
+    mesh : Mesh
+    data : dict of str to array, shape (points,)
+    """
+    path, meshio = _checked(path, ".vtu")
+    points = np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim)))
+    _write(path, meshio, meshio.Mesh(points, [(mesh.shape, mesh.cells)], point_data=data), "vtu")
+
+
+def _checked(path, ending):
+    """Return (path, the module meshio); raise InputError for another ending."""
+    path = Path(path)
+    if path.suffix.lower() != ending:
+        raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected {ending}")
+    try:
+        import meshio
+    except ImportError as error:
+        raise MissingDependency(f"writing {path.name} needs meshio: {INSTALL}") from error
+    return path, meshio
+
+
+def _write(path, meshio, given, form):
+    """Write a ``meshio.Mesh`` in a format of meshio's, completely or not at all."""
+    from swell.io.files import write_atomically
+    with tempfile.TemporaryDirectory() as folder:                # meshio takes names, not streams
+        plain = Path(folder) / f"mesh{path.suffix}"
+        meshio.write(plain, given, file_format=form)
         write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
 
 

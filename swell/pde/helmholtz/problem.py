@@ -6,6 +6,7 @@ Weak form, with e^{+iωt}:
 
 where p is prescribed and q = 0 on walls of given pressure. In matrices: A(ω) p = iω f with A(ω) = K − ω² M + iω B.
 A(ω) is complex symmetric; K, M, B and f are assembled once. Structural damping replaces c² by c² (1 + iη), in M.
+Tables over the frequency, and perfectly matched layers, add parts that are computed for each frequency (parts.py).
 """
 from __future__ import annotations
 
@@ -18,24 +19,23 @@ from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError, SwellError
 from swell.core.stopping import Reason
 from swell.pde.helmholtz import conditions as walls
+from swell.pde.helmholtz import modes, parts, remarks
 from swell.pde.helmholtz.across_ranks import Part
 from swell.pde.helmholtz.discretisation import Discretisation
 from swell.pde.helmholtz.field import Field
-from swell.pde.helmholtz.frequencies import NODES, checked, finest
+from swell.pde.helmholtz.frequencies import checked, finest
 from swell.pde.helmholtz.frequency_response import Point, Response
 from swell.pde.helmholtz.interfaces import Faces
 from swell.pde.helmholtz.locating import locate
 from swell.pde.helmholtz.media import Medium, of_cells
 from swell.pde.helmholtz.meshes import Mesh
-from swell.pde.helmholtz.sources import drives, label, load, separate, vibrating
+from swell.pde.helmholtz.pml import PML
+from swell.pde.helmholtz.sources import Load, drives, label, separate, vibrating
 from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep, columns_of
+from swell.pde.helmholtz.table import Table
 
 AIR = Medium()
-# Reasons with which solves fail at an undamped resonance.
-RESONANT = (Reason.STAGNATED, Reason.MAXITER, Reason.SINGULAR, Reason.BREAKDOWN, Reason.ATTAINABLE_ACCURACY,
-            Reason.DIVERGED, Reason.FALSE_CONVERGENCE, Reason.NONFINITE)
 MANY, COSTLY = 20, 30   # numbers of frequencies and of iterations at each above which deflation is recommended
-AMPLIFIED = 1e6         # ‖A‖ ‖p‖ / ‖b‖ above which a frequency counts as close to a resonance
 
 
 class Helmholtz:
@@ -51,6 +51,8 @@ class Helmholtz:
         condition are rigid.
     degree : {1, 2}
         Degree of the elements: P1 or Q1; P2 or Q2.
+    pml : PML, optional
+        A perfectly matched layer, for an open domain.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ class Helmholtz:
     [83, 83]
     """
 
-    def __init__(self, mesh, medium=AIR, boundary=None, *, degree=1):
+    def __init__(self, mesh, medium=AIR, boundary=None, *, degree=1, pml=None):
         if not isinstance(mesh, Mesh):
             raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('cabin.msh'), "
                              "box((32, 16, 16)) or car_cabin(0.1)")
@@ -81,7 +83,12 @@ class Helmholtz:
         self.mesh, self.degree = mesh, degree
         self.media, self.medium_of = of_cells(mesh, medium)
         self.conditions = walls.checked(mesh, boundary)
-        self.finest = finest(mesh, self._of_cells([m.speed for m in self.media]), degree)
+        self.finest = finest(mesh, self._of_cells([m.slowest for m in self.media]), degree)
+        if pml is not None and not isinstance(pml, PML):
+            raise InputError(f"pml is of type {type(pml).__name__}: expected PML(lower, upper), the box that it is "
+                             "around")
+        self.pml = pml
+        self.in_layer = np.zeros(len(mesh.cells), bool) if pml is None else pml.cells(mesh)
 
     def _of_cells(self, values):
         return np.asarray(values)[self.medium_of]
@@ -94,35 +101,37 @@ class Helmholtz:
     @cached_property
     def matrices(self):
         """(K, M, B) over all dofs, as SciPy CSR matrices; complex where coefficients are complex."""
-        return self._matrices()
+        return parts.constant(self)
 
-    def _matrices(self, cells=None):
-        """Return (K, M, B) over all dofs: K and M integrated over the given cells (default: all), B over all walls."""
-        import scipy.sparse as sp
-        K, M = self.space.volume(*self.coefficients, cells)
-        B = sp.csr_matrix((self.space.n, self.space.n))
-        for facets, admittance in self.admittances():
-            B = B + self.space.facets(facets, admittance)
-        return K, M, B
+    @cached_property
+    def varying(self) -> list:
+        """The parts of A(ω) that are no polynomial in ω: a list of `Varying`."""
+        return parts.varying(self)
+
+    def fluids(self, omega):
+        """Return (ρ, ρc²) of the cells at an angular frequency (1/s), each of shape (cells,)."""
+        found = [m.at(omega / (2 * math.pi)) for m in self.media]
+        return tuple(self._of_cells(values) for values in zip(*found))
 
     @property
     def coefficients(self):
-        """Return (1/ρ, 1/(ρc²)) of the cells, each of shape (cells,); the second is complex if a medium is damped."""
-        density = np.array([m.density for m in self.media])
-        bulk = np.array([m.density * m.complex_speed ** 2 for m in self.media])
-        if not any(m.damping for m in self.media):
-            bulk = bulk.real
-        return self._of_cells(1 / density), self._of_cells(1 / bulk)
+        """Return (1/ρ, 1/(ρc²)) of the cells, each of shape (cells,); the second is complex if a medium is damped.
+
+        Cells of media with a Table hold 1."""
+        found = [(1.0, 1.0) if m.varies else m.at(0.0) for m in self.media]
+        return tuple(self._of_cells(1 / np.array(values)) for values in zip(*found))
 
     def admittances(self):
-        """Yield (facets, 1/Z of each facet) for every Impedance or Absorbing wall."""
-        plane = np.array([m.impedance for m in self.media])
+        """Yield (facets, 1/Z of each facet) for every Impedance or Absorbing wall that is the same at all frequencies.
+        """
+        plane = np.array([np.nan if m.varies else m.impedance for m in self.media])
         for name, facets in walls.disjoint_facets(self.mesh, self.conditions):
             condition = self.conditions[name]
-            if isinstance(condition, walls.Impedance):
+            if isinstance(condition, walls.Impedance) and not isinstance(condition.value, Table):
                 admittance = np.full(len(facets), 1 / complex(condition.value))
             elif isinstance(condition, walls.Absorbing):
                 admittance = 1 / self._of_cells(plane)[self.mesh.fem.f2t[0, facets]]
+                facets, admittance = (v[np.isfinite(admittance)] for v in (facets, admittance))
             else:
                 continue
             yield facets, admittance.real if not admittance.imag.any() else admittance
@@ -145,40 +154,45 @@ class Helmholtz:
     @property
     def damped(self) -> bool:
         """True if a wall or a medium takes energy out of the sound."""
-        resists = any(isinstance(c, walls.Absorbing) or (isinstance(c, walls.Impedance) and complex(c.value).real > 0)
+        resists = any(isinstance(c, walls.Absorbing) or isinstance(c, walls.Impedance) and c.resists
                       for c in self.conditions.values())
-        return resists or any(m.damping for m in self.media)
+        return resists or self.pml is not None or any(m.absorbs for m in self.media)
 
-    def _sound(self, source, what=""):
-        """Return the vector f of b = iω f, shape (n,), of ``source``, as in `response`; messages begin with ``what``.
-        """
+    def _sound(self, source, what="") -> Load:
+        """Return the Load of ``source``, as in `response`; messages begin with ``what``."""
         try:
-            panels, monopoles = vibrating(self.mesh, self.conditions, source)
-            if not drives(panels, monopoles, self.conditions):
+            found = vibrating(self.mesh, self.conditions, source)
+            if not drives(*found, self.conditions):
                 raise InputError("nothing makes sound: name a source (a boundary such as source="
                                  f"{next(iter(self.mesh.boundaries))!r}, or a point), or give a boundary a Velocity or "
                                  "a Pressure other than 0")
-            return load(self.space, self.mesh, panels, monopoles)
+            return Load(self, *found)
         except InputError as error:
             raise InputError(f"{what}{error}") from None
 
-    def _system(self, source, part=None, sources=None):
-        """Return ((K, M, B) of the free dofs, free dofs, f, lifted); ``source`` and ``sources`` as in `response`.
-        ``lifted``: (K p, M p, B p) of the given pressures p, or None. f has a column for each of several sources.
+    def _right_hand_side(self, source, sources=None):
+        """Return the `RightHandSide` of ``source`` and ``sources``, as in `response`."""
+        loads = [self._sound(source)] if sources is None else [
+            self._sound(one, f"sources[{j}]: ") for j, one in enumerate(sources)]
+        return parts.RightHandSide(self, loads, sources is not None, self._free())
 
-        With ``part``, the matrices hold only the rows of this rank's dofs.
-        """
-        f = self._sound(source) if sources is None else np.stack(
-            [self._sound(one, f"sources[{j}]: ") for j, one in enumerate(sources)], axis=1)
-        given, value, _ = self._given
+    def _free(self):
+        """Return the free dofs, whose pressure is not given, ascending."""
+        given = self._given[0]
         free = np.flatnonzero(~given)
         if given.any() and not free.size:
             raise InputError("every dof lies on a wall of given pressure: refine the mesh, or free a wall")
-        matrices = self.matrices if part is None else [part.own(A) for A in self._matrices(part.cells)]
-        if not given.any():
-            return matrices, free, f, None
-        lifted = [A[free] @ value for A in matrices]
-        return [A[free][:, free] for A in matrices], free, f[free], lifted
+        return free
+
+    def _system(self, free, part=None):
+        """Return ((K, M, B) of the free dofs, varying parts for `System`). With ``part``, the matrices hold only the
+        rows of this rank's dofs."""
+        matrices = self.matrices if part is None else [part.own(A) for A in parts.constant(self, part.cells)]
+        varying = [(v, v.numbers) for v in self.varying]
+        if free.size < self.space.n:
+            matrices = [A[free][:, free] for A in matrices]
+            varying = [(v, numbers[free][:, free]) for v, numbers in varying]
+        return matrices, varying
 
     def system(self, frequency, source=None) -> tuple:
         """Assemble A(ω) and b at one frequency, for another solver or a file.
@@ -210,10 +224,13 @@ class Helmholtz:
         if len(frequencies) != 1:
             raise InputError(f"frequency={frequency!r}: expected one frequency in Hz, and {len(frequencies)} came")
         omega = 2 * math.pi * float(frequencies[0])
-        (K, M, B), free, f, lifted = self._system(source)
+        free = self._free()
+        (K, M, B), _ = self._system(free)
         A = (K - omega ** 2 * M + 1j * omega * B).tocsr()
+        for varying in self.varying:
+            A = A + varying.matrix(omega)[free][:, free]
         A.sort_indices()
-        return A, _load(omega, f, lifted), free
+        return A, self._right_hand_side(source).on_host(omega), free
 
     def solve(self, frequency, source=None, *, method=None, precond=None, scaling=None, ordering=None, format=None,
               rtol=None, maxiter=None, device="cpu", dtype="complex128") -> Field:
@@ -278,23 +295,23 @@ class Helmholtz:
         ears = self._ears(ear)
         listeners = [self.space.at(*locate(self.mesh, x, "ear")) for x in ears]
         part = None if ranks is None or ranks.size == 1 else Part(ranks, self)
-        (K, M, B), free, f, lifted = self._system(source, part, sources)
-        if not frequencies.all() and lifted is None:
+        free, rhs = self._free(), self._right_hand_side(source, sources)
+        (K, M, B), varying = self._system(free, part)
+        if not frequencies.all() and free.size == self.space.n:
             raise InputError("frequency 0: without a wall of given pressure K is singular (a constant pressure solves "
                              "it): begin above 0 Hz, or give a boundary a Pressure")
         sweep = Sweep(K, M, B, method=method, precond=precond, scaling=scaling, ordering=ordering, format=format,
                       rtol=rtol, maxiter=maxiter, device=device, dtype=dtype, reuse=reuse, remember=remember,
-                      together=together if sources else None, part=part, free=free,
-                      interface=None if part else partial(Faces, self, free))
+                      together=together if sources else None, part=part, free=free, varying=varying,
+                      interface=None if part or varying else partial(Faces, self, free))
         answer = Response(self, np.array(ears).reshape(-1, self.mesh.dim), sweep.space.describe(), len(frequencies),
                           sources=None if sources is None else [label(one) for one in sources])
-        answer.notes += self._remarks(frequencies)
+        answer.notes += remarks.of_band(self, frequencies)
         with sweep.space.active(sweep.n):
-            parts = [None if whole is None else sweep.space.xp.asarray(whole[sweep.rows], dtype=dtype)
-                     for whole in (f, *(lifted or (None,) * 3))]
+            rhs.bind(sweep.space, sweep.rows, np.dtype(dtype))
         try:
             for frequency in frequencies:
-                point = self._one(sweep, frequency, parts, free, listeners, frequency in fields, answer)
+                point = self._one(sweep, frequency, rhs, free, listeners, frequency in fields, answer)
                 if any(r.reason is Reason.INTERRUPTED for r in point.results):
                     raise KeyboardInterrupt
                 answer.points.append(point)
@@ -317,14 +334,19 @@ class Helmholtz:
                                 "time")
         return answer
 
-    def _one(self, sweep, frequency, parts, free, listeners, keep, answer):
-        """Solve for one frequency by ``sweep``, a Sweep; return its Point. ``parts``: f and the three vectors
-        ``lifted`` of `_system`; ``free``: the free dofs; ``listeners``: for each ear (dofs, weights). With ``keep`` the
-        Field is stored in ``answer``, a Response."""
+    def modes(self, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, scaling=None, ordering=None,
+              format=None, device="cpu") -> modes.Modes:
+        """Find the ``count`` eigenfrequencies nearest to ``near`` (Hz), and their modes; see `modes.find`."""
+        return modes.find(self, count, near, rtol=rtol, method=method, precond=precond, scaling=scaling,
+                          ordering=ordering, format=format, device=device)
+
+    def _one(self, sweep, frequency, rhs, free, listeners, keep, answer):
+        """Solve for one frequency by ``sweep``, a Sweep; return its Point. ``rhs``: the `RightHandSide`; ``free``: the
+        free dofs; ``listeners``: for each ear (dofs, weights). With ``keep`` the Field is stored in ``answer``, a
+        Response."""
         watch, omega = Stopwatch(), 2 * math.pi * float(frequency)
-        f, *lifted = parts
         with sweep.space.active(sweep.n):
-            b = _load(omega, f, lifted if lifted[0] is not None else None)
+            b = rhs.at(omega)
         result = sweep.solve(omega, b)
         with sweep.space.active(sweep.n):
             p = np.repeat(self._given[1][:, None], len(columns_of(result)), axis=1).reshape(-1, *result.x.shape[1:])
@@ -333,7 +355,7 @@ class Helmholtz:
             r.x = None                           # or the results would hold their vectors of every frequency
         heard = np.array([p[dofs].T @ weights for dofs, weights in listeners], complex)
         failed_first = sorted(columns_of(result), key=lambda r: r.converged)
-        advice = next(filter(None, map(self._advice, failed_first)), "")
+        advice = next(filter(None, map(partial(remarks.advice, self), failed_first)), "")
         point = Point(float(frequency), heard.reshape(len(listeners), *p.shape[1:]).T, result, watch.seconds,
                       advice, watch.compiled)
         if keep:
@@ -355,44 +377,3 @@ class Helmholtz:
             raise InputError(f"ear has shape {ears.shape}: expected a point of {self.mesh.dim} coordinates in m, or a "
                              "list of them")
         return list(np.atleast_2d(ears))
-
-    def _remarks(self, frequencies):
-        """Return a list of warnings about the mesh and the damping, for the response's notes."""
-        notes, most = list(self._given[2]), float(frequencies.max())
-        if most > self.finest:
-            notes.append(f"the mesh is too coarse above {self.finest:.4g} Hz: at {most:g} Hz its coarsest cell has "
-                         f"{NODES * self.finest / most:.2g} nodes a wavelength, and {NODES} are needed: refine it"
-                         + (", or take degree=2" if self.degree == 1 else ""))
-        if self.mesh.parts > 1:
-            notes.append(f"the mesh is in {self.mesh.parts} parts that share no face: no sound crosses from one to "
-                         "another; where they should be one, merge them before meshing (fragment in gmsh)")
-        if not self.damped:
-            notes.append("nothing takes energy out of the sound: at a resonance the response has no bound; give the "
-                         "medium a damping, or a wall an Impedance")
-        return notes
-
-    def _advice(self, result):
-        """Return advice on a failed solve, or on one too close to an undamped resonance; otherwise ""."""
-        amplified = result.residual > AMPLIFIED * result.backward_error
-        if result.converged:
-            return "" if self.damped or not amplified else (
-                "nothing damps the sound, and this is so close to a resonance that ‖A‖ ‖p‖ is "
-                f"{result.residual / result.backward_error:.0e} of ‖b‖: rounding and mesh decide on p; give the medium "
-                "a damping, say 0.01")
-        if self.damped or result.reason not in RESONANT:
-            return result.message
-        if amplified:
-            return "nothing damps the sound, and this may be (near) a resonance: give the medium a damping, say 0.01"
-        if result.reason is Reason.ATTAINABLE_ACCURACY:
-            return result.message
-        return result.message + ("; or, since nothing damps the sound, this may be (near) a resonance: give the medium "
-                                 "a damping, say 0.01")
-
-
-def _load(omega, f, lifted):
-    """Return b = iω f − A(ω) p for the given pressures p; ``lifted``: (K p, M p, B p), or None without given
-    pressures."""
-    if lifted is None:
-        return (1j * omega) * f
-    taken = lifted[0] - omega ** 2 * lifted[1] + (1j * omega) * lifted[2]
-    return (1j * omega) * f - (taken if f.ndim == 1 else taken[:, None])

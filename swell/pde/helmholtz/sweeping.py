@@ -47,6 +47,8 @@ class Sweep:
         ``interface(system)`` returns the `Interface` between subdomains for Schwarz; `Helmholtz` passes one.
     part, free : Part, array, optional
         Across ranks: this rank's part of the dofs, and the free dofs; b and x are then the rank's rows.
+    varying : list
+        Parts of A(ω) that are no polynomial in ω, as `System` takes them; `Helmholtz` passes them.
 
     Attributes
     ----------
@@ -68,7 +70,7 @@ class Sweep:
 
     def __init__(self, K, M, B, *, method=None, precond=None, scaling=None, ordering=None, format=None, rtol=1e-8,
                  maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED, together=None,
-                 interface=None, part=None, free=None):
+                 interface=None, part=None, free=None, varying=()):
         if str(dtype) not in COMPLEX:
             raise InputError(f"dtype={dtype!r}: expected one of {', '.join(COMPLEX)}; A(ω) is complex")
         if not isinstance(remember, numbers.Integral) or isinstance(remember, bool) or remember < 0:
@@ -80,7 +82,7 @@ class Sweep:
                        "maxiter": maxiter}
         self._format, self.reuse, self.together = format, reuse, together
         self.n = K.shape[0]
-        self.system = _system(K, M, B, device, dtype, part, free)
+        self.system = _system(K, M, B, device, dtype, part, free, varying)
         self.space = self.system.space
         self._remembered = remember if reuse else 0
         self._guess, self._guessed = None, None
@@ -261,13 +263,13 @@ def columns_of(result):
     return result.columns if isinstance(result, Results) else [result]
 
 
-def _system(K, M, B, device, dtype, part, free):
+def _system(K, M, B, device, dtype, part, free, varying):
     """Return the System of K, M and B on one device, or this rank's PartOfSystem if ``part`` is a Part. ``free``: the
-    free dofs."""
+    free dofs; ``varying``: as for `System`."""
     if part is not None:
         from swell.pde.helmholtz.across_ranks import PartOfSystem
         part.take_free(free)
-        return PartOfSystem(part, K, M, B, device, dtype)
+        return PartOfSystem(part, K, M, B, device, dtype, varying)
     space = make_space(device)
     with space.active(K.shape[0]):
-        return System(K, M, B, space, dtype)
+        return System(K, M, B, space, dtype, varying)

@@ -1,4 +1,6 @@
-"""System: A(ω) = K − ω² M + iω B on a device, from three arrays of values on one pattern, by one kernel."""
+"""System: A(ω) = K − ω² M + iω B + Σ V(ω) on a device, from three arrays of values on one pattern, by one kernel.
+
+The parts V that are no polynomial in ω come from the host for each frequency, and are added (varying.py)."""
 from __future__ import annotations
 
 import numpy as np
@@ -6,6 +8,7 @@ import numpy as np
 from swell.core.arrays import check_finite
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
+from swell.pde.helmholtz.varying import keys
 
 
 class Values:
@@ -16,18 +19,24 @@ class Values:
     A : CSRMatrix
     K, M, B : host arrays, shape (nnz,)
         In the order of A's entries; K is real.
+    places : list of (int array, int array)
+        For each varying part: entry at[k] of A takes its entry number take[k].
     """
 
-    def __init__(self, A, K, M, B):
+    def __init__(self, A, K, M, B, places=()):
         space, real = A.space, np.zeros(0, A.dtype).real.dtype
         self.A, kinds = A, (real, A.dtype, A.dtype)
         self.K, self.M, self.B = (space.from_host(v.astype(kind)) for v, kind in zip((K, M, B), kinds))
+        self._places = [(take, space.from_host(at)) for take, at in places]
         self._kernels = space.kernels("swell.pde.helmholtz", "system", A.dtype)
 
-    def form(self, omega):
-        """Write the values of A(ω) = K − ω² M + iω B into the matrix A, for an angular frequency in 1/s."""
-        scalar = self.A.dtype.type
+    def form(self, omega, varying=()):
+        """Write the values of A(ω) = K − ω² M + iω B + Σ V into the matrix A, for an angular frequency in 1/s;
+        ``varying``: the values of each V at this frequency, host arrays."""
+        scalar, space = self.A.dtype.type, self.A.space
         self._kernels.form(self.K, self.M, self.B, scalar(omega ** 2), scalar(1j * omega), self.A.data)
+        for values, (take, at) in zip(varying, self._places, strict=True):
+            self.A.data[at] += space.from_host(values[take].astype(self.A.dtype))
         self.A.discard_adjoint()
 
     @property
@@ -45,6 +54,8 @@ class System:
         K is real. Their patterns may differ; A has their union.
     space : Space
     dtype : {"complex64", "complex128"}
+    varying : list of (Varying, scipy.sparse.csr_matrix)
+        The other parts, each with its ``numbers`` restricted to the rows and columns of K.
 
     Attributes
     ----------
@@ -52,26 +63,30 @@ class System:
         A(ω) of the last `form`.
     omega : float
         The angular frequency of the last `form`, 1/s.
+    quadratic : bool
+        True if A(ω) is a polynomial of degree 2 in ω.
     """
 
-    def __init__(self, K, M, B, space, dtype):
+    def __init__(self, K, M, B, space, dtype, varying=()):
         if K.shape[0] != K.shape[1]:
             raise InputError(f"K has shape {K.shape}: expected a square matrix")
-        indptr, indices, values = on_one_pattern(K, M, B)
+        indptr, indices, values, places = on_one_pattern(K, M, B, [numbers for _, numbers in varying])
         A = CSRMatrix(space, space.from_host(indptr), space.from_host(indices),
                       space.empty(len(indices), np.dtype(dtype)), K.shape)
-        self._begin(A, [Values(A, *values)])
+        self._begin(A, [Values(A, *values, places)], varying)
 
-    def _begin(self, A, parts):
+    def _begin(self, A, parts, varying):
         """Set the attribute A and the list ``parts`` of `Values`, one for each CSR matrix of which A consists; the
-        diagonal block's comes first."""
+        diagonal block's comes first. ``varying``: as in the constructor."""
         self.A, self.space, self.dtype, self._parts = A, A.space, A.dtype, parts
+        self._varying, self.quadratic = [part for part, _ in varying], not varying
         self.omega, self._mass = 0.0, None
 
     def form(self, omega):
-        """Write the values of A(ω) = K − ω² M + iω B into the attribute A, for an angular frequency in 1/s."""
+        """Write the values of A(ω) into the attribute A, for an angular frequency in 1/s."""
+        varying = [part.values(omega) for part in self._varying]
         for part in self._parts:
-            part.form(omega)
+            part.form(omega, varying)
         self.omega = float(omega)
         if self._mass is not None:
             self._form_mass()
@@ -97,9 +112,22 @@ class System:
         return sum(part.nbytes for part in self._parts)
 
 
-def on_one_pattern(*matrices):
-    """Put sparse K, M and B on the union of their patterns; return (indptr, indices, list of three arrays of values),
-    columns sorted.
+def on_one_pattern(K, M, B, varying=()):
+    """Put sparse K, M and B on the union of their patterns and others.
+
+    Parameters
+    ----------
+    K, M, B : scipy.sparse matrices
+    varying : list of scipy.sparse.csr_matrix
+        Patterns whose entries hold their numbers, from 1 on.
+
+    Returns
+    -------
+    indptr, indices : arrays
+        The union, columns sorted.
+    values : list of three arrays
+    places : list of (int array, int array)
+        For each pattern of ``varying``: the numbers of its entries, from 0 on, and their places in the union.
 
     Raises
     ------
@@ -108,9 +136,9 @@ def on_one_pattern(*matrices):
     """
     import scipy.sparse as sp
     sorted_ones = []
-    for name, A in zip("KMB", matrices):
-        if A.shape != matrices[0].shape:
-            raise InputError(f"{name} has shape {A.shape}: expected {matrices[0].shape}, as K has")
+    for name, A in zip("KMB", (K, M, B)):
+        if A.shape != K.shape:
+            raise InputError(f"{name} has shape {A.shape}: expected {K.shape}, as K has")
         A = sp.csr_matrix(A)
         if not A.has_canonical_format:
             A = A.copy()
@@ -119,18 +147,18 @@ def on_one_pattern(*matrices):
         sorted_ones.append(A)
     if np.iscomplexobj(sorted_ones[0].data):
         raise InputError("K is complex: expected a real stiffness matrix; put damping into M, as 1/(1 + iη)")
-    patterns = [sp.csr_matrix((np.ones(A.nnz, np.int8), A.indices, A.indptr), A.shape) for A in sorted_ones]
+    others = [sp.csr_matrix(A) for A in varying]
+    for A in others:
+        A.sort_indices()
+    patterns = [sp.csr_matrix((np.ones(A.nnz, np.int8), A.indices, A.indptr), A.shape)
+                for A in (*sorted_ones, *others)]
     union = sum(patterns[1:], patterns[0]).tocsr()
     union.sort_indices()
-    places = _keys(union)
+    there = keys(union)
     values = []
     for A in sorted_ones:
         found = np.zeros(union.nnz, A.dtype)
-        found[np.searchsorted(places, _keys(A))] = A.data
+        found[np.searchsorted(there, keys(A))] = A.data
         values.append(found)
-    return union.indptr, union.indices, values
-
-
-def _keys(A):
-    """Return the number row · columns + column of each entry of a CSR matrix with sorted columns; they ascend."""
-    return np.repeat(np.arange(A.shape[0], dtype=np.int64), np.diff(A.indptr)) * A.shape[1] + A.indices
+    places = [(A.data.astype(np.int64) - 1, np.searchsorted(there, keys(A))) for A in others]
+    return union.indptr, union.indices, values, places

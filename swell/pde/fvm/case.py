@@ -1,0 +1,267 @@
+"""OpenFOAM cases of laminar incompressible flow: the mesh, U and p of a time, the viscosity, the control of time.
+
+    case = fvm.read_case("cavity")
+    solution = case.flow.solve(start=case.start)
+    case.write("100", solution)                  # folder 100 with U, p and phi
+
+Boundary conditions, as OpenFOAM names them: `VELOCITY` and `PRESSURE`. The schemes and solvers of a case (fvSchemes,
+fvSolution) are not read: swell has its own.
+"""
+from __future__ import annotations
+
+import fnmatch
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.io.files import as_path
+from swell.pde.fvm.boundary import UNCONDITIONED, Dirichlet, InletOutlet, Neumann, Symmetry
+from swell.pde.fvm.foam_dictionary import FoamDictionary, number, values
+from swell.pde.fvm.foam_writer import write_field
+from swell.pde.fvm.mesh import Mesh
+from swell.pde.fvm.reading import read_mesh
+from swell.pde.fvm.flow import Flow
+from swell.pde.fvm.solution import FlowSolution
+
+VELOCITY = {"fixedValue": "value", "noSlip": "", "movingWallVelocity": "value", "zeroGradient": "", "slip": "",
+            "symmetry": "", "symmetryPlane": "", "inletOutlet": "inletValue",
+            "pressureInletOutletVelocity": ""}
+PRESSURE = ("fixedValue", "zeroGradient", "fixedFluxPressure", "slip", "symmetry", "symmetryPlane")
+MIRRORS = "slip", "symmetry", "symmetryPlane"
+OPEN = "zeroGradient", "inletOutlet", "pressureInletOutletVelocity"
+TRANSIENT = "icoFoam", "pisoFoam", "pimpleFoam"
+STEADY = ("simpleFoam",)
+
+
+@dataclass(eq=False)
+class Case:
+    """A case, ready to be solved.
+
+    Attributes
+    ----------
+    path : Path
+    mesh : Mesh
+    flow : Flow
+    start : FlowSolution
+        U and p of the time that the run starts from, with the fluxes of U.
+    time : str
+        The name of this time's folder.
+    viscosity : float
+        ν in m²/s.
+    transient : bool or None
+        By controlDict's application; None if it does not say.
+    dt, end, write_every : float or None
+        deltaT, endTime, and the time between two outputs, of controlDict.
+    notes : list of str
+        What was read in another way than OpenFOAM would.
+    """
+
+    path: Path
+    mesh: Mesh
+    flow: Flow
+    start: FlowSolution
+    time: str
+    viscosity: float
+    transient: bool | None = None
+    dt: float | None = None
+    end: float | None = None
+    write_every: float | None = None
+    notes: list = field(default_factory=list)
+    _entries: dict = field(default_factory=dict, repr=False)
+
+    def write(self, time, solution):
+        """Write U, p and phi of a FlowSolution into the folder ``time`` of the case, as OpenFOAM's fields.
+
+        Patches keep the conditions with which they were read."""
+        folder = self.path / str(time)
+        write_field(folder, "U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity, self._entries["U"])
+        write_field(folder, "p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p, self._entries["p"])
+        inside = self.mesh.neighbour.size
+        through = {patch.name: {"type": [patch.kind if patch.kind in UNCONDITIONED else "calculated"],
+                                "value": ["nonuniform", solution.fluxes[patch.faces]]}
+                   for patch in self.mesh.patches}
+        write_field(folder, "phi", "surfaceScalarField", "[0 3 -1 0 0 0 0]", solution.fluxes[:inside], through)
+
+
+def read_case(path, time=None, laminar=False) -> Case:
+    """Read an OpenFOAM case.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The case's folder, with constant/polyMesh.
+    time : str, optional
+        The folder of the start, such as "0", or "latest"; by default what system/controlDict says, else "0".
+    laminar : bool
+        Solve a case with a turbulence model without it; otherwise such a case is refused.
+
+    Raises
+    ------
+    InputError
+        For missing or damaged files, fields of another mesh, conditions that are not known or do not fit together, a
+        patch without a condition, or a viscosity that is not positive.
+    """
+    path = as_path(path)
+    mesh = read_mesh(path)
+    control = _optional(path / "system", "controlDict")
+    time = _start(path, time, control)
+    U, p = (FoamDictionary(path / time, name) for name in ("U", "p"))
+    velocity, pressure = _conditions(mesh, U, p)
+    nu = _viscosity(path)
+    notes = _model(path, laminar)
+    flow = Flow(mesh, velocity, nu, pressure)
+    start = _fields(mesh, flow, U, p)
+    if (path / "system" / "fvSchemes").exists() or (path / "system" / "fvSolution").exists():
+        notes.append("system/fvSchemes and fvSolution are not read: swell's schemes, relaxation and tolerances hold")
+    application = " ".join(control.get("application", []))
+    transient = True if application in TRANSIENT else False if application in STEADY else None
+    dt, end = (number(control[name], f"{path / 'system' / 'controlDict'}: {name}") if name in control else None
+               for name in ("deltaT", "endTime"))
+    return Case(path, mesh, flow, start, time, nu, transient, dt, end, _write_every(path, control, dt), notes,
+                {"U": U.entries["boundaryField"], "p": p.entries["boundaryField"]})
+
+
+def _optional(folder, name) -> dict:
+    """Return the entries of a dictionary file; {} without the file."""
+    there = (folder / name).exists() or (folder / f"{name}.gz").exists()
+    return FoamDictionary(folder, name).entries if there else {}
+
+
+def _start(path, time, control) -> str:
+    """Return the name of the folder of the start."""
+    folders = {}
+    for folder in path.iterdir():
+        try:
+            folders[float(folder.name)] = folder.name
+        except ValueError:
+            continue
+    if not folders:
+        raise InputError(f"{path} has no folder of a time, such as 0, with the files U and p: write the start there")
+    asked = time
+    if asked is None:
+        begin = " ".join(control.get("startFrom", ["startTime"]))
+        asked = {"latestTime": "latest", "firstTime": folders[min(folders)]}.get(begin) or " ".join(
+            control.get("startTime", ["0"]))
+    if asked == "latest":
+        return folders[max(folders)]
+    try:
+        return folders[float(asked)]
+    except (ValueError, KeyError):
+        raise InputError(f"{path} has no folder of the time {asked}: there are {', '.join(sorted(folders.values()))}"
+                         ) from None
+
+
+def _conditions(mesh, U, p):
+    """Return (velocity, pressure): the conditions by patch of the files U and p, as `Flow` takes them."""
+    fields = {}
+    for given in (U, p):
+        found = given.entries.get("boundaryField")
+        if not isinstance(found, dict):
+            raise InputError(f"{given.path} has no boundaryField: expected a condition for each patch")
+        fields[given] = found
+    velocity, pressure = {}, {}
+    for patch in mesh.patches:
+        if patch.kind in UNCONDITIONED or not patch.size:
+            continue
+        one, other = (_of_patch(given, fields[given], patch.name) for given in (U, p))
+        kind, of_p = (" ".join(map(str, entries.get("type", ["nothing"]))) for entries in (one, other))
+        for given, word, known in ((U, kind, VELOCITY), (p, of_p, PRESSURE)):
+            if word not in known:
+                raise InputError(f"{given.path}: patch {patch.name!r} has the condition {word}, which is not known: "
+                                 f"swell knows {', '.join(known)}")
+        fixed = of_p == "fixedValue"
+        if fixed != (kind in OPEN):
+            raise InputError(f"patch {patch.name!r} has {kind} for U and {of_p} for p: expected fixedValue for p "
+                             f"where U is {', '.join(OPEN)}, and zeroGradient for p elsewhere")
+        if fixed:
+            pressure[patch.name] = Dirichlet(_values(p, other, "value", patch, 1))
+        velocity[patch.name] = _velocity(U, one, kind, patch)
+    return velocity, pressure
+
+
+def _velocity(U, entries, kind, patch):
+    """Return the condition of a patch from its entries in the file U."""
+    if kind in MIRRORS:
+        return Symmetry()
+    if kind == "zeroGradient":
+        return Neumann()
+    if kind == "pressureInletOutletVelocity":
+        return InletOutlet((0.0, 0.0, 0.0))
+    if kind == "noSlip":
+        return Dirichlet((0.0, 0.0, 0.0))
+    value = _values(U, entries, VELOCITY[kind], patch, 3)
+    return InletOutlet(value) if kind == "inletOutlet" else Dirichlet(value)
+
+
+def _values(given, entries, key, patch, width):
+    if key not in entries:
+        raise InputError(f"{given.path}: patch {patch.name!r} has no {key}: expected {key} uniform ..., or "
+                         "nonuniform ...")
+    return values(entries[key], patch.size, width, f"{given.path}: {key} of patch {patch.name!r}",
+                  f"faces in patch {patch.name!r}")
+
+
+def _of_patch(given, conditions, name):
+    """Return a patch's entries: its own, else those of the last pattern that fits."""
+    if isinstance(conditions.get(name), dict):
+        return conditions[name]
+    for pattern, entries in reversed(conditions.items()):
+        try:
+            fits = re.fullmatch(pattern, name) or fnmatch.fnmatchcase(name, pattern)
+        except re.error:
+            fits = False
+        if fits and isinstance(entries, dict):
+            return entries
+    raise InputError(f"{given.path} has no condition for patch {name!r}: it names {', '.join(conditions)}")
+
+
+def _viscosity(path) -> float:
+    """Return ν of constant/transportProperties, or physicalProperties."""
+    for name in ("transportProperties", "physicalProperties"):
+        entries = _optional(path / "constant", name)
+        if "nu" in entries:
+            what = f"{path / 'constant' / name}: nu"
+            nu = number(entries["nu"], what)
+            if not 0 < nu < np.inf:
+                raise InputError(f"{what} is {nu:g}: expected a positive kinematic viscosity, m²/s")
+            return nu
+    raise InputError(f"{path / 'constant'} has no transportProperties with nu: write the kinematic viscosity there, "
+                     "such as nu 1e-5;")
+
+
+def _model(path, laminar) -> list:
+    """Return notes on a turbulence model that is left out; raise InputError unless ``laminar`` allows it."""
+    for name in ("turbulenceProperties", "momentumTransport"):
+        kind = " ".join(map(str, _optional(path / "constant", name).get("simulationType", ["laminar"])))
+        if kind != "laminar":
+            if not laminar:
+                raise InputError(f"{path / 'constant' / name} asks for {kind}: swell solves laminar flow alone: give "
+                                 "laminar=True (--laminar) to solve it without the model")
+            return [f"the turbulence model {kind} of constant/{name} is left out: the flow is laminar"]
+    return []
+
+
+def _fields(mesh, flow, U, p) -> FlowSolution:
+    """Return the fields of the start, with the fluxes of the velocity."""
+    found = []
+    for given, width in ((U, 3), (p, 1)):
+        words = given.entries.get("internalField")
+        if not isinstance(words, list):
+            raise InputError(f"{given.path} has no internalField: expected uniform ... or nonuniform ...")
+        found.append(values(words, mesh.n_cells, width, f"{given.path}: internalField", "cells"))
+        if not np.isfinite(found[-1]).all():
+            raise InputError(f"{given.path}: internalField has values that are not finite")
+    velocity, pressure = found
+    return FlowSolution(velocity, pressure, flow.fluxes_of(velocity), False, np.zeros((0, 2)), (0, 0), mesh, [])
+
+
+def _write_every(path, control, dt):
+    """Return the time between two outputs by controlDict's writeInterval; None if it does not say."""
+    if "writeInterval" not in control:
+        return None
+    interval = number(control["writeInterval"], f"{path / 'system' / 'controlDict'}: writeInterval")
+    steps = " ".join(control.get("writeControl", ["timeStep"])) == "timeStep"
+    return interval * dt if steps and dt else None if steps else interval

@@ -1,0 +1,173 @@
+"""Flow: incompressible laminar flow on a mesh, ∇·u = 0, ∂u/∂t + ∇·(u u) − ∇·(ν ∇u) = −∇p (2.1, 2.2).
+
+`Flow.solve` finds the steady state by SIMPLE, `Flow.march` follows the flow in time by PISO.
+"""
+from __future__ import annotations
+
+import difflib
+
+import numpy as np
+
+from swell.core.devices import make_space
+from swell.core.errors import InputError
+from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, InletOutlet, Symmetry, by_patch, lines
+from swell.pde.fvm.gradient import LeastSquares
+from swell.pde.fvm.metrics import Metrics
+from swell.pde.fvm.piso import PISO, March
+from swell.pde.fvm.simple import SIMPLE, Steady
+from swell.pde.fvm.solution import FlowSolution
+
+
+class Flow:
+    """An incompressible flow.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    velocity : dict
+        Patch name → ``Dirichlet((ux, uy, uz))`` (walls, lids, inlets), ``Neumann()`` (outlets), ``InletOutlet(u)``
+        (outlets where flow may come back, with the velocity u), or ``Symmetry()`` (planes of symmetry, walls without
+        friction). The name "*" stands for all patches that no other name fits.
+    viscosity : number or array
+        Kinematic viscosity, ν > 0.
+    pressure : dict, optional
+        Outlet name → ``Dirichlet(p)``. Everywhere else the pressure is extrapolated.
+
+    Raises
+    ------
+    InputError
+        For patches without a condition, outlets without a pressure, pressures for unknown patches, or, without an
+        outlet, a net outflow through the boundary (the message says how much).
+    """
+
+    def __init__(self, mesh, velocity, viscosity, pressure=None):
+        self.mesh, self.velocity = mesh, by_patch(mesh, velocity)
+        self.viscosity, self.pressure = viscosity, dict(pressure or {})
+        c = lines(mesh, self.velocity, components=3)[2]
+        for name in self.pressure:
+            if name not in self.velocity:
+                near = difflib.get_close_matches(str(name), self.velocity, n=1, cutoff=0.5)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise InputError(f"pressure: there is no patch {name!r}: {hint}There are: {', '.join(self.velocity)}")
+        for name, condition in self.velocity.items():
+            if isinstance(condition, (Dirichlet, Symmetry)) == (name in self.pressure):
+                raise InputError(f"patch {name!r}: give either a velocity, Dirichlet((ux, uy, uz)), or Symmetry(), or "
+                                 f"Neumann() with pressure={{{name!r}: Dirichlet(p)}}")
+        if not self.pressure:
+            through = (c * mesh.face_areas[mesh.neighbour.size:]).sum(1)
+            if abs(through.sum()) > 1e-10 * np.abs(through).sum():
+                raise InputError(f"the given boundary velocities let {through.sum():+.6g} out of the domain, and no "
+                                 "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
+
+    def of_component(self, axis, mesh, entering=False):
+        """Return the conditions of the velocity component ``axis`` (0 to 2) on ``mesh``, as arrays (a, b, c) in the
+        form of ``boundary.lines``. ``entering``: those of InletOutlet where the flow enters."""
+        conditions = {name: Dirichlet(c.value) if entering and isinstance(c, InletOutlet) else c
+                      for name, c in self.velocity.items()}
+        a, b, c = lines(mesh, conditions, components=3)
+        return a, b, c[:, axis]
+
+    def fluxes_of(self, velocity):
+        """Return the volume fluxes of cell velocities, shape (n, 3), interpolated linearly to the faces, and u_b·s at
+        boundaries, shape (f,)."""
+        metrics = Metrics(self.mesh, make_space("cpu"))
+        u = np.ascontiguousarray(velocity.T)
+        phi = np.zeros(metrics.owner.size)
+        phi[:metrics.n_internal] = (metrics.interpolate(u) * metrics.s[:, :metrics.n_internal]).sum(0)
+        for axis in metrics.dimensions:
+            side = Boundary(metrics, *self.of_component(axis, metrics.mesh))
+            phi[metrics.n_internal:] += side.values(u[axis]) * metrics.s[axis, metrics.n_internal:]
+        mirrors = [p for p in metrics.mesh.patches if isinstance(self.velocity.get(p.name), Symmetry)]
+        for patch in mirrors:
+            phi[patch.start:patch.start + patch.size] = 0
+        return metrics.mesh.on_mesh(phi)
+
+    def forces(self, solution) -> dict:
+        """Return the force on each wall and other patch of given velocity, of a fluid of density 1.
+
+        Parameters
+        ----------
+        solution : FlowSolution
+
+        Returns
+        -------
+        dict
+            Patch name → (pressure force, viscous force), each of shape (3,): ∫ p s and −∫ ν ∂u/∂n, the latter along the
+            wall.
+        """
+        metrics = Metrics(self.mesh, make_space("cpu"))
+        outside, cells = slice(metrics.n_internal, None), metrics.owner[metrics.n_internal:]
+        known = {name: self.pressure.get(name, Extrapolated()) for name in self.velocity}
+        sides = Boundary.of(metrics, known)
+        p = sides.values(solution.p, LeastSquares(metrics, sides)(solution.p))
+        normal = metrics.s[:, outside] / metrics.area[outside]
+        slope = np.zeros((3, cells.size))
+        for axis in metrics.dimensions:
+            side = Boundary(metrics, *self.of_component(axis, metrics.mesh))
+            slope[axis] = side.rate - side.slope * solution.velocity[cells, axis]
+        slope -= (slope * normal).sum(0) * normal
+        viscous = -metrics.full(self.viscosity, "viscosity")[cells] * metrics.area[outside] * slope
+        found, first = {}, metrics.n_internal
+        for patch in metrics.mesh.patches:
+            if isinstance(self.velocity.get(patch.name), Dirichlet) and patch.size:
+                faces = slice(patch.start - first, patch.start - first + patch.size)
+                found[patch.name] = (p[faces] * metrics.s[:, outside][:, faces]).sum(1), viscous[:, faces].sum(1)
+        return found
+
+    def solve(self, settings=SIMPLE(), device="cpu", start=None, watch=None) -> FlowSolution:
+        """Iterate to the steady state.
+
+        Parameters
+        ----------
+        settings : SIMPLE
+        device : {"cpu", "cuda"}
+        start : FlowSolution, optional
+            A solution on the same mesh, for example at another Reynolds number; default: the fluid at rest.
+        watch : callable, optional
+            ``watch(iterations, momentum, continuity)`` after each iteration, with the residuals.
+
+        Returns
+        -------
+        FlowSolution
+            After Ctrl-C: the current iterate, with a note that says so.
+        """
+        if not isinstance(settings, SIMPLE):
+            raise InputError(f"settings={settings!r}: expected SIMPLE(...), such as SIMPLE(velocity=0.7)")
+        self._check_start(start)
+        space = make_space(device)
+        with space.active(self.mesh.n_cells):
+            return Steady(self, settings, space).run(start, watch)
+
+    def march(self, settings, device="cpu", start=None, watch=None) -> FlowSolution:
+        """March in time by PISO.
+
+        Parameters
+        ----------
+        settings : PISO
+            With the step dt and the time at the end.
+        device : {"cpu", "cuda"}
+        start : FlowSolution, optional
+            The flow at time 0; default: the fluid at rest.
+        watch : callable, optional
+            ``watch(solution)`` gets the flow every ``settings.every`` time units, and at the end.
+
+        Returns
+        -------
+        FlowSolution
+            The flow at the end; ``time`` says when. After Ctrl-C, or if it diverged: the last step, with a note.
+        """
+        if not isinstance(settings, PISO):
+            raise InputError(f"settings={settings!r}: expected PISO(dt=..., end=...)")
+        self._check_start(start)
+        space = make_space(device)
+        with space.active(self.mesh.n_cells):
+            return March(self, settings, space).run(start, watch)
+
+    def _check_start(self, start):
+        """Raise InputError unless ``start`` is None or a FlowSolution of this mesh."""
+        sizes = (self.mesh.n_cells, 3), (self.mesh.n_cells,), (self.mesh.n_faces,)
+        if start is not None and not isinstance(start, FlowSolution):
+            raise InputError(f"start is of type {type(start).__name__}: expected the FlowSolution of an earlier solve")
+        if start is not None and (start.velocity.shape, start.p.shape, start.fluxes.shape) != sizes:
+            raise InputError(f"start is of a mesh of {start.p.size} cells and {start.fluxes.size} faces, and this one "
+                             f"has {sizes[1][0]} and {sizes[2][0]}: solve it on the same mesh")

@@ -1,0 +1,164 @@
+"""Parser of OpenFOAM's dictionaries and fields: nested entries, lists, uniform and nonuniform fields, macros.
+
+A long list of numbers (``nonuniform List<vector> N ( ... )``) is parsed at once, in text or binary; a placeholder takes
+its place among the tokens. ``$name`` is looked up in the dictionary and in those around it. ``#includeEtc`` of
+setConstraintTypes is skipped, since the mesh knows these patches; other directives are refused by name.
+"""
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.pde.fvm.foam_file import COMMENT, PARENTHESES, FoamFile
+
+FIELD = re.compile(rb"nonuniform\s+List<(scalar|vector)>\s*(\d+)\s*\(")
+EMPTY = re.compile(rb"nonuniform\s+(?:List<(?:scalar|vector)>\s*)?0\s*(?:\(\s*\))?")
+TOKEN = re.compile(r'"[^"]*"|[{}();\[\]]|[^\s{}();\[\]"]+')
+WIDTH = {b"scalar": 1, b"vector": 3}
+
+
+class FoamDictionary(FoamFile):
+    """One file as nested dictionaries.
+
+    Attributes
+    ----------
+    entries : dict
+        Key → nested dict, or list of words. A word is text, a number list in parentheses or brackets is a list, and a
+        long list of numbers is an array.
+    """
+
+    def __init__(self, folder, name):
+        super().__init__(folder, name)
+        self._lists = []
+        words = self._tokens()
+        self.entries, at = self._dictionary_of(words, 0, [])
+        if at < len(words) - 1:
+            raise self._damaged(f"{words[at]!r} came where an entry should begin")
+
+    def _tokens(self):
+        """Return the file's words; long lists become @0, @1, ..."""
+        parts, at = [], self.at
+        while found := FIELD.search(self.content, at):
+            kind, count = found[1], int(found[2])
+            parts.append(self.content[at:found.start()])
+            if self.binary:
+                values = self._raw("scalar", "numbers", count * WIDTH[kind], found.end())
+                at = self.at
+            else:
+                end = self.content.find(b";", found.end())
+                stop = self.content.rfind(b")", found.end(), end)
+                if end < 0 or stop < 0:
+                    raise self._damaged("its list of numbers has no end")
+                values = self._numbers(self.content[found.end():stop].translate(PARENTHESES), np.float64)
+                at = stop + 1
+            if values.size != count * WIDTH[kind]:
+                raise self._damaged(f"it announces {count} {kind.decode()}s and has {values.size} numbers for them")
+            parts.append(b" nonuniform @%d " % len(self._lists))
+            self._lists.append(values.reshape(-1, 3) if kind == b"vector" else values)
+        parts.append(self.content[at:])
+        text = EMPTY.sub(b" nonuniform ", b"".join(parts))
+        text = COMMENT.sub(b"", text).decode("utf-8", "replace")
+        return [*TOKEN.findall(text), ""]
+
+    def _damaged(self, why):
+        return InputError(f"{self.path}: {why}: it is truncated or damaged: copy or write it again")
+
+    def _dictionary_of(self, words, at, around):
+        """Parse entries from word number ``at`` to a closing brace or the end; return (dict, index of what follows).
+        ``around``: the dictionaries around this one, innermost last."""
+        found = {}
+        scopes = [*around, found]
+        while words[at] not in ("}", ""):
+            key = words[at].strip('"')
+            if key.startswith("#"):
+                if key != "#includeEtc" or "setConstraintTypes" not in words[at + 1]:
+                    raise InputError(f"{self.path}: the directive {key} {words[at + 1]} is not read: write what it "
+                                     "stands for into the file")
+                at += 2
+            elif key.startswith("$") and words[at + 1] == ";":
+                inner = self._macro(key, scopes)
+                if not isinstance(inner, dict):
+                    raise InputError(f"{self.path}: {key} stands for no dictionary")
+                found.update(inner)
+                at += 2
+            elif key in "(){};[]":
+                raise self._damaged(f"{key!r} came where an entry should begin")
+            elif words[at + 1] == "{":
+                found[key], at = self._dictionary_of(words, at + 2, scopes)
+                if words[at] != "}":
+                    raise self._damaged(f"the dictionary {key} has no end")
+                at += 1
+            else:
+                found[key], at = self._value(words, at + 1, key, scopes)
+        return found, at
+
+    def _value(self, words, at, key, scopes):
+        """Parse the words of the entry ``key`` up to its semicolon; return (list, index of what follows)."""
+        found, stack = [], []
+        while words[at] != ";" or stack:
+            word = words[at]
+            if word in ("", "{", "}"):
+                raise self._damaged(f"the entry {key} has no end")
+            if word in "([":
+                stack.append(found)
+                found = []
+            elif word in ")]":
+                if not stack:
+                    raise self._damaged(f"the entry {key} closes a parenthesis that is not open")
+                stack[-1].append(found)
+                found = stack.pop()
+            elif word.startswith("$"):
+                inner = self._macro(word, scopes)
+                found += inner if isinstance(inner, list) else [inner]
+            else:
+                found.append(self._lists[int(word[1:])] if word.startswith("@") else word.strip('"'))
+            at += 1
+        return found, at + 1
+
+    def _macro(self, word, scopes):
+        """Return what ``$name`` stands for."""
+        path = word.strip("${}").lstrip(":").split(".")
+        for scope in reversed(scopes):
+            found = scope
+            for name in filter(None, path):
+                found = found.get(name) if isinstance(found, dict) else None
+            if found is not None:
+                return found
+        raise InputError(f"{self.path}: {word} stands for nothing that the file says before: write its value")
+
+
+def number(words, what) -> float:
+    """Return the number of an entry, such as ``nu [0 2 -1 0 0 0 0] 1e-5``; ``what``: the entry in messages."""
+    for word in reversed(words):
+        if isinstance(word, str):
+            try:
+                return float(word)
+            except ValueError:
+                break
+    raise InputError(f"{what} is {' '.join(map(str, words)) or 'empty'!r}: expected a number")
+
+
+def values(words, count, width, what, of) -> np.ndarray:
+    """Return a field's values, shape (count,) or (count, 3), of an entry ``uniform V`` or ``nonuniform List<...> ...``.
+
+    ``what``: the entry, and ``of``: what it has a value for, such as "cells", in messages."""
+    shape = (count,) if width == 1 else (count, width)
+    if len(words) == 2 and words[0] == "uniform":
+        given = words[1] if isinstance(words[1], list) else [words[1]]
+        try:
+            one = np.array(given, float)
+        except ValueError:
+            one = np.zeros(0)
+        if one.shape != (width,):
+            raise InputError(f"{what} is uniform {' '.join(map(str, given))}: expected "
+                             f"{'a number' if width == 1 else 'a vector, such as (1 0 0)'}")
+        return np.broadcast_to(one[0] if width == 1 else one, shape).copy()
+    if words and words[0] == "nonuniform":
+        found = words[1] if len(words) == 2 and isinstance(words[1], np.ndarray) else np.zeros((0, 3)[:1 + (width > 1)])
+        if found.shape != shape:
+            raise InputError(f"{what} has {len(found)} {'vectors' if found.ndim == 2 else 'numbers'}, and the mesh has "
+                             f"{count} {of}: the field belongs to another mesh")
+        return found
+    raise InputError(f"{what} is {' '.join(map(str, words))[:60]!r}: expected uniform ... or nonuniform List<...> ...")

@@ -1,0 +1,250 @@
+"""Transient incompressible flow by PISO: Issa 1986, on a collocated grid with the fluxes of Rhie and Chow.
+
+A step from tⁿ to tⁿ⁺¹, with D the diagonal of the momentum matrix, time term included:
+
+1. Predictor: solve A u = b − V ∇pⁿ for all components together. Convection takes the fluxes, and deferred terms the
+   velocities, extrapolated to tⁿ⁺¹ by BDF2, and those of tⁿ by Euler.
+2. Corrector, ``correctors`` times: with h = (b − (A − D) u)/D, the velocity without pressure,
+       φₕ = h_f·s + (V/(D Δt))_f (φ_old − (u_old)_f·s)
+       −∇·(V/D ∇p) = −∇·φₕ,  φ = φₕ − (V/D)_f g (p_N − p_O),  u = h − (V/D) ∇p.
+   φ conserves to the tolerance of the pressure solve.
+
+The second term of φₕ takes the old fluxes in place of interpolated old velocities, so that a steady flow hardly
+depends on Δt (Choi 1999). Non-orthogonal terms of the pressure equation are explicit, from the last corrector.
+
+The step is implicit, but its deferred and neglected terms bound it: a Courant number near 1 is right for accuracy, and
+above some 5 a run may diverge, which is noticed and said.
+"""
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from swell.core.errors import InputError
+from swell.core.settings import positive
+from swell.core.stopping import Stopping
+from swell.pde.fvm.boundary import Boundary, Dirichlet, Neumann
+from swell.pde.fvm.convection import check_scheme
+from swell.pde.fvm.coupling import Coupling
+from swell.pde.fvm.laplacian import Laplacian
+from swell.pde.fvm.time import check_step
+
+if TYPE_CHECKING:
+    from swell.core.preconditioner import Preconditioner
+    from swell.krylov.method import Method
+
+LOST = 1e3              # growth of the largest speed, over the boundary's and the start's, that counts as divergence
+CAREFUL = 1.0           # Courant number that the advice on divergence aims at
+
+
+@dataclass(frozen=True)
+class PISO:
+    """Settings of a march in time.
+
+    Attributes
+    ----------
+    dt, end : float
+        The step, and the time at the end, from 0; the last step is shortened to end there.
+    every : float
+        Time between two calls of ``watch``; 0: at the end only.
+    correctors : int
+        Pressure corrections a step; 2 make the step second-order.
+    time : {"bdf2", "euler"}
+    scheme : {"linear", "linear_upwind", "upwind"}
+        Scheme of convection; deferred.
+    momentum, pressure_solver : str or settings object
+        Methods of the two linear solves.
+    momentum_precond, pressure_precond : str, settings object or None
+        Their preconditioners; without one, the pressure equation is scaled by its diagonal.
+    momentum_rtol, pressure_rtol : float
+        Relative tolerance of each linear solve; the pressure's is relative to its right-hand side.
+    """
+
+    dt: float
+    end: float
+    every: float = 0.0
+    correctors: int = 2
+    time: str = "bdf2"
+    scheme: str = "linear"
+    momentum: str | type | Method = "bicgstab"
+    momentum_precond: str | type | Preconditioner | None = "jacobi"
+    momentum_rtol: float = 1e-6
+    pressure_solver: str | type | Method = "cg"
+    pressure_precond: str | type | Preconditioner | None = None
+    pressure_rtol: float = 1e-6
+
+    def __post_init__(self):
+        check_scheme(self.scheme)
+        check_step(self.dt, self.time)
+        positive(self, "correctors")
+        for name, least in (("end", 0.0), ("every", -1.0)):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real) or not least < value < math.inf or value < 0:
+                raise InputError(f"PISO({name}={value!r}): expected a time "
+                                 + ("above 0" if least == 0 else "of 0 or more"))
+        for name in ("momentum_rtol", "pressure_rtol"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real) or not 0 < value < 1:
+                raise InputError(f"PISO({name}={value!r}): expected a number above 0 and below 1")
+
+
+class March(Coupling):
+    """One run of PISO."""
+
+    def __init__(self, flow, settings, space):
+        super().__init__(flow, settings, space)
+        known = {name: flow.pressure.get(name, Neumann()) for name in flow.velocity}
+        self.pressure = Laplacian(self.metrics, Boundary.of(self.metrics, known), interpolation="linear")
+        self.floating = self.pressure.boundary.floating
+        walls = [c.value for c in flow.velocity.values() if isinstance(c, Dirichlet)]
+        self.fastest = max([float(np.abs(v).max()) for v in walls if not callable(v)], default=0.0)
+
+    def run(self, start, watch):
+        """March from ``start`` to the end; return the FlowSolution. ``watch``: as in `Flow.march`."""
+        settings = self.settings
+        self.begin(start)
+        self.fastest = max([self.fastest, *(float(abs(u).max()) for u in self.u.values())])
+        self.before, t, step, shown = None, 0.0, 0, 0
+        residuals, notes = [], []
+        while t < settings.end * (1 - 1e-12):
+            dt = min(settings.dt, settings.end - t)
+            if dt < (1 - 1e-9) * settings.dt:
+                self.before = None               # BDF2 needs equal steps: the last one is Euler's
+            momentum, mass = self.step(dt)
+            step, t = step + 1, t + dt
+            residuals.append((momentum, mass))
+            courant = self.courant(dt)
+            if self.lost():
+                better = dt * CAREFUL / courant if math.isfinite(courant) and courant > CAREFUL else dt / 4
+                notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
+                             "or scheme='upwind'")
+                break
+            if self.interrupted:
+                notes.append(f"interrupted at t = {t:.6g} of {settings.end:g}: this is the last step, from which a new "
+                             "run may start (start=...)")
+                break
+            if self.failed:
+                notes.append(f"{self.failed} at t = {t:.6g}: take a smaller dt, another preconditioner, or a looser "
+                             "rtol")
+                break
+            if settings.every and watch is not None and t >= (shown + 1) * settings.every * (1 - 1e-9):
+                shown = math.floor(t / settings.every * (1 + 1e-9))
+                watch(self._at(t, residuals, notes, courant))
+        solution = self._at(t, residuals, notes, courant)
+        if watch is not None and (not settings.every or shown * settings.every < t * (1 - 1e-9)):
+            watch(solution)
+        return solution
+
+    def _at(self, t, residuals, notes, courant):
+        found = self.solution(not notes, residuals, list(notes), t)
+        found.courant = courant
+        return found
+
+    def lost(self):
+        """True if a speed is not finite, or far above what boundaries and start have."""
+        most = max(float(abs(u).max()) for u in self.u.values())
+        if not self.fastest and math.isfinite(most):
+            self.fastest = most                  # driven by pressure: the first step sets the scale
+        return not most <= LOST * max(self.fastest, 1e-300)
+
+    def courant(self, dt):
+        """Return the largest Courant number, ½ Σ |φ| Δt/V."""
+        metrics = self.metrics
+        return float((0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes).max())
+
+    def step(self, dt):
+        """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes)."""
+        metrics, settings = self.metrics, self.settings
+        second = settings.time == "bdf2" and self.before is not None
+        u, phi = dict(self.u), self.phi
+        weight, rate = 1.0 / dt, metrics.volumes / dt
+        if second:                                                              # (3u⁺ − 4u + u⁻)/(2Δt)
+            u_, phi_ = self.before
+            weight, rate = 1.5 / dt, 1.5 * rate
+            old = {i: (4 * u[i] - u_[i]) / 3 for i in self.axes}
+            phi_old, carried = (4 * phi - phi_) / 3, 2 * phi - phi_
+            known, extra, acting = self.momentum({i: 2 * u[i] - u_[i] for i in self.axes}, carried)
+        else:
+            old, phi_old = u, phi
+            known, extra, acting = self.momentum(u, phi)
+        self.before = u, phi                     # no step writes into their arrays
+        self.D += weight * metrics.volumes
+        for i in self.axes:
+            known[i] += rate * old[i]
+        lost = self._predict(known, extra, old if second else u)
+        mobility = metrics.volumes / self.D
+        share = metrics.interpolate(rate / self.D)
+        moved = phi_old[:metrics.n_internal] - sum(metrics.interpolate(old[i]) * metrics.s[i, :metrics.n_internal]
+                                                   for i in self.axes)
+        self.pressure.diffuse(mobility)
+        for _ in range(settings.correctors):
+            self._correct(known, extra, mobility, share * moved)
+        imbalance = abs(metrics.divergence(self.phi)).sum() / ((abs(self.phi) * self.way).sum() or 1.0)
+        return float(lost / (acting or 1.0)), float(imbalance)
+
+    def _predict(self, known, extra, start):
+        """Solve for the predicted velocities; return Σ |residual| at ``start``."""
+        metrics, xp, settings = self.metrics, self.space.xp, self.settings
+        grad_p, middle, lost = self.slope(self.p), metrics.pattern.middle, 0.0
+        stopping = Stopping(rtol=settings.momentum_rtol)
+        rhs = {i: known[i] - metrics.volumes * grad_p[i] for i in self.axes}
+        for i in self.axes:
+            self.A.data[middle] = self.D + extra[i] if self.mirrored else self.D
+            r = self.space.empty(metrics.n, metrics.dtype)
+            self.A.residual(start[i], rhs[i], r)
+            lost = lost + abs(r).sum()
+            if self.mirrored:
+                self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum,
+                                                    settings.momentum_precond, None, stopping)
+                self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=start[i])).x
+        if not self.mirrored:
+            self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum,
+                                                settings.momentum_precond, None, stopping)
+            b, x0 = (xp.stack([vectors[i] for i in self.axes], axis=1) for vectors in (rhs, start))
+            for i, result in zip(self.axes, self._solved(0, self.momentum_solver.solve(b, x0=x0))):
+                self.u[i] = result.x
+        self.A.data[middle] = self.D
+        return lost
+
+    def _correct(self, known, extra, mobility, moved):
+        """Do step 2 (top of this file) once. ``moved``: the second term of φₕ on the internal faces."""
+        metrics, settings = self.metrics, self.settings
+        inside, free = slice(0, metrics.n_internal), {}
+        for i in self.axes:
+            D = self.D + extra[i] if self.mirrored else self.D
+            r = self.space.empty(metrics.n, metrics.dtype)
+            self.A.residual(self.u[i], known[i], r)
+            free[i] = (r + self.D * self.u[i]) / D                              # h
+        self.u = free
+        phi = self.space.xp.zeros(metrics.owner.size)
+        for i in self.axes:
+            phi[inside] += metrics.interpolate(free[i]) * metrics.s[i, inside]
+        phi[inside] += moved
+        self._flux_at_boundary(phi)
+        flux = self.pressure.flux()
+        self.P = metrics.pattern.matrix(flux, out=self.P)
+        explicit = flux.c + self.pressure.explicit(self.slope(self.p))
+        b = -metrics.divergence(phi + explicit)
+        if self.floating:
+            b -= b.mean()                        # no p can produce the mean, which is rounding
+        self.pressure_solver = self._solver(
+            self.pressure_solver, self.P, settings.pressure_solver, settings.pressure_precond,
+            None if settings.pressure_precond else "jacobi", Stopping(rtol=settings.pressure_rtol),
+            "constants" if self.floating else None)
+        self.p = self._solved(1, self.pressure_solver.solve(b, x0=self.p)).x
+        self.phi = phi + flux.with_explicit(explicit - flux.c).of(metrics, self.p)
+        self._flux_of_walls(self.phi, phi)
+        gradient = self.slope(self.p)
+        for i in self.axes:
+            D = self.D + extra[i] if self.mirrored else self.D
+            self.u[i] = free[i] - metrics.volumes / D * gradient[i]
+
+    def _flux_of_walls(self, phi, given):
+        """Keep the given fluxes where no pressure acts: on all boundary faces but those of given pressure."""
+        acting = self.pressure.boundary.slope != 0
+        outside = self.outside
+        phi[outside] = self.space.xp.where(acting, phi[outside], given[outside])

@@ -1,0 +1,64 @@
+"""The HTML report of a flow: its fields, how the residuals fell, the forces on its walls."""
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+
+import swell
+from swell.display import page
+from swell.display.figure import GRID, INK, colour_of, new_figure, png
+from swell.report import section
+from swell.report.files import write
+
+
+def residuals(solution):
+    """Return a figure of both residuals over the iterations, or over the steps in time."""
+    figure, axes = new_figure()
+    count = np.arange(1, solution.iterations + 1)
+    for k, name in enumerate(("momentum", "continuity")):
+        axes.semilogy(count, np.maximum(solution.residuals[:, k], 1e-16), lw=1.4, color=colour_of(k), label=name)
+    axes.set_xlabel("outer iteration" if solution.time is None else "step", color=INK)
+    axes.set_ylabel("relative residual", color=INK)
+    axes.grid(True, color=GRID, lw=0.6)
+    axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def fields(solution):
+    """Return a figure of the speed and the pressure in a cut through the middle of the mesh."""
+    return section.figure(solution.mesh, {"speed |u|": np.linalg.norm(solution.velocity, axis=1),
+                                          "kinematic pressure p": solution.p})
+
+
+def html(solution, path, title, facts=(), forces=None):
+    """Write the report of a flow as one self-contained HTML file.
+
+    Parameters
+    ----------
+    solution : FlowSolution
+    path : str or path-like
+    title : str
+    facts : list of (name, value)
+        Further lines of the first table.
+    forces : dict, optional
+        As `Flow.forces` returns them.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    body = [f"<h1>{page.escape(title)}</h1>",
+            page.paragraph(f"swell {swell.__version__}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", soft=True),
+            f"<p>{page.badge('converged' if solution.converged else 'NOT converged', solution.converged)} "
+            f"{page.escape(str(solution).splitlines()[0])}</p>",
+            page.image(png(fields(solution)), "speed and pressure in the middle of the mesh"),
+            page.table(list(facts)), page.bullets(solution.notes), page.heading("Residuals"),
+            page.image(png(residuals(solution)), "residuals, as SIMPLE.rtol or PISO measure them")]
+    if forces:
+        rows = [(name, " ".join(f"{v:+.6g}" for v in p), " ".join(f"{v:+.6g}" for v in w))
+                for name, (p, w) in forces.items()]
+        body += [page.heading("Forces of a fluid of density 1"),
+                 page.table([(name, f"pressure ({p}), viscous ({w})") for name, p, w in rows])]
+    write(path, page.page(title, body))

@@ -1,0 +1,95 @@
+"""A cut through a mesh of polyhedra: the cells' polygons in a plane, coloured by a field."""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.display.figure import INK
+
+SHIFT = 1e-7            # of the extent: the plane must not go through points
+BESIDE = 0.45           # height over width from which pictures stand side by side
+LARGEST = 400_000       # polygons that a picture shows
+
+
+def section(mesh, axis=None, at=None):
+    """Cut a mesh by the plane x[axis] = at.
+
+    Parameters
+    ----------
+    mesh : swell.pde.fvm.Mesh
+    axis : int, optional
+        0 to 2; by default normal to patches of kind "empty", else the shortest extent.
+    at : float, optional
+        The middle of the extent by default.
+
+    Returns
+    -------
+    cells : int array, shape (m,)
+        The cells that the plane cuts.
+    polygons : list of arrays, shape (k, 2)
+        For each, its corners in the plane, in order around it.
+    axes : (int, int)
+        The coordinates of the corners.
+    """
+    extent = np.ptp(mesh.points, axis=0)
+    axis = _flat(mesh, extent) if axis is None else axis
+    low = mesh.points[:, axis].min()
+    at = low + 0.5 * extent[axis] if at is None else at
+    height = mesh.points[:, axis] - (at + SHIFT * extent[axis])
+    axes = tuple(a for a in range(3) if a != axis)
+
+    lengths = np.diff(mesh.face_ptr)
+    face = np.repeat(np.arange(mesh.n_faces), lengths)
+    following = np.arange(1, mesh.face_points.size + 1)
+    following[mesh.face_ptr[1:] - 1] = mesh.face_ptr[:-1]
+    a, b = mesh.face_points, mesh.face_points[following]
+    crossing = np.flatnonzero((height[a] > 0) != (height[b] > 0))
+    a, b, face = a[crossing], b[crossing], face[crossing]
+    share = (height[a] / (height[a] - height[b]))[:, None]
+    corner = (1 - share) * mesh.points[a][:, axes] + share * mesh.points[b][:, axes]
+
+    inside = face < mesh.neighbour.size
+    cell = np.concatenate([mesh.owner[face], mesh.neighbour[face[inside]]])
+    corner = np.concatenate([corner, corner[inside]])
+    cells, place, count = np.unique(cell, return_inverse=True, return_counts=True)
+    middle = np.stack([np.bincount(place, corner[:, k]) / count for k in (0, 1)], axis=1)[place]
+    angle = np.arctan2(*(corner - middle).T[::-1])
+    order = np.lexsort((angle, place))
+    return cells, np.split(corner[order], np.cumsum(count)[:-1]), axes
+
+
+def _flat(mesh, extent):
+    """Return the axis along which there is the least to see."""
+    empty = np.zeros(3)
+    for patch in mesh.patches:
+        if patch.kind == "empty":
+            empty += abs(mesh.face_areas[patch.start:patch.start + patch.size]).sum(axis=0)
+    return int(np.argmax(empty)) if empty.any() else 2 - int(np.argmin(extent[::-1]))
+
+
+def figure(mesh, fields, cut=None):
+    """Return a matplotlib figure with a picture for each of ``fields`` (label → values of the cells, shape (n,)), side by
+    side or one below the other, in the same cut; ``cut``: the result of `section`, by default through the middle."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.figure import Figure
+    cells, polygons, axes = section(mesh) if cut is None else cut
+    if len(cells) > LARGEST:
+        keep = np.linspace(0, len(cells) - 1, LARGEST).astype(int)
+        cells, polygons = cells[keep], [polygons[k] for k in keep]
+    corners = np.concatenate(polygons)
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    width, height = high - low
+    tall = height > BESIDE * width
+    size = ((5.4 * len(fields), min(7.0, 1.0 + 4.0 * height / width)) if tall
+            else (9.0, (1.2 + 7.5 * height / width) * len(fields)))
+    drawing = Figure(figsize=size, layout="constrained", facecolor="white")
+    panels = drawing.subplots(1 if tall else len(fields), len(fields) if tall else 1, squeeze=False).ravel()
+    for panel, (label, values) in zip(panels, fields.items()):
+        shown = PolyCollection(polygons, array=np.asarray(values)[cells], cmap="viridis", edgecolors="face",
+                               linewidths=0.1, rasterized=True)
+        panel.add_collection(shown)
+        panel.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
+        panel.set_xlabel("xyz"[axes[0]], color=INK)
+        panel.set_ylabel("xyz"[axes[1]], color=INK)
+        panel.tick_params(colors=INK, labelsize=8)
+        drawing.colorbar(shown, ax=panel, label=label, shrink=0.9)
+    return drawing
