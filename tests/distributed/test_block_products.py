@@ -32,8 +32,9 @@ def scattered(communicator, A, **settings):
     return distributed.scatter(communicator, A if communicator.rank == 0 else None, **settings)
 
 
-@pytest.mark.parametrize("A, format, overlap", [(grid(), "bsr", True), (grid(), "block_sell", False),
-                                                (hollow(), "bsr", True), (grid(dtype="complex128"), "block_sell", True)])
+@pytest.mark.parametrize("A, format, overlap", [
+    (grid(), "bsr", True), (grid(), "block_sell", False), (hollow(), "bsr", True),
+    (grid(dtype="complex128"), "block_sell", True)])
 def test_products(ranks, A, format, overlap):
     """A x, Aᴴ x, (w, A x), and all of it again after an update; every ghost and boundary row comes with its block."""
     x, w = rng().standard_normal((2, 147)).astype(A.dtype)
@@ -88,7 +89,8 @@ def test_bytes_of_the_off_diagonal_part(ranks):
     ranks.run(stored)
 
 
-@pytest.mark.parametrize("sizes, block", [((6, 3, 3), 3), ((3, 0, 3), 1), ((6, 6, 6), 6), ((2, 2, 2), 2), ((4, 4, 4), 2)])
+@pytest.mark.parametrize("sizes, block", [((6, 3, 3), 3), ((3, 0, 3), 1), ((6, 6, 6), 6), ((2, 2, 2), 2),
+                                          ((4, 4, 4), 2)])
 def test_the_size_is_one_for_all_ranks(sizes, block):
     """Formats may differ between ranks; 0: CSR. A has blocks of 6."""
     A, x = grid(6, 6), rng().standard_normal(216)
@@ -112,6 +114,25 @@ def test_a_format_that_one_rank_refuses_is_every_ranks_error():
         return M.shape
 
     assert distributed.run(RANKS, stored) == [(147, 147)] * RANKS
+
+
+@pytest.mark.parametrize("precond", ["amg", "bddc"])
+def test_ghosts_without_entries_change_nothing(precond):
+    """Ghosts are whole blocks of 3, of which one unknown is coupled to no other rank; with blocks of 1 it is none."""
+    point = np.diag([0.3, 0.3, 4.3]) - 0.05
+    A = sp.csr_array(sp.kron(gallery.poisson2d(12), np.diag([1.0, 1, 0])) + sp.kron(sp.eye_array(144), point))
+    A.eliminate_zeros()
+    b, found = A @ np.ones(432), []
+    for block in (1, 3):
+        def solved(communicator):
+            M = scattered(communicator, A, block=block)
+            unused = np.bincount(M.rest.indices, minlength=M.halo.ghosts.size) == 0
+            r = swell.solve(M, b[M.rows], method="cg", precond=precond)
+            return unused.sum(), r.iterations, M.gather(r.x)
+        found.append(distributed.run(RANKS, solved)[1])
+    (none, *plain), (some, *blocks) = found
+    assert (none, some) == (0, 24) and plain[0] == blocks[0] and np.allclose(plain[1], blocks[1], rtol=1e-6)
+    assert np.linalg.norm(b - A @ blocks[1]) <= 1e-7 * np.linalg.norm(b)
 
 
 # -- real systems on three ranks: whole blocks against even shares of the rows, which cut them ------------------------
