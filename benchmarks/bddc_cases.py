@@ -49,7 +49,8 @@ def convection():
 def interiors():
     """Poisson's cube by the solver of the interiors."""
     sizes = (4, 8, 12)
-    print("| interior |", " | ".join(f"H/h = {size}: iterations, λ min, λ max" for size in sizes), "|\n" + "|---" * 4 + "|")
+    heads = " | ".join(f"H/h = {size}: iterations, λ min, λ max" for size in sizes)
+    print("| interior |", heads, "|\n" + "|---" * 4 + "|")
     for interior in ("direct", "ic0", "ick(level=1)", "amg", "amg(degree=4, cycle=W)"):
         found = []
         for size in sizes:
@@ -70,8 +71,8 @@ def adaptive():
             r = system.solve(adaptive=threshold, b=np.random.default_rng(1).standard_normal(system.cube.n))
             level = r.bddc.level
             more = [one.constraints.more if one else 0 for one in (level, level.next)]
-            print(f"| {levels} | {threshold or 'none'} | {count(r.result)} | {r.extremes[1]:.2f} | {sum(more)} | {more[1]} | "
-                  f"{r.timings.get('adaptive', 0):.2f} |", flush=True)
+            print(f"| {levels} | {threshold or 'none'} | {count(r.result)} | {r.extremes[1]:.2f} | {sum(more)} | "
+                  f"{more[1]} | {r.timings.get('adaptive', 0):.2f} |", flush=True)
 
 
 if __name__ == "__main__":
