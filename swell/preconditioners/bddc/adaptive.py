@@ -197,5 +197,5 @@ def _refuse(bad, pairs, threshold, why):
 def _told(threshold, of, what):
     """Return the text of an error that concerns the subdomains ``of``."""
     who = f"subdomain{'s' * (len(of) > 1)} {' and '.join(map(str, of))}"
-    return (f"BDDC(adaptive={threshold:g}): {who}: {what}, where coefficients are too far apart: scale the "
-            "coefficients, or leave adaptive out")
+    return (f"BDDC(adaptive={threshold:g}): {who}: {what}, where A is not positive definite, or coefficients are too "
+            "far apart: scale the coefficients, or leave adaptive out")
