@@ -1,9 +1,10 @@
 """Halo exchange: the entries of x that a rank's rows need from other ranks (ghosts), and the messages that bring them.
 
-Section 3.2 of Ma, Hu, Yuan and Liu 2021. The columns outside a rank's diagonal block are compressed to the used ones,
-its ghosts, in ascending order, hence by owner. Each owner packs the entries that others need into one buffer and sends
-every neighbour its part. Setup: one all-to-all of index lists. A product: a gather of the sent entries, 8 bytes written
-and 8 + 4 read an entry in double, and one message to and from each neighbour, also for several right-hand sides.
+Section 3.2 of Ma, Hu, Yuan and Liu 2021. The columns outside a rank's diagonal block are compressed to the used ones
+(whole blocks of them), its ghosts, in ascending order, hence by owner. Each owner packs the entries that others need
+into one buffer and sends every neighbour its part. Setup: one all-to-all of index lists. A product: a gather of the
+sent entries, 8 bytes written and 8 + 4 read an entry in double, and one message to and from each neighbour, also for
+several right-hand sides.
 """
 from __future__ import annotations
 

@@ -257,8 +257,8 @@ class System:
         of_ranks = np.median(self.ranks.allgather(stages), axis=1)                     # (ranks, stages)
         mean = dict(zip(STAGES, of_ranks.mean(axis=0).tolist()))
         return self.record("product", {
-            "format": A.describe(), "seconds": statistics.median(largest[True]),
-            "seconds_without_overlap": statistics.median(largest[False]),
+            "format": A.describe(), "rest_bytes": max(self.ranks.allgather(A.remote.matrix_bytes)),
+            "seconds": statistics.median(largest[True]), "seconds_without_overlap": statistics.median(largest[False]),
             "least": min(largest[True]), "least_without_overlap": min(largest[False]), **mean,
             "share_of_communication": (mean["pack"] + mean["exchange"]) / sum(mean.values()),
             "load_balance": load_balance(of_ranks[:, STAGES.index("local")]), **_of(self.share())})
@@ -382,16 +382,14 @@ class System:
     def shares(self):
         """Yield records of the Share (rows, entries, ghosts, neighbours of a rank) that this matrix would have on more
         ranks."""
-        own, host, block = self.given.own, self.space.to_host, self.A.block_size
-        indptr, indices, n = host(own.indptr), host(own.indices), self.A.shape[0]
+        own, n, block = self.given.own, self.A.shape[0], self.A.block_size
+        indptr, indices = map(self.space.to_host, (own.indptr, own.indices))
         for count in self.settings["predicted"]:
             if count > n // block:
                 return
-            owner = owners(consecutive(n, count, block), np.arange(n))
-            if self.settings["partition"] == "graph":
-                owner = np.repeat(of_matrix(own.block_graph(), count), block)
-            yield self.record("shares", {
-                "of_ranks": count, **_of(count_shares(indptr, indices, owner, count, block))})
+            owner = np.repeat(of_matrix(own.block_graph(), count), block) if self.settings["partition"] == "graph" \
+                else owners(consecutive(n, count, block), np.arange(n))
+            yield self.record("shares", {"of_ranks": count, **_of(count_shares(indptr, indices, owner, count, block))})
 
 
 def _of(share):

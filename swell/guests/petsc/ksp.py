@@ -16,7 +16,7 @@ CODES = {
     Reason.RUNNING: 0, Reason.CONVERGED: RTOL, Reason.MAXITER: -3, Reason.DIVERGED: -4, Reason.BREAKDOWN: -5,
     Reason.STAGNATED: -5, Reason.FALSE_CONVERGENCE: -5, Reason.ATTAINABLE_ACCURACY: -5, Reason.SINGULAR: -5,
     Reason.NONFINITE: -9, Reason.INDEFINITE: -10, Reason.NOT_FACTORED: -11, Reason.STOPPED: -5, Reason.INTERRUPTED: -5,
-    Reason.OUT_OF_MEMORY: -11,
+    Reason.OVERTAKEN: -5, Reason.OUT_OF_MEMORY: -11,
 }
 REASONS = {             # the inverse, for a solve that did not converge; all other codes mean BREAKDOWN
     0: Reason.RUNNING, -3: Reason.MAXITER, -4: Reason.DIVERGED, -8: Reason.INDEFINITE, -9: Reason.NONFINITE,
