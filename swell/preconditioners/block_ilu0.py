@@ -27,7 +27,7 @@ from swell.core.settings import describe, positive
 from swell.formats.blocks import LARGEST, BlockPattern, check_pad, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.block_lu_factorisation import BlockFixedPoint, BlockScheduled, BlockSequential, BlockThreaded
-from swell.preconditioners.block_triangular import BlockFactor
+from swell.preconditioners.block_factor import BlockFactor
 from swell.preconditioners.incomplete_lu import LUOperator, PatternLU, diagonal_places, largest_moduli, moved
 from swell.preconditioners.lu_factorisation import levels_pay
 from swell.transforms.permutation import Permutation

@@ -27,7 +27,7 @@ from swell.formats.bsr import BSRMatrix
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type, rows_of
 from swell.formats.sell import SELL
-from swell.preconditioners.block_triangular import BlockFactor
+from swell.preconditioners.block_factor import BlockFactor
 from swell.preconditioners.guard import GuardedSolve
 from swell.preconditioners.triangular import TriangularOperator, inverse_diagonal, random_vector
 from swell.transforms.permutation import Permutation
