@@ -3,8 +3,8 @@
  *     mpicc -O2 petsc_bjacobi.c -o petsc_bjacobi $(pkg-config --cflags --libs PETSc)
  *     mpiexec -n 4 ./petsc_bjacobi -f system.petsc -block 4 -rtol 1e-5 -maxiter 300
  *
- * The file has a matrix and a right-hand side in PETSc's binary form. The matrix is stored as BAIJ (as AIJ for blocks of
- * 1), the preconditioner acts from the right, and the start is zero. Two iterations warm up. The steps of a restart, 31
+ * The file has a matrix and a right-hand side in PETSc's binary form. The matrix is BAIJ, AIJ for blocks of
+ * 1. The preconditioner acts from the right, and the start is zero. Two iterations warm up. The steps of a restart, 31
  * applications of the preconditioner, are timed on each rank. Rank 0 prints a line of JSON. */
 #include <petscksp.h>
 

@@ -374,8 +374,8 @@ def bars(groups, labels, values, ylabel, log=False):
         heights = [value or 0 for value in values[label]]
         axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, heights, width, label=label,
                  color=colour_of(k))
-    crowded = sum(map(len, groups)) > 60
-    axes.set_xticks(range(len(groups)), groups, rotation=20 if crowded else 0, ha="right" if crowded else "center")
+    turn = 60 if len(groups) > 10 else 20 if sum(map(len, groups)) > 60 else 0
+    axes.set_xticks(range(len(groups)), groups, rotation=turn, ha="right" if turn else "center")
     if log:
         logarithmic(axes)
     axes.set_ylabel(ylabel, color=INK)

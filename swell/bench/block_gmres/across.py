@@ -37,6 +37,8 @@ def run(arguments) -> int:
     """Run the benchmark on each number of ranks, as ``swell.bench.block_gmres.run``."""
     program = start.mpiexec("block-gmres")
     ranks = numbers("ranks", arguments.ranks)
+    if arguments.petsc is not None:
+        petsc.check(arguments.petsc)
     of_petsc = numbers("petsc-ranks", arguments.petsc_ranks, arguments.ranks)
     if arguments.partition == "graph" and importlib.util.find_spec("pymetis") is None:
         raise MissingDependency("--partition graph needs pymetis: pip install 'swell[partition]'")

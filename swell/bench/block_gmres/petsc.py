@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import subprocess
 
 import numpy as np
@@ -23,6 +24,16 @@ def write_system(path, A, b):
         stream.write(A.data.astype(">f8").tobytes())
         stream.write(np.asarray([VECTOR, b.size], ">i4").tobytes())
         stream.write(b.astype(">f8").tobytes())
+
+
+def check(command):
+    """Raise InputError if a command for ``measure`` has no place for the number of ranks, or its program is not
+    there."""
+    words = shlex.split(command)
+    wrong = "it has no {ranks}" if "{ranks}" not in command else f"there is no {words[0]}"
+    if "{ranks}" not in command or shutil.which(words[0]) is None:
+        raise InputError(f"--petsc {command}: {wrong}; expected a command such as 'mpiexec -n {{ranks}} "
+                         "./petsc_bjacobi', with the program compiled from benchmarks/petsc_bjacobi.c")
 
 
 def measure(command, ranks, path, block, rtol, maxiter) -> dict:
@@ -43,18 +54,12 @@ def measure(command, ranks, path, block, rtol, maxiter) -> dict:
 
     Raises
     ------
-    InputError
-        If the command cannot be started.
     SwellError
         If it fails, or prints no record.
     """
     words = [word.replace("{ranks}", str(ranks)) for word in shlex.split(command)]
     words += ["-f", str(path), "-block", str(block), "-rtol", str(rtol), "-maxiter", str(maxiter)]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--petsc {command}: {error.strerror}; expected a command such as 'mpiexec -n {{ranks}} "
-                         "./petsc_bjacobi', with the program compiled from benchmarks/petsc_bjacobi.c") from None
+    done = subprocess.run(words, capture_output=True, text=True, encoding="utf-8")
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
         raise SwellError(f"--petsc {command}: it ended with status {done.returncode} and printed no record: "
