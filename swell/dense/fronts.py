@@ -16,8 +16,6 @@ import numpy as np
 
 from swell.dense.blocked import by_sections, cluster, parts
 
-LINES = 32              # rows below a front, or columns beside it, of one block: a thread each
-
 
 class Fronts:
     """One decomposition by fronts.
@@ -62,19 +60,19 @@ class Fronts:
         n, x, tolerance = work.n, settings.x, float(settings.tolerance)
         place, d = (work.lu, self.estimate, work.row, work.column, f, g - f), f // self.section
         blocks, shared, cluster_blocks = cluster(work, self.tiles, n - g, x)
-        kernels.settle(*place, settings.pivoting != "none", self.own, x, x * x, shared, cluster_blocks, tolerance, *settings.bounds,
-                       n, self.state, work.pivots, self.diagonal[d], self.below[d], blocks)
+        kernels.settle(*place, settings.pivoting != "none", self.own, x, x * x, shared, cluster_blocks, tolerance,
+                       *settings.bounds, n, self.state, work.pivots, self.diagonal[d], self.below[d], blocks)
         if g < n:
-            kernels.rest(*place, x, LINES, tolerance, n, self.state, self.below[d],
-                         parts(self.tiles, n - g, LINES, work.count))
+            kernels.rest(*place, x, x * x, tolerance, n, self.state, self.below[d],
+                         parts(self.tiles, n - g, x, work.count))
 
     def right(self, f, g, left, end):
         """Complete rows f to g of U, columns ``left`` to ``end``, in place."""
         work, settings = self.work, self.settings
         x, counts = settings.x, self.right_of[f // self.section]
-        self.kernels.settle_right(work.lu, self.estimate, work.row, work.column, f, g - f, left, end, x, LINES,
+        self.kernels.settle_right(work.lu, self.estimate, work.row, work.column, f, g - f, left, end, x, x * x,
                                   float(settings.tolerance), work.n, counts,
-                                  parts(self.tiles, end - left, LINES, work.count))
+                                  parts(self.tiles, end - left, x, work.count))
 
     def _iterations(self):
         """Return each matrix's array of iterations: all of a diagonal section, the slowest tile's of another one."""

@@ -5,9 +5,8 @@ For every j: column j of L (1.11), its pivot by a parallel reduction (2.5), the 
 
 ``form="plain"`` is the thesis' form: whole sums for every element. It reads n³/3 words, each used at most once, and
 makes 4 launches a column. ``form="blocked"`` is the default: matrix products subtract the contributions of finished
-fronts of x columns (blocked.py). One block of threads completes a front, without launches between its columns. There
-one multiprocessor reads n² x / 2 words; each of the n / x fronts takes some ten launches. Neither form reads on the
-host.
+fronts of x columns (blocked.py). One launch completes a front: the blocks of a cluster keep its rows in shared memory,
+and exchange a candidate each for every pivot (core/kernels/front.cuh). Neither form reads on the host.
 
 Storage: the factors, and A.
 
@@ -56,7 +55,7 @@ class PCM(Decomposer):
     section: int | None = None
     order: str = "C"
 
-    cost = "2/3 n³, in products; n² x / 2 words in the fronts"
+    cost = "2/3 n³, in products; n² x / 2 in the fronts"
 
     def __post_init__(self):
         check_x(self, (8, 16, 32))

@@ -1,32 +1,38 @@
 // The fronts of the iterative Crout method on a GPU: final elements are not computed again. fronts.py defines keys, final
-// elements and `state`. In `settle` a block has X by X threads, and a thread an element of the diagonal block, or of a row below
-// it; in the other kernels a thread has a whole row or column. A launch handles many matrices, which are n * n elements apart. Between kernels, entries that are not
+// elements and `state`. A block has X by X threads. A thread has an element of the diagonal block, or of a row below it, or of a
+// column to its right. A launch handles many matrices, which are n * n elements apart. Between kernels, entries that are not
 // final hold A less the terms of finished fronts.
 #include "context.cuh"
 #include "bulk.cuh"
 #include "front.cuh"
 
-// Iterate v = r - sum of v[k] U[k][lane] over front <= k < lane in the lanes from front to end, by the X lanes of a row. r is an
-// entry of A less the terms of the lanes before front. Returns the number of iterations.
-template <int X, class T> DEVICE int settle_line(T r, T& v, const T (&U)[X][X + 1], int front, int end, double tolerance) {
+// Iterate v = (r - sum of v[k] entering[lane][k] over front <= k < lane) inverse in the lanes from front to end, by the X lanes of
+// a row or a column. `inverse`: of the lane's diagonal element; 1 in a row of L. r is an entry of A less the terms of final
+// elements; those before end - 1 are subtracted from all lanes behind them. Returns the number of iterations. UPPER:
+// entering[k][lane] is in the place of entering[lane][k].
+template <int X, bool UPPER, class T> DEVICE int settle_line(T& r, T& v, const T (&entering)[X][X + 1], T inverse, int front,
+                                                             int end, double tolerance) {
   const int lane = threadIdx.x % X, group = threadIdx.x % 32 / X * X;
   const unsigned mine = X == 32 ? ~0u : (1u << X % 32) - 1;
+  auto term = [&](int k) { return UPPER ? entering[k][lane] : entering[lane][k]; };
   int iterations = 0;
   while (__any_sync(~0u, front < end)) {
     T value = r;
     for (int k = X == 32 ? front : 0; k < (X == 32 ? end : X) - 1; ++k) {
       const T l = shuffle(v, group + k);
-      if (k >= front && k < lane && lane < end) value = fused(-l, U[k][lane], value);
+      if (k >= front && k < lane && lane < end) value = fused(-l, term(k), value);
     }
+    value = value * inverse;
     const bool active = front <= lane && lane < end;
     const unsigned changed = __ballot_sync(~0u, active && !settled(value, v, tolerance)) >> group & mine;
     if (active) v = value;
     int after = changed ? __ffs(changed) - 1 : end;
     if (after < front + 1) after = front + 1;                    // the first element needed final ones only: it is final
     if (after > end) after = end;
-    for (int k = X == 32 ? front : 0; k < (X == 32 ? after : X); ++k) {
+    const int until = after < end ? after : end - 1;             // no lane before end needs the last element
+    for (int k = X == 32 ? front : 0; k < (X == 32 ? until : X); ++k) {
       const T l = shuffle(v, group + k);
-      if (k >= front && k < after && k < lane) r = fused(-l, U[k][lane], r);
+      if (k >= front && k < until && k < lane) r = fused(-l, term(k), r);
     }
     if (front < end) front = after, ++iterations;
   }
@@ -43,12 +49,12 @@ DEVICE void count_slowest(int iterations, int* count) {
   if (threadIdx.x == 0) atomicAdd(count, slowest);
 }
 
-// r less the terms of the elements before `begin` of its row, which are in the first lanes.
-template <int X, class T> DEVICE T less_final(T r, const T (&U)[X][X + 1], int begin) {
+// r less the terms of the elements before `begin` of its line, which are in the first lanes.
+template <int X, bool UPPER, class T> DEVICE T less_final(T r, const T (&entering)[X][X + 1], int begin) {
   const int lane = threadIdx.x % X, group = threadIdx.x % 32 / X * X;
   for (int k = 0; k < begin; ++k) {
     const T l = shuffle(r, group + k);
-    if (lane >= begin) r = fused(-l, U[k][lane], r);
+    if (lane >= begin) r = fused(-l, UPPER ? entering[k][lane] : entering[lane][k], r);
   }
   return r;
 }
@@ -126,9 +132,9 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
     } else {
       for (int t = 0; t < rows.count; t += X) {
         const bool mine = t + i < rows.count;
-        const T left = less_final<X>(mine ? rows.at(t + i, j) : T(0), V, search);
+        T left = less_final<X, true>(mine ? rows.at(t + i, j) : T(0), V, search);
         T l = search || !mine ? left : estimate[(size + rows.begin + t + i) * row + j * column];
-        const int took = settle_line<X>(left, l, V, mine ? search : b + 1, b + 1, tolerance);
+        const int took = settle_line<X, true>(left, l, V, T(1), mine ? search : b + 1, b + 1, tolerance);
         count_slowest(took, below + (size + rows.begin + t) / X);
         if (mine && search <= j && j <= b) rows.at(t + i, j) = l;
         if (mine && j == b) take_larger(largest, where, size_of(l), size + rows.begin + t + i);
@@ -162,110 +168,69 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
   if (!own) rows.template swap<GROUPS>(estimate, chosen, first, n, n, n);
 }
 
-constexpr int BLOCK = 8;     // final elements whose terms are subtracted together
-
-// Iterate v[c] = (left[c] - sum of v[k] L[c][k] over k < c) inverse[c] in the elements c >= front of a thread's line, whose left[c]
-// is at left[32 c]. The terms of full blocks of final elements, of all lines of a warp, are subtracted from `left`. Returns the
-// number of iterations.
-template <int X, class T> DEVICE int settle_own_line(T (&v)[X], T* left, const T (&L)[X][X], const T (&inverse)[X], int front,
-                                                     double tolerance) {
-  int base = 0, iterations = 0;
-  for (;;) {
-    const int least = __reduce_min_sync(~0u, front);
-#pragma unroll
-    for (int b = 0; b < X; b += BLOCK)
-      if (base <= b && b + BLOCK <= least)
-#pragma unroll
-        for (int c = b + BLOCK; c < X; ++c) {
-          T value = left[33 * c];
-#pragma unroll
-          for (int k = b; k < b + BLOCK; ++k) value = fused(-v[k], L[c][k], value);
-          left[33 * c] = value;
-        }
-    if (least == X) return iterations;
-    base = least / BLOCK * BLOCK;
-    int changed = X;
-#pragma unroll
-    for (int c = X - 1; c >= 0; --c) {                           // backwards: c must read the last iterate
-      if (c < base) continue;
-      T value = left[33 * c];
-#pragma unroll
-      for (int b = 0; b < c; b += BLOCK)
-        if (b >= base)
-#pragma unroll
-          for (int k = b; k < b + BLOCK && k < c; ++k) value = fused(-v[k], L[c][k], value);
-      value = value * inverse[c];
-      if (c < front) continue;
-      if (!settled(value, v[c], tolerance)) changed = c;
-      v[c] = value;
-    }
-    if (front == X) continue;
-    front = changed > front + 1 ? changed : front + 1;           // the first element needed final ones only: it is final
-    ++iterations;
-  }
+// Load (store) element (line, lane) of X lines of X elements through shared memory, so that a warp accesses neighbours in
+// memory. `along`: the elements of a line are neighbours.
+template <int X, class T> DEVICE T load_line(const T* from, T (&tile)[X][X + 1], long long line, long long element, bool along,
+                                             int lines, int elements) {
+  const int a = threadIdx.x / X, b = threadIdx.x % X, i = along ? a : b, k = along ? b : a;
+  __syncthreads();
+  if (i < lines && k < elements) tile[i][k] = from[i * line + k * element];
+  __syncthreads();
+  return a < lines && b < elements ? tile[a][b] : T(0);
+}
+template <int X, class T> DEVICE void store_line(T* to, T v, T (&tile)[X][X + 1], long long line, long long element, bool along,
+                                                 int lines, int begin, int end) {
+  const int a = threadIdx.x / X, b = threadIdx.x % X, i = along ? a : b, k = along ? b : a;
+  __syncthreads();
+  tile[a][b] = v;
+  __syncthreads();
+  if (i < lines && begin <= k && k < end) to[i * line + k * element] = tile[i][k];
 }
 
-// Iterate lines from..end of a matrix, 32 a block, in their elements from `begin` on: rows of L below a front (along: the distance
-// of columns), or columns of U beside it. Only U is divided by the diagonal (`divide`). corner: the front's entry in line 0.
-template <int X, class T> DEVICE void settle_lines(T* corner, const T* estimate, long long along, long long across, bool divide,
-                                                   int first, int begin, int from, int end, double tolerance, int* counts) {
-  __shared__ __align__(16) T L[X][X];
-  __shared__ T inverse[X], left[X][33];
-  __shared__ int slowest[32 / X];
-  const int t = threadIdx.x, lines = end - from < 32 ? end - from : 32;
-  auto copy = [&](auto move) {                                   // neighbouring threads access neighbours in memory
-    for (int e = t; e < X * 32; e += 32) {
-      const int l = across == 1 ? e % 32 : e / X, c = across == 1 ? e / 32 : e % X;
-      if (l < lines) move(c, l, (from + l) * across + c * along);
-    }
-  };
-  T v[X];
-  copy([&](int c, int l, long long at) { left[c][l] = estimate[at]; });
-  __syncwarp();
-#pragma unroll
-  for (int c = 0; c < X; ++c) v[c] = left[c][t];
-  __syncwarp();
-  copy([&](int c, int l, long long at) { left[c][l] = corner[at]; });
-  for (int e = t; e < X * X; e += 32) {
-    const int c = across == 1 ? e / X : e % X, k = across == 1 ? e % X : e / X;
-    L[c][k] = k <= c ? corner[c * along + (first + k) * across] : T(0);
-  }
-  if (t < 32 / X) slowest[t] = 0;
-  __syncwarp();
-  if (t < X) inverse[t] = divide && L[t][t] != T(0) ? T(1) / L[t][t] : T(1);
-#pragma unroll
-  for (int c = 0; c < X; ++c)
-    if (c < begin) v[c] = left[c][t];
-  __syncwarp();
-  atomicMax(slowest + t / X, settle_own_line<X>(v, &left[0][t], L, inverse, t < lines ? begin : X, tolerance));
-#pragma unroll
-  for (int c = 0; c < X; ++c) left[c][t] = v[c];
-  __syncwarp();
-  copy([&](int c, int l, long long at) { if (c >= begin) corner[at] = left[c][l]; });
-  if (t % X == 0 && t < lines) counts[(from + t) / X] += slowest[t / X];
-}
-
-// Iterate (1.11) in the rows below the diagonal block, in the columns that `settle` has left.
+// Iterate (1.11) in the rows below the diagonal block, in the columns that `settle` has left, X rows a block.
 // launch: a block of threads threads for each slice of tiles
-template <typename T, int X> __global__ void __launch_bounds__(32) rest(Context* ctx, T* lu, const T* estimate, long long row,
-    long long column, int first, int size, int x, int threads, double tolerance, int n, const int* state, int* counts,
-    const int* tiles) {
+template <typename T, int X> __global__ void __launch_bounds__(X * X) rest(Context* ctx, T* lu, const T* estimate,
+    long long row, long long column, int first, int size, int x, int threads, double tolerance, int n, const int* state,
+    int* counts, const int* tiles) {
   if (stopped(ctx)) return;
-  const int across = (n - first - size + 31) / 32, matrix = blockIdx.x / across, begin = state[matrix];
+  __shared__ T entering[X][X + 1], tile[X][X + 1];
+  const int across = (n - first - size + X - 1) / X, matrix = blockIdx.x / across, begin = state[matrix];
   if (begin == size) return;
-  const long long corner = (long long)matrix * n * n + first * column;
-  settle_lines<X>(lu + corner, estimate + corner, column, row, false, first, begin, first + size + blockIdx.x % across * 32, n, tolerance,
-                  counts + matrix * ((n + X - 1) / X));
+  lu += (long long)matrix * n * n, estimate += (long long)matrix * n * n, counts += matrix * ((n + X - 1) / X);
+  const int a = threadIdx.x / X, b = threadIdx.x % X, top = first + size + blockIdx.x % across * X;
+  const int lines = n - top < X ? n - top : X;
+  const bool along = column == 1;
+  const long long at = top * row + first * column;
+  const int c = along ? b : a, k = along ? a : b;
+  entering[c][k] = k < c ? lu[(first + k) * row + (first + c) * column] : T(0);
+  T left = load_line<X>(lu + at, tile, row, column, along, lines, size);
+  T v = load_line<X>(estimate + at, tile, row, column, along, lines, size);
+  left = less_final<X, false>(left, entering, begin);
+  const int iterations = settle_line<X, false>(left, v, entering, T(1), a < lines ? begin : size, size, tolerance);
+  store_line<X>(lu + at, v, tile, row, column, along, lines, begin, size);
+  count_slowest(iterations, counts + top / X);
 }
 
-// Iterate (1.12) in the columns to the right of the diagonal block.
+// Iterate (1.12) in the columns to the right of the diagonal block, X columns a block.
 // launch: a block of threads threads for each slice of tiles
-template <typename T, int X> __global__ void __launch_bounds__(32) settle_right(Context* ctx, T* lu, const T* estimate,
+template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_right(Context* ctx, T* lu, const T* estimate,
     long long row, long long column, int first, int size, int left, int right, int x, int threads, double tolerance, int n,
     int* counts, const int* tiles) {
   if (stopped(ctx)) return;
-  const int across = (right - left + 31) / 32, matrix = blockIdx.x / across;
-  const long long corner = (long long)matrix * n * n + first * row;
-  settle_lines<X>(lu + corner, estimate + corner, row, column, true, first, 0, left + blockIdx.x % across * 32, right, tolerance,
-                  counts + matrix * ((n + X - 1) / X));
+  __shared__ T entering[X][X + 1], tile[X][X + 1];
+  const int across = (right - left + X - 1) / X, matrix = blockIdx.x / across;
+  const int a = threadIdx.x / X, b = threadIdx.x % X, begin = left + blockIdx.x % across * X;
+  const int lines = right - begin < X ? right - begin : X;
+  lu += (long long)matrix * n * n, estimate += (long long)matrix * n * n, counts += matrix * ((n + X - 1) / X);
+  const bool along = row == 1;
+  const long long at = first * row + begin * column;
+  const int c = along ? b : a, k = along ? a : b;
+  entering[c][k] = k <= c && c < size ? lu[(first + c) * row + (first + k) * column] : T(0);
+  T left_of_A = load_line<X>(lu + at, tile, column, row, along, lines, size);
+  T v = load_line<X>(estimate + at, tile, column, row, along, lines, size);
+  const T diagonal = entering[b][b];
+  const T inverse = diagonal != T(0) ? T(1) / diagonal : T(1);
+  const int iterations = settle_line<X, false>(left_of_A, v, entering, inverse, a < lines ? 0 : size, size, tolerance);
+  store_line<X>(lu + at, v, tile, column, row, along, lines, 0, size);
+  count_slowest(iterations, counts + begin / X);
 }

@@ -7,7 +7,7 @@ above (U); it needs only entries of smaller keys. Entries with keys below ``fron
 the contributions of finished fronts.
 
 ``estimate``: where the iteration starts, an array like ``lu``, or ``lu`` itself. ``tolerance``: an entry that changed
-by no more has settled. ``lower``, ``upper``: bounds of good diagonal elements. ``threads``: of a block on a GPU.
+by no more has settled. ``lower``, ``upper``: bounds of good diagonal elements. ``threads``: on a GPU only.
 
 Many matrices, n * n elements apart, are decomposed together. ``blocks.size`` − 1: their number, times the blocks of a
 ``cluster`` with ``shared`` bytes of shared memory each on a GPU. ``state`` has one number for each: the columns of its
@@ -27,8 +27,8 @@ def settle(lu, estimate, row, column, first, size, choose, own, x, threads, shar
            state, pivots, counts, below, blocks):
     """Iterate the diagonal blocks of all matrices up to a bad element, then the rows below in the columns up to it.
     With ``choose``, swap the pivot's row; in the estimate too, unless it is ``lu`` (``own``). Go on until there is no
-    bad element. Writes ``lu``, ``state`` and ``pivots``; adds the iterations of each diagonal block to ``counts``, those of the rows to
-    ``below``, as in ``rest``. Arguments: top of file."""
+    bad element. Writes ``lu``, ``state`` and ``pivots``; adds the iterations of each diagonal block to ``counts``, and
+    those of the rows to ``below``, as in ``rest``. Arguments: top of file."""
     across, per, count = -(-(n - first - size) // x), -(-n // x), blocks.size - 1
     found, left = np.zeros((count, 2), np.int64), count
     state[:count] = 0
@@ -43,8 +43,8 @@ def settle(lu, estimate, row, column, first, size, choose, own, x, threads, shar
             k, top = tile // across, first + size + tile % across * x
             if state[k] < size and found[k, 0] < size:
                 start = estimate if state[k] == 0 else lu
-                below[k * per + top // x] += rows_of_tile(lu[k * n * n:], start[k * n * n:], row, column, first, state[k],
-                                                          found[k, 0] + 1, tolerance, top, min(top + x, n))
+                below[k * per + top // x] += rows_of_tile(lu[k * n * n:], start[k * n * n:], row, column, first,
+                                                          state[k], found[k, 0] + 1, tolerance, top, min(top + x, n))
         left = 0
         for k in prange(count):
             if state[k] < size and found[k, 0] < size:
@@ -152,14 +152,13 @@ def settle_line(a, v, base, entering, divide, front, end, tolerance):
 @parallel
 def rest(lu, estimate, row, column, first, size, x, threads, tolerance, n, state, counts, tiles):
     """Iterate (1.11) in the rows of ``lu`` below the diagonal block, in the columns that ``settle`` has left.
-    ``tiles.size`` − 1: number of tiles of ``threads`` such rows, of all matrices. ``counts`` has an entry for every
-    ``x`` rows of each matrix; the iterations of their slowest row are added to it. Arguments: top of file."""
-    across, per = -(-(n - first - size) // threads), -(-n // x)
+    ``tiles.size`` − 1: number of tiles of ``x`` such rows, of all matrices. ``counts`` has an entry for every ``x``
+    rows of each matrix; the iterations of a tile's slowest row are added to it. Arguments: top of file."""
+    across, per = -(-(n - first - size) // x), -(-n // x)
     for tile in prange(tiles.size - 1):
-        k, begin = tile // across, first + size + tile % across * threads
-        for top in range(begin, min(begin + threads, n), x):
-            counts[k * per + top // x] += rows_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first, state[k],
-                                                       size, tolerance, top, min(top + x, n))
+        k, top = tile // across, first + size + tile % across * x
+        counts[k * per + top // x] += rows_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first, state[k],
+                                                   size, tolerance, top, min(top + x, n))
 
 
 @njit(cache=True)
@@ -184,14 +183,13 @@ def rows_of_tile(lu, estimate, row, column, first, begin, end, tolerance, top, b
 
 @parallel
 def settle_right(lu, estimate, row, column, first, size, left, right, x, threads, tolerance, n, counts, tiles):
-    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``, in place in ``lu``, ``threads`` columns a tile;
+    """Iterate (1.12) in the front's rows, columns ``left`` to ``right``, in place in ``lu``, ``x`` columns a tile;
     ``counts`` and ``tiles`` as in ``rest``. Arguments: top of file."""
-    across, per = -(-(right - left) // threads), -(-n // x)
+    across, per = -(-(right - left) // x), -(-n // x)
     for tile in prange(tiles.size - 1):
-        k, first_column = tile // across, left + tile % across * threads
-        for begin in range(first_column, min(first_column + threads, right), x):
-            counts[k * per + begin // x] += columns_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first,
-                                                            size, tolerance, begin, min(begin + x, right))
+        k, begin = tile // across, left + tile % across * x
+        counts[k * per + begin // x] += columns_of_tile(lu[k * n * n:], estimate[k * n * n:], row, column, first, size,
+                                                        tolerance, begin, min(begin + x, right))
 
 
 @njit(cache=True)
