@@ -1,10 +1,11 @@
 """BDDC, the shifted Laplacian and Schwarz for sound in a cabin: iterations against frequency and number of subdomains.
 
     python benchmarks/bddc_waves.py FOLDER --frequencies 100 200 300 400 500 --domains 64 128 --directions 0 3 7
-    python benchmarks/bddc_waves.py --size 0.08 --frequencies 100 200
+    python benchmarks/bddc_waves.py --box 12 --frequencies 100 200 300 --domains 8 27 64 --transmissions neumann robin
 
 FOLDER has carinterior.mat (car_cabin/ of the real systems): 34 306 unknowns, with its impedance of 20 ρc on all walls.
-Without FOLDER the cabin is swell's own, by gmsh. A point source, GMRES(200) to 1e-6; the times are of one run. A row
+Without FOLDER the cabin is swell's own, by gmsh, or a box of 2 m × 1 m × 1 m
+with --box cells along a metre. A point source, GMRES(200) to 1e-6; the times are of one run. A row
 "failed" says why in its last column.
 """
 from __future__ import annotations
@@ -27,6 +28,8 @@ def problem_of(arguments):
     if arguments.folder:
         from refined_cabin import cabin
         mesh = cabin(arguments.folder)
+    elif arguments.box:
+        mesh = helmholtz.box((2 * arguments.box, arguments.box, arguments.box), upper=(2.0, 1.0, 1.0))
     else:
         mesh = helmholtz.car_cabin(arguments.size, "hexahedron")
     return helmholtz.Helmholtz(mesh, helmholtz.Medium(speed=SPEED, density=1.0),
@@ -57,9 +60,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=pathlib.Path)
     parser.add_argument("--size", type=float, default=0.1)
+    parser.add_argument("--box", type=int, default=0)
     parser.add_argument("--frequencies", nargs="+", type=float, default=[100.0, 300.0])
-    parser.add_argument("--domains", nargs="+", type=int, default=[64])
-    parser.add_argument("--directions", nargs="+", type=int, default=[0, 3])
+    parser.add_argument("--domains", nargs="*", type=int, default=[64])
+    parser.add_argument("--directions", nargs="*", type=int, default=[0, 3])
     parser.add_argument("--transmissions", nargs="+", default=["neumann"])
     parser.add_argument("--interior", default="direct")
     parser.add_argument("--inner", nargs="*", default=["ilu0", "direct"])

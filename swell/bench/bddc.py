@@ -213,7 +213,7 @@ def _growth(records):
     for k, ((subdomains, decomposer, levels), group) in enumerate(_series(records)):
         sizes, colour = [r["elements"] for r in group], colour_of(k)
         axes.plot(sizes, [r["iterations"] for r in group], "o", color=colour, ms=4,
-                  label=f"{subdomains} subdomains, {levels} levels, {decomposer}")
+                  label=f"subdomains {subdomains}, {levels} levels, {decomposer}")
         if len(group) > 2:
             a, b, _ = _fit(group, lambda r: r["iterations"])
             fine = np.linspace(sizes[0], sizes[-1], 60)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 import numpy as np
-import scipy.sparse as sp
 
 from swell.core.errors import InputError, SwellError
 from swell.distributed.entries import gathered
@@ -198,7 +197,7 @@ class RankSubdomains(Subdomains):
 
     def name_of(self, row):
         named = self._named
-        return named.start + row if isinstance(named, slice) else int(named[row])
+        return named.start + row if isinstance(named, slice) else named[row]
 
     def names(self, rows):
         first, stop, named = self.space.first, self.space.stop, self._named

@@ -43,8 +43,11 @@ def skip_other_kinds(kind, name, dtype):
 
 
 def fitting(kind, name, dtype, seed=0):
-    """A matrix that this kind of operator takes: Hermitian positive definite where it asks for one."""
+    """A matrix that this kind of operator takes: Hermitian positive definite where it asks for one, dominant where it
+    splits the matrix itself."""
     A = matrix(dtype, seed)
+    if name == "bddc":
+        return sp.csr_array(A + sp.diags_array(2 * np.ones(N, A.dtype)))
     skip_other_kinds(kind, name, dtype)
     if kind != "precond" or not load(kind, name).hermitian_only:
         return A

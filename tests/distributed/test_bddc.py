@@ -9,8 +9,10 @@ from tests.support.cases import rng
 
 import swell
 from swell import distributed, gallery
+from swell.core.devices import make_space
 from swell.core.stopping import Reason
 from swell.distributed.launcher import launched
+from swell.formats.csr import CSRMatrix
 from swell.pde import fvm
 from swell.pde.elasticity_cube import ElasticityCube
 from swell.pde.poisson_cube import PoissonCube
@@ -70,6 +72,34 @@ def test_it_is_that_of_one_device(ranks, cube, settings):
         assert more == level.constraints.more and (more > 0) == ("adaptive" in settings)
         assert result.converged and abs(result.iterations - reference.result.iterations) <= 1
         assert np.linalg.norm(b - whole.A.to_scipy() @ x) <= 1e-8 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("name", ["complex symmetric", "nonsymmetric"])
+def test_other_matrices_are_those_of_one_device(ranks, name):
+    """The operator and its adjoint."""
+    from tests.preconditioners.bddc.test_other_matrices import CASES as ELEMENTS
+    from tests.preconditioners.bddc.test_other_matrices import square
+    parts = square(4, 3, ELEMENTS[name][0])
+    A = parts.assemble()
+    b = random(A.shape[0]).astype(A.dtype)
+    one_rank = swell.BDDC(subdomains=parts, interior="blocks").build(CSRMatrix.from_scipy(A, make_space("cpu")))
+    expected = np.empty((2, b.size), A.dtype)
+    one_rank.apply(b, expected[0])
+    one_rank.apply_adjoint(b, expected[1])
+
+    def on_rank(communicator):
+        ends = [k * len(parts) // communicator.size for k in (communicator.rank, communicator.rank + 1)]
+        mine = list(zip(parts.matrices, parts.dofs, strict=True))[slice(*ends)]
+        A, S = distributed.from_subdomains(communicator, mine)
+        bddc = swell.BDDC(subdomains=S, interior="blocks")
+        M, out = bddc.build(A), np.empty((2, b[A.rows].size), A.dtype)
+        M.apply(b[A.rows], out[0])
+        M.apply_adjoint(b[A.rows], out[1])
+        return [A.gather(one) for one in out], swell.solve(A, b[A.rows], method="gmres", precond=bddc)
+
+    for found, result in ranks.run(on_rank):
+        assert abs(np.array(found) - expected).max() < 1e-11 * abs(expected).max()
+        assert result.converged and result.iterations < 25
 
 
 def test_what_does_not_fit_the_rows_is_an_error_on_every_rank(ranks):

@@ -58,7 +58,8 @@ def test_elements(axes, motions):
 
 def test_patches_add_pressures_alone():
     """The energies of a displacement of constant divergence are equal for both."""
-    one, other = (ElasticityCube(2, 2, axes=2, poisson=0.4, pressure=pressure).assemble() for pressure in ("none", "patches"))
+    one, other = (ElasticityCube(2, 2, axes=2, poisson=0.4, pressure=pressure).assemble()
+                  for pressure in ("none", "patches"))
     u = (one.cube.points * [2.0, 0.0]).ravel()
     assert u @ (one.A.to_scipy() @ u) == pytest.approx(u @ (other.A.to_scipy() @ u))
     assert np.allclose(other.subdomains.assemble().toarray(), other.A.to_scipy().toarray())

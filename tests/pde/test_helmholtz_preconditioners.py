@@ -216,3 +216,63 @@ def test_the_command(tmp_path, capsys):
         code = main(["helmholtz", str(tmp_path / "box.msh"), "--source", "xmin", "--ear", "0.5,0.5,0.5", "--band",
                      "50:70:10", "--damping", "0.02", "--precond", precond, "--method", method])
         assert code == 0 and "3 of 3 frequencies converged" in capsys.readouterr().out
+
+
+WALLS = {"xmax": h.Impedance(900 + 300j), "zmin": h.Pressure(1.0)}
+
+
+@pytest.mark.parametrize("transmission", ["neumann", "robin"])
+@pytest.mark.parametrize("domains", [0, 5, "two"])
+def test_subdomains_add_up(transmission, domains):
+    """With walls of given pressure, two media, and subdomains by number or by cell."""
+    mesh = h.box((8, 5, 4), upper=(2.0, 1.3, 1.0))
+    problem = h.Helmholtz(mesh, MEDIUM, WALLS)
+    owner = (mesh.centres[:, 0] > 0.9).astype(int) if domains == "two" else domains
+    A, _, _ = problem.system(150.0, "xmin")
+    parts = h.subdomains(problem, 150.0, owner, transmission)
+    assert abs(parts.assemble() - A).max() < 1e-12 * abs(A).max() and len(parts) == {0: 2, 5: 5, "two": 2}[domains]
+    plain = h.subdomains(problem, 150.0, owner)
+    differ = [abs(one - other).max() > 0 for one, other in zip(parts.matrices, plain.matrices, strict=True)]
+    assert any(differ) == (transmission == "robin")
+
+
+def test_bddc_in_the_front_end():
+    """One frequency after another, as a direct solver's; plane waves save iterations."""
+    problem = h.Helmholtz(h.box((12, 6, 6), upper=(2.0, 1.0, 1.0)), h.Medium(damping=0.02))
+    answer = problem.response("xmin", (1.9, 0.1, 0.1), [100.0, 200.0, 250.0], method="gmres", precond="bddc(domains=8)")
+    exact = problem.response("xmin", (1.9, 0.1, 0.1), [100.0, 200.0, 250.0], method="direct")
+    assert all(point.result.converged for point in answer.points)
+    assert abs(answer.pressure - exact.pressure).max() < 1e-4 * abs(exact.pressure).max()
+    k = 2 * np.pi * 250 / 343
+    waves = swell.BDDC(domains=8, near_nullspace=h.plane_waves(problem.space.points, k))
+    counts = [problem.response("xmin", None, [250.0], method="cocg", precond=precond, reuse=False).points[0].result
+              for precond in (swell.BDDC(domains=8), waves)]
+    assert all(r.converged for r in counts) and counts[1].iterations < counts[0].iterations
+
+
+def test_a_resonance_of_an_interior_names_its_frequency():
+    """Two closed halves of an undamped box: the first mode of a half with zero pressure all around."""
+    problem = h.Helmholtz(h.box((12, 6, 6), upper=(2.0, 1.0, 1.0)))
+    two = (problem.mesh.centres[:, 0] > 1).astype(int)
+    K, M, _ = problem.matrices
+    parts = h.subdomains(problem, 100.0, two)
+    inner = np.setdiff1d(parts.dofs[0], parts.dofs[1])
+    from scipy.linalg import eigh
+    frequency = np.sqrt(eigh(K[inner][:, inner].toarray(), M[inner][:, inner].toarray(),
+                             eigvals_only=True, subset_by_index=[4, 4])[0]) / (2 * np.pi)
+    A, b, _ = problem.system(frequency, "xmin")
+    r = swell.solve(A, b, method="gmres", precond=swell.BDDC(subdomains=h.subdomains(problem, frequency, two)))
+    assert not r.converged and any(f"at {frequency:.4g} Hz: take more and smaller" in note for note in r.notes)
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda p: h.subdomains(p, 100.0, -1), "from 1 to 64"), (lambda p: h.subdomains(p, [1.0, 2.0]), "one frequency"),
+    (lambda p: h.subdomains(p, 100.0, [0, 1]), "subdomain of each of 64 cells"),
+    (lambda p: h.subdomains(p, 100.0, 2, "dirichlet"), "'robin' or 'neumann'"),
+    (lambda p: h.plane_waves(np.zeros((3, 4)), 1.0), "points have shape"),
+    (lambda p: h.plane_waves(np.zeros((3, 3)), -1.0), "positive number"),
+    (lambda p: h.plane_waves(np.zeros((3, 3)), 1.0, 5), "3, 7 or 13"),
+    (lambda p: h.plane_waves(np.zeros((3, 2)), 1.0, 16), "1 to 15")])
+def test_bad_subdomains_and_plane_waves(call, words):
+    with pytest.raises(InputError, match=words):
+        call(h.Helmholtz(h.box((4, 4, 4))))

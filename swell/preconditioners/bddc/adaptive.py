@@ -1,12 +1,12 @@
-"""Adaptive constraints: more constraints than averages, for coefficients that jump within subdomains or along the interface.
+"""Adaptive constraints: more than averages, for coefficients that jump within subdomains or along the interface.
 
 For a face or edge E, and each pair of subdomains i and j that have it, the eigenvalues of
 
     (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v = λ (S̃ᵢ : S̃ⱼ) v,        A : B = A (A + B)⁻¹ B
 
 on functions on E that vanish in its other constraints bound the energy that averaging over copies adds. S is the block
-of E of a Schur complement. S̃ is the Schur complement of this block: the rest of the interface takes the values of least
-energy. D are the weights. Every λ above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v. For all
+of E of a Schur complement. S̃ is the Schur complement of this block: the rest of the interface takes the values of
+least energy. D are the weights. Every λ above the threshold makes a constraint, (Dⱼ Sᵢ Dⱼ + Dᵢ Sⱼ Dᵢ) v. For all
 coefficients, the condition number is then at most the threshold times a factor. This factor depends on the number of
 faces and edges of a subdomain (Mandel and Sousedík 2007; in this form, with all pairs at an edge, Klawonn, Kühn and
 Rheinbach 2016). On further levels the coarse matrices have the role of S, and the bound of each level multiplies.
@@ -197,5 +197,5 @@ def _refuse(bad, pairs, threshold, why):
 def _told(threshold, of, what):
     """Return the text of an error that concerns the subdomains ``of``."""
     who = f"subdomain{'s' * (len(of) > 1)} {' and '.join(map(str, of))}"
-    return (f"BDDC(adaptive={threshold:g}): {who}: {what}, where coefficients are too far apart: scale the "
-            "coefficients, or leave adaptive out")
+    return (f"BDDC(adaptive={threshold:g}): {who}: {what}, where A is not positive definite, or coefficients are too "
+            "far apart: scale the coefficients, or leave adaptive out")

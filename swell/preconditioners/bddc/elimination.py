@@ -169,8 +169,9 @@ class PivotedLU:
             self._factors, self._lu_solve = lu_factor(D, overwrite_a=True, check_finite=False), lu_solve
         size = abs(space.to_host(self._factors[0].diagonal()))  # sync
         if not (np.isfinite(size).all() and size.all()):
-            raise FactorisationError("BDDC: a layer in the interior of a subdomain is singular: the interior resonates, "
-                                     "or A needs pivots from outside of the layer: take other subdomains", True)
+            raise FactorisationError("BDDC: a layer in the interior of a subdomain is singular: the interior "
+                                     "resonates, or A needs pivots from outside of the layer: take other subdomains",
+                                     True)
 
     def left(self, B):
         """Return D⁻¹ B; B may be overwritten."""

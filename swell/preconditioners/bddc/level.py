@@ -21,7 +21,6 @@ from swell.core.columns import plain
 from swell.core.compilation import timed
 from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
-from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
 from swell.preconditioners.bddc.adaptive import adaptive_constraints
@@ -30,11 +29,11 @@ from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse,
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.interface import Interface
+from swell.preconditioners.bddc.interiors import Interiors
 from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, loose
 from swell.preconditioners.bddc.problems import eliminations
-from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
+from swell.preconditioners.bddc.renumbering import equal
 from swell.preconditioners.bddc.schur import schur
-from swell.preconditioners.bddc.subdomains import entries
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
 from swell.preconditioners.bddc.unknowns import Unknowns
 
@@ -75,7 +74,7 @@ class Level(LinearOperator):
 
     capturable = False       # the library's direct solver solves the interiors
 
-    scratch = ("_r", "_y", "_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
+    scratch = ("_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
 
     def __init__(self, A, subdomains, settings, levels, dtype, unknowns, symmetry=HERMITIAN, before=None):
         super().__init__(A.shape[:1] * 2, np.dtype(dtype), A.space)
@@ -88,7 +87,8 @@ class Level(LinearOperator):
             self.constraints = Constraints(self.interface, settings.constraints)
             self._weights = self.interface.weights(subdomains, settings.weights)
         with timed(self.timings, "interior", self.space):
-            self._couplings(A)
+            self.interiors = Interiors(A, self.interface, subdomains, settings.interior, unknowns, symmetry, self.dtype)
+            self._g, self._z = (self.space.empty(self.interface.dofs.size, self.dtype) for _ in range(2))
         self._schur()
         self._adaptive()
         self.notes = (*subdomains.notes, *self.interface.notes, *self.constraints.notes)
@@ -96,7 +96,7 @@ class Level(LinearOperator):
         with timed(self.timings, "interface", self.space):
             self._gathers()
         self._coarse(levels, before)
-        solvers = [s for s in (self.interior, self.coarse) if s is not None]
+        solvers = [s for s in (self.interiors.solver, self.coarse) if s is not None]
         self.notes = tuple(dict.fromkeys((*self.notes, *(note for p in self.locals for note in p.notes),
                                           *(note for s in solvers for note in s.notes))))
         self.variable = any(s.variable for s in (*solvers, *(p.K for p in self.locals)))
@@ -108,39 +108,6 @@ class Level(LinearOperator):
                            "LU, and M is not positive definite either; cg needs that it is: take gmres",)
 
     # -- setup -----------------------------------------------------------------------------------------------------
-
-    def _couplings(self, A):
-        """Set the matrices A_IΓ and A_ΓI of all subdomains together, and work vectors; and ``interior``, the solver
-        with A_II, unless the settings ask for "blocks"."""
-        space, size = self.space, self.interface.dofs.size
-        here = self.interface.number[:A.shape[0]]
-        inner, outer = np.flatnonzero(here < 0), np.flatnonzero(here >= 0)
-        self._inner, self._outer = space.from_host(inner), space.from_host(outer)
-        self._place = slice(None) if outer.size == size else space.from_host(here[outer])
-        to_inner, to_outer = numbers(space, inner, A.shape[1]), space.from_host(self.interface.number)
-        self._out_of = self._into = self.interior = None
-        rows = A.rows() if inner.size else None
-        if inner.size and self.settings.interior != "blocks":
-            A_II = renumbered(A, to_inner, to_inner, (inner.size,) * 2, rows)
-            self.interior = resolve("precond", self.settings.interior).build(A_II.astype(self.dtype))
-        if inner.size and size:
-            self._into = renumbered(A, to_inner, to_outer, (inner.size, size), rows).astype(self.dtype)      # A_IΓ
-            self._out_of = (self._into.transpose(self.symmetry is HERMITIAN) if self.symmetry.mirrors else     # A_ΓI
-                            self._from_subdomains(inner, A.shape[1]).astype(self.dtype))
-        self._r, self._y = (space.empty(inner.size, self.dtype) for _ in range(2))
-        self._g, self._z = (space.empty(size, self.dtype) for _ in range(2))
-
-    def _from_subdomains(self, inner, n):
-        """Return A_ΓI as a new CSRMatrix, from the subdomain matrices: other ranks may have the rows of A. ``inner``:
-        the interior dofs, of n."""
-        import scipy.sparse as sp
-        number, place = self.interface.number, np.full(n, -1)
-        place[inner] = np.arange(inner.size)
-        data, (rows, columns) = entries(self.subdomains.matrices, self.subdomains.dofs)
-        there = (number[rows] >= 0) & (place[columns] >= 0)
-        at = number[rows[there]], place[columns[there]]
-        shape = self.interface.dofs.size, inner.size
-        return CSRMatrix.from_scipy(sp.coo_array((data[there], at), shape).tocsr(), self.space)
 
     def _schur(self):
         """Set ``_complements``, the Schur complement S of every subdomain; equal subdomains share one array.
@@ -170,7 +137,8 @@ class Level(LinearOperator):
                     places.append(interior.places(self.subdomains, self.interface))
         if inverses:
             with timed(self.timings, "interior", self.space):
-                self.interior = InteriorBlocks(space, inverses, places, self._r.size, self.dtype, self.definite)
+                self.interiors.solver = InteriorBlocks(space, inverses, places, self.interiors.size, self.dtype,
+                                                       self.definite)
         self.definite = all(self.subdomains.from_all_ranks([self.definite]))
 
     def _refuse_resonance(self, factors, interior):
@@ -185,7 +153,8 @@ class Level(LinearOperator):
         raise FactorisationError(
             f"BDDC: the interior of subdomain {one.members[0]} resonates: its matrix has the eigenvalue "
             f"{eigenvalue:.1e}, and entries up to {largest:.1e}{told}: take more and smaller subdomains, whose first "
-            "resonances are higher, or add damping (or coefficients are too far apart for double precision)", singular=True)
+            "resonances are higher, or add damping (or coefficients are too far apart for double precision)",
+            singular=True)
 
     def _check_memory(self, problems, blocks):
         """Raise OutOfMemory if the dense matrices will not fit. ``problems`` is the result of `eliminations` in
@@ -312,42 +281,16 @@ class Level(LinearOperator):
 
     def apply(self, x, out, alpha=1, beta=0, adjoint=False):
         """Write out = α M x + β out, or with Mᴴ; x and out may be the same array."""
-        r, g, z = self._r, self._g, self._z
-        r[...] = x[self._inner]
-        if self._into is not None:
-            self._inside(r, self._y, adjoint)                                  # A_II⁻¹ r_I
-            if adjoint:
-                self._into.apply_adjoint(self._y, g, -1)
-            else:
-                self._out_of.apply(self._y, g, -1)
-        else:
-            g.fill(0)
+        g, z, interiors = self._g, self._z, self.interiors
+        interiors.reduce(x, g, adjoint)
         if g.size:
-            g[self._place] += x[self._outer]
             self.subdomains.sum(g)                                             # r_Γ − A_ΓI A_II⁻¹ r_I
             self._on_interface(g, z, adjoint)
-            self._put(out, self._outer, z[self._place], alpha, beta)
-        if self._into is not None:
-            if adjoint:
-                self._out_of.apply_adjoint(z, r, -1, 1)
-            else:
-                self._into.apply(z, r, -1, 1)
-        if r.size:
-            self._inside(r, self._y, adjoint)                                  # A_II⁻¹ (r_I − A_IΓ z_Γ)
-            self._put(out, self._inner, self._y, alpha, beta)
+            interiors.put(out, interiors.outer, z[interiors.place], alpha, beta)
+        interiors.extend(z, out, alpha, beta, adjoint)                         # z_I = A_II⁻¹ (r_I − A_IΓ z_Γ)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         self.apply(x, out, alpha, beta, adjoint=not (self.symmetry is HERMITIAN and self.self_adjoint is None))
-
-    def _inside(self, r, y, adjoint):
-        """Write y = A_II⁻¹ r, or A_II⁻ᴴ r."""
-        (self.interior.apply_adjoint if adjoint else self.interior.apply)(r, y)
-
-    def _put(self, out, places, z, alpha, beta):
-        """Set out = α z + β out at ``places``."""
-        if alpha != 1:
-            z = z * self.dtype.type(alpha)
-        out[places] = z if beta == 0 else z + out[places] * self.dtype.type(beta)
 
     def _on_interface(self, g, z, adjoint):
         """Write z = M_Γ g, or M_Γᴴ g, for vectors on the interface; M_Γ is defined at the top of this file."""
@@ -383,7 +326,7 @@ class Level(LinearOperator):
 
     @property
     def nbytes(self):
-        parts = (self.interior, self.coarse, self._into, self._out_of, self._gather, self._scatter)
+        parts = (self.interiors, self.coarse, self._gather, self._scatter)
         return sum(p.nbytes for p in parts if p is not None) + sum(p.nbytes for p in self.locals)
 
     def describe(self):

@@ -75,8 +75,8 @@ class BDDC(Preconditioner):
         tolerance too loose for an inverse is made smaller, with a note.
     interior : str or settings object
         Solver of the interiors. "direct"; "blocks": the dense block tridiagonal factors that Schur complements need
-        anyway, for many subdomains with equal interiors, or with enough memory (blocks.py); or an incomplete
-        factorisation such as "ic0".
+        anyway, for many subdomains with equal interiors, or with enough memory (blocks.py); or an approximate
+        one: an incomplete factorisation such as "ic0", for a nonsymmetric A "ilu0", or a cycle such as "amg".
     subdomains : Subdomains or None
         The subdomain matrices, from `swell.pde.poisson_cube`, `swell.pde.helmholtz.subdomains`, or
         `swell.distributed.from_subdomains` on a rank. None: A is split. Its symmetric part must then have no positive

@@ -30,8 +30,9 @@ class Subdomains(SubdomainSource):
     Parameters
     ----------
     parts : list of (matrix, dofs)
-        For each subdomain: its matrix (k, k), sparse or dense; and the k rows of A that belong to its rows, each once. Dofs that two or more subdomains have are the interface. If subdomains
-        share a matrix, pass one object: it is then checked once.
+        For each subdomain: its matrix (k, k), sparse or dense; and the k rows of A that belong to its rows, each once.
+        Dofs that two or more subdomains have are the interface. If subdomains share a matrix, pass one object: it is
+        then checked once.
     groups : sequence of int arrays, optional
         For more than two levels. ``groups[0]`` has, for each subdomain, its subdomain on the next level; ``groups[1]``
         has this for the subdomains of the next level, and so on. Without groups, about eight neighbours are joined.
@@ -103,7 +104,7 @@ class Subdomains(SubdomainSource):
         return A
 
     def name_of(self, row):
-        """Return the user's number of a row, for messages; here the same number."""
+        """Return the user's number of a local row, or of an array of them; here the same."""
         return row
 
     def names(self, rows):

@@ -245,6 +245,42 @@ def test_adaptive_constraints_bound_the_condition():
     assert all(value < 4 * t for value, t in zip(largest[1:], (10, 3, 1.5), strict=True))
 
 
+def crossings(elements, subdomains, jump):
+    """k with ``jump`` in pieces that touch at edges along the last axis alone, from one subdomain to the one across the
+    edge, and 1 elsewhere."""
+    at = np.arange(elements * subdomains)
+    k = np.ones((at.size,) * 3)
+    for edge in range(elements, at.size, elements):
+        for other in range(elements, at.size, elements):
+            for side in (0, 1):
+                k[edge - side, other - side, at % 3 == 1] = jump
+    return k
+
+
+def test_adaptive_constraints_on_edges(monkeypatch):
+    """Pieces of 1e6 that cross edges: averages and faces' functions leave a large eigenvalue, edges' functions do not."""
+    from swell.preconditioners.bddc import level
+    system = PoissonCube(6, 2, coefficient=crossings(6, 2, 1e6)).assemble()
+    b = np.random.default_rng(1).standard_normal(system.cube.n)
+    both, plain = system.solve(b=b, adaptive=10), system.solve(b=b)
+    found = both.bddc.level
+    edges = np.isin(found.constraints.classes[-found.constraints.more:], np.flatnonzero(found.interface.kinds == 1))
+    assert edges.any() and plain.extremes[1] > 100 and both.extremes[1] < 10, (plain.extremes, both.extremes)
+    whole = level.adaptive_constraints
+    monkeypatch.setattr(level, "adaptive_constraints", lambda *given: whole(*given[:6], "f", given[7]))
+    assert system.solve(b=b, adaptive=10).extremes[1] > 100
+
+
+def test_adaptive_constraints_on_more_levels():
+    """Each level's bound multiplies: on three levels a threshold of 3 stays below nine."""
+    k = 10.0 ** np.random.default_rng(0).uniform(-3, 3, (16,) * 3)
+    b = np.random.default_rng(1).standard_normal(15 ** 3)
+    two, three, plain = (PoissonCube(4, 4, levels, coefficient=k).assemble().solve(b=b, adaptive=threshold)
+                         for levels, threshold in ((2, 3), (3, 3), (3, 0)))
+    assert two.extremes[1] < 6 and three.extremes[1] < 9 < plain.extremes[1] and plain.extremes[1] > 20
+    assert three.bddc.level.next.constraints.more > 0 and three.result.iterations <= two.result.iterations + 4
+
+
 @pytest.mark.parametrize("interior", ["direct", "blocks", "ic0"])
 @pytest.mark.parametrize("settings", [{}, {"dense_lu": "pcm(x=8)"}, {"dense_lu": "icm(x=8)"}, {"adaptive": 5}])
 def test_on_every_device(device, interior, settings):
@@ -494,6 +530,26 @@ def test_interiors_by_multigrid():
     exact, good, poor = (swell.solve(A, b, method="cg", precond=swell.BDDC(domains=9, interior=interior)).iterations
                          for interior in ("direct", "amg(degree=4, cycle=W)", "ic0"))
     assert exact < good < 1.6 * exact and poor > 4 * exact, (exact, good, poor)
+
+
+@pytest.mark.parametrize("interior", ["ic0", "smoothed_aggregation", "jacobi"])
+def test_inexact_interiors_extend_near_null_vectors_exactly(device, interior):
+    """M is symmetric and positive definite, and the extension of a constant from a floating subdomain is constant."""
+    space = space_or_skip(device)
+    system = PoissonCube(4, 3).assemble(device)
+    with space.active(system.cube.n):
+        level = swell.BDDC(subdomains=system.subdomains, interior=interior).build(system.A).level
+        interiors = level.interiors
+        zero, out = (space.from_host(np.zeros(system.cube.n)) for _ in range(2))
+        interiors.reduce(zero, level._g, False)
+        ones = space.from_host(np.ones(level.interface.dofs.size))
+        interiors.extend(ones, out, 1, 0, False)
+    inside = np.setdiff1d(system.subdomains.dofs[13], level.interface.dofs)      # the cube in the middle
+    assert abs(space.to_host(out)[inside] - 1).max() < 1e-12
+    if device == "cpu":
+        small = PoissonCube(3, 2).assemble()
+        M = matrix_of(swell.BDDC(subdomains=small.subdomains, interior=interior).build(small.A))
+        assert abs(M - M.T).max() < 1e-7 * abs(M).max() and np.linalg.eigvalsh(M)[0] > 0     # cycles are in single
 
 
 def test_a_coarse_solver_that_is_not_its_own_adjoint():

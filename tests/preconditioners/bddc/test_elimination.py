@@ -31,14 +31,14 @@ def test_interiors_by_blocks(device, coefficient, different):
     space = system.A.space
     with space.active(system.cube.n):
         level = swell.BDDC(subdomains=system.subdomains, interior="blocks").build(system.A).level
-        assert f"{different} different interiors" in level.interior.describe()
+        assert f"{different} different interiors" in level.interiors.solver.describe()
         inside = np.ones(system.cube.n, bool)
         inside[level.interface.dofs] = False
         x = RNG.standard_normal(int(inside.sum()))
         y = space.from_host(system.A.to_scipy()[inside][:, inside] @ x)
         for alpha, beta in ((1, 0), (2, -1)):
             z = space.from_host(np.ones_like(x))
-            level.interior.apply(y, z, alpha, beta)
+            level.interiors.solver.apply(y, z, alpha, beta)
             assert abs(space.to_host(z) - (alpha * x + beta)).max() < 1e-9
 
 

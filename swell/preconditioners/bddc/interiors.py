@@ -1,0 +1,173 @@
+"""The interiors of all subdomains together: B ≈ A_II⁻¹, the couplings to the interface, and the extension from it.
+
+    E = Z − B (A_IΓ + A_II Z)
+
+extends values on the interface into the interiors. With B = A_II⁻¹ this is the discrete harmonic extension −A_II⁻¹ A_IΓ
+for any Z. An approximate B begins at Z: the near null vectors of each subdomain that fit the values on its interface
+best, for constants their mean. So a near null vector is extended exactly, as Dohrmann (2007) demands of approximate
+interior solvers; from zero, B would leave it with the energy of its error. The same E and its adjoint serve on both
+sides, so M is as symmetric as B, and positive definite with B.
+
+An application: two interior solves; with an approximate B also two products with A_II, and small ones.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from swell.core.registry import resolve
+from swell.formats.csr import CSRMatrix
+from swell.preconditioners.bddc.renumbering import numbers, renumbered
+from swell.preconditioners.bddc.subdomains import entries
+from swell.preconditioners.bddc.symmetry import HERMITIAN
+from swell.preconditioners.direct import Direct
+
+RANK = 1e-10            # singular values of near null vectors on a subdomain's interface below this are zero
+
+
+class Interiors:
+    """Interior dofs and what couples them to the interface.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+        The result of ``subdomains.part``.
+    interface : Interface
+    subdomains : Subdomains
+    settings : str or settings object
+        The ``interior`` of a BDDC. With "blocks" the caller sets the attribute ``solver``.
+    unknowns : Unknowns
+    symmetry : Symmetry
+    dtype : numpy.dtype
+
+    Attributes
+    ----------
+    solver : LinearOperator or None
+        B; None without interior dofs.
+    size : int
+        Number of interior dofs.
+    """
+
+    scratch = ("_r", "_y", "_w", "_c")
+
+    def __init__(self, A, interface, subdomains, settings, unknowns, symmetry, dtype):
+        self.space, self.dtype, space, size = A.space, dtype, A.space, interface.dofs.size
+        here = interface.number[:A.shape[0]]
+        inner, outer = np.flatnonzero(here < 0), np.flatnonzero(here >= 0)
+        self.size, self._inner, self.outer = inner.size, space.from_host(inner), space.from_host(outer)
+        self.place = slice(None) if outer.size == size else space.from_host(here[outer])
+        to_inner, to_outer = numbers(space, inner, A.shape[1]), space.from_host(interface.number)
+        self._out_of = self._into = self.solver = self._fit = self._A_II = self._c = None
+        rows = A.rows() if inner.size else None
+        if inner.size and size:
+            self._into = renumbered(A, to_inner, to_outer, (inner.size, size), rows).astype(dtype)           # A_IΓ
+            self._out_of = (self._into.transpose(symmetry is HERMITIAN) if symmetry.mirrors else              # A_ΓI
+                            _from_subdomains(space, interface, subdomains, inner, A.shape[1]).astype(dtype))
+        if inner.size and settings != "blocks":
+            A_II = renumbered(A, to_inner, to_inner, (inner.size,) * 2, rows).astype(dtype)
+            choice = resolve("precond", settings)
+            self.solver = choice.build(A_II)
+            if size and not isinstance(choice, Direct):
+                self._A_II = A_II
+                self._fit, self._values = _lifting(space, interface, subdomains, unknowns, inner, dtype)
+                self._c = space.empty(self._fit.shape[0], dtype)
+                self._back, self._spread = self._fit.transpose(), self._values.transpose()
+        self._r, self._y, self._w = (space.empty(inner.size, dtype) for _ in range(3))
+
+    def reduce(self, x, g, adjoint):
+        """Write g = x_Γ + Eᴴ x_I, or with the adjoint of A; only this rank's part of the sum."""
+        r, y = self._r, self._y
+        r[...] = x[self._inner]
+        if self._into is None:
+            g.fill(0)
+        else:
+            self._solve(r, y, adjoint)
+            _product(self._out_of, self._into, y, g, -1, 0, adjoint)           # −A_ΓI B r_I
+            if self._A_II is not None:
+                self._w[...] = r
+                _product(self._A_II, self._A_II, y, self._w, -1, 1, adjoint)
+                self._spread.apply(self._w, self._c)
+                self._back.apply(self._c, g, 1, 1)                             # + Zᵀ (r_I − A_II B r_I)
+        if g.size:
+            g[self.place] += x[self.outer]
+
+    def extend(self, z, out, alpha, beta, adjoint):
+        """Write out = α y + β out in the interiors, for y = B x_I + E z, and x of the last `reduce`."""
+        r, y = self._r, self._y
+        if self._into is not None:
+            if self._A_II is not None:
+                self._fit.apply(z, self._c)
+                self._values.apply(self._c, self._w)                           # Z z
+                _product(self._A_II, self._A_II, self._w, r, -1, 1, adjoint)
+            _product(self._into, self._out_of, z, r, -1, 1, adjoint)
+        if self.size:
+            self._solve(r, y, adjoint)                                         # B (x_I − A_IΓ z − A_II Z z)
+            if self._A_II is not None:
+                y += self._w
+            self.put(out, self._inner, y, alpha, beta)
+
+    def put(self, out, places, z, alpha, beta):
+        """Set out = α z + β out at ``places``."""
+        if alpha != 1:
+            z = z * self.dtype.type(alpha)
+        out[places] = z if beta == 0 else z + out[places] * self.dtype.type(beta)
+
+    def _solve(self, r, y, adjoint):
+        """Write y = B r, or Bᴴ r."""
+        (self.solver.apply_adjoint if adjoint else self.solver.apply)(r, y)
+
+    @property
+    def nbytes(self):
+        parts = (self.solver, self._into, self._out_of, self._A_II, self._fit)
+        return sum(part.nbytes for part in parts if part is not None)
+
+
+def _product(A, opposite, x, out, alpha, beta, adjoint):
+    """Write out = α A x + β out; with ``adjoint`` the adjoint of the ``opposite`` coupling takes the place of A."""
+    if adjoint:
+        opposite.apply_adjoint(x, out, alpha, beta)
+    else:
+        A.apply(x, out, alpha, beta)
+
+
+def _from_subdomains(space, interface, subdomains, inner, n):
+    """Return A_ΓI as a new CSRMatrix, from the subdomain matrices: other ranks may have the rows of A. ``inner``: the
+    interior dofs, of n."""
+    import scipy.sparse as sp
+    place = np.full(n, -1)
+    place[inner] = np.arange(inner.size)
+    data, (rows, columns) = entries(subdomains.matrices, subdomains.dofs)
+    there = (interface.number[rows] >= 0) & (place[columns] >= 0)
+    at = interface.number[rows[there]], place[columns[there]]
+    return CSRMatrix.from_scipy(sp.coo_array((data[there], at), (interface.dofs.size, inner.size)).tocsr(), space)
+
+
+def _lifting(space, interface, subdomains, unknowns, inner, dtype):
+    """Return (fit, values), sparse matrices with Z = values fit: the coefficients of each subdomain's near null vectors
+    that fit values on the interface best, and these vectors in the interior. ``inner``: the interior dofs."""
+    modes = unknowns.at(subdomains.names(interface.dofs))[2]
+    place = np.full(interface.number.size, -1)
+    place[inner] = np.arange(inner.size)
+    fits, values, first = [], [], 0
+    for dofs, own, copies in zip(subdomains.dofs, interface.local, interface.copies, strict=True):
+        inside = place[np.delete(dofs, own)]
+        if not inside.size:
+            continue
+        here = unknowns.at(np.asarray(subdomains.name_of(inner[inside])))[2]
+        fit = np.linalg.pinv(modes[copies], RANK)
+        number = first + np.arange(len(fit))
+        fits.append((fit, number[:, None], copies[None]))
+        values.append((here, inside[:, None], number[None]))
+        first += len(fit)
+    shapes = (first, interface.dofs.size), (inner.size, first)
+    return tuple(CSRMatrix.from_scipy(_summed(parts, shape).astype(dtype), space) for parts, shape in
+                 zip((fits, values), shapes, strict=True))
+
+
+def _summed(parts, shape):
+    """Return a scipy.sparse.csr_array of ``shape``, the sum of dense ``parts``: (values, rows, columns)."""
+    import scipy.sparse as sp
+    data, rows, columns = zip(*((value.ravel(), *(np.broadcast_to(at, value.shape).ravel() for at in places))
+                                for value, *places in parts), strict=True)
+    A = sp.coo_array((np.concatenate(data), (np.concatenate(rows), np.concatenate(columns))), shape).tocsr()
+    A.eliminate_zeros()
+    return A
