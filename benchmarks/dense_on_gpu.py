@@ -1,9 +1,10 @@
 """Dense LU on a GPU: swell's decomposers beside torch's and CuPy's lu_factor, which call cuSOLVER.
 
-    python benchmarks/dense_on_gpu.py
+    python benchmarks/dense_on_gpu.py [ROWS ...] [--batch N]
 
 Standard normal entries, double precision; ms, the best of five wall times after one that warms up. All pivot for every
-column, but for ICM, which does where an entry of the diagonal is bad. torch is left out where it is not installed.
+column, but for ICM without "full", which does where an entry of the diagonal is bad. ``--batch``: N matrices together.
+torch is left out where it is not installed.
 """
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ import numpy as np
 from swell import dense
 from swell.core.devices import make_space
 
-DECOMPOSERS = {"getrf": dense.Getrf(), "PCM 32": dense.PCM(x=32), "PCM 16": dense.PCM(x=16), "ICM 32": dense.ICM(x=32),
-               "ICM 32, full pivoting": dense.ICM(x=32, pivoting="full")}
+DECOMPOSERS = {"getrf": dense.Getrf(), "PCM 32": dense.PCM(x=32), "PCM 16": dense.PCM(x=16), "PCM 8": dense.PCM(x=8),
+               "ICM 32": dense.ICM(x=32), "ICM 8": dense.ICM(x=8), "ICM 32, full": dense.ICM(x=32, pivoting="full"),
+               "ICM 16, full": dense.ICM(x=16, pivoting="full")}
 
 
 def best(space, run, repeat=5):
@@ -50,13 +52,18 @@ def peers(A):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("sizes", nargs="*", type=int, default=[558, 3202, 4156, 10135])
+    parser.add_argument("sizes", nargs="*", type=int, default=[178, 558, 1228, 3202, 4156, 10135])
+    parser.add_argument("--batch", type=int, metavar="N", help="matrices that are factored together")
     arguments = parser.parse_args()
     space, random = make_space("cuda"), np.random.default_rng(0)
     with space.active():
         for n in arguments.sizes:
-            A = space.from_host(random.standard_normal((n, n)))
-            runs = peers(A) | {name: lambda d=d, A=A: d.factor(A, space) for name, d in DECOMPOSERS.items()}
+            if arguments.batch:
+                A = space.from_host(random.standard_normal((arguments.batch, n, n)))
+                runs = {name: lambda d=d, A=A: d.factor_batch(A, space) for name, d in DECOMPOSERS.items()}
+            else:
+                A = space.from_host(random.standard_normal((n, n)))
+                runs = peers(A) | {name: lambda d=d, A=A: d.factor(A, space) for name, d in DECOMPOSERS.items()}
             print(n, *(f"{name} {best(space, run):.2f}" for name, run in runs.items()), sep=", ", flush=True)
 
 

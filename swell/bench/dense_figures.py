@@ -125,16 +125,17 @@ def value(record, field):
 def pattern(A):
     """Return the figure of a matrix's nonzeros: the largest modulus of the entries of each pixel, on a logarithmic
     scale over 12 decades; zeros are white, NaN and infinity red. ``A``: an array on the host."""
+    from matplotlib import colormaps
     from matplotlib.colors import LogNorm
     n = len(A)
     step = -(-n // PIXELS)
     at = range(0, n, step)
-    size = np.where(np.isfinite(A), abs(A), np.inf)
+    size = np.where(np.isfinite(A), abs(A).astype(float), np.inf)
     largest = np.maximum.reduceat(np.maximum.reduceat(size, at, axis=0), at, axis=1)
     finite = largest[np.isfinite(largest) & (largest > 0)]
     most = finite.max() if finite.size else 1.0
+    largest[~np.isfinite(largest)] = np.finfo(float).max         # above the scale
     figure, axes = new_figure(4.6, 4)
-    from matplotlib import colormaps
     colours = colormaps["viridis_r"].with_extremes(bad="white", over="#d1495b")
     drawn = axes.imshow(np.ma.masked_equal(largest, 0), norm=LogNorm(max(most * 1e-12, 1e-300), most), cmap=colours,
                         extent=(0, n, n, 0), interpolation="nearest")

@@ -140,8 +140,8 @@ def _tolerances(text):
         except ValueError:
             found.append(-1.0)
         if not 0 <= found[-1] < float("inf"):
-            raise InputError(f"--tolerances {part.strip()}: expected numbers of at least 0, separated by commas, such as "
-                             "0,1e-10,1e-5,1e-2")
+            raise InputError(f"--tolerances {part.strip()}: expected numbers of at least 0, separated by commas, such "
+                             "as 0,1e-10,1e-5,1e-2")
     return found
 
 
@@ -171,7 +171,6 @@ def _decompositions(space, name, A, decomposers, runs, pictures):
     getrf. Appends (caption, figure) to ``pictures``: the pattern of A and of its first factors, and for iterative
     methods the iterations of every section."""
     reference, drawn, on_device = None, False, space.from_host(A)
-    pictures.append((f"{name}, {A.dtype.name}: nonzeros", dense_figures.pattern(A)))
     for settings in decomposers:
         factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
         record = {"benchmark": "dense-lu decomposition", "matrix": name, "n": len(A), "dtype": A.dtype.name,
@@ -186,6 +185,7 @@ def _decompositions(space, name, A, decomposers, runs, pictures):
                        "speedup": reference / record["seconds"] if reference else None}
             which = f"{name}, {A.dtype.name}, {describe(settings)}"
             if not drawn:
+                pictures.append((f"{name}, {A.dtype.name}: nonzeros", dense_figures.pattern(A)))
                 pictures.append((f"{which}: nonzeros of L and U", dense_figures.pattern(space.to_host(factors.lu))))
                 drawn = True
             if metrics.iterations is not None and metrics.iterations.size > 1:

@@ -82,8 +82,8 @@ OPTIONS = {
                   f"{', '.join(GENERATED)} (BDDC's bordered local matrices); without kinds, or without PATH: all"},
     "batch": {"type": int, "metavar": "N", "help": "also factor N generated matrices of each kind and size, one after "
               "the other and together"},
-    "tolerances": {"metavar": "LIST", "help": "also factor each matrix by ICM with these processing tolerances, such as "
-                   "0,1e-10,1e-5,1e-2,0.1,1; 0: exact"},
+    "tolerances": {"metavar": "LIST", "help": "also factor each matrix by ICM with these processing tolerances, such "
+                   "as 0,1e-10,1e-5,1e-2,0.1,1; 0: exact"},
     "block": {"type": int, "metavar": "N", "help": "size of the blocks of --matrices and --files, whose zeros are "
               "stored; default: the detected size"},
     "formats": {"metavar": "LIST", "default": "csr,sell", "help": "formats; default csr,sell"},

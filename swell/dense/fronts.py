@@ -60,10 +60,11 @@ class Fronts:
         n, x, tolerance = work.n, settings.x, float(settings.tolerance)
         place, d = (work.lu, self.estimate, work.row, work.column, f, g - f), f // self.section
         blocks, shared, cluster_blocks = cluster(work, self.tiles, n - g, x)
-        kernels.settle(*place, settings.pivoting != "none", self.own, x, x * x, shared, cluster_blocks, tolerance, *settings.bounds,
-                       n, self.state, work.pivots, self.diagonal[d], self.below[d], blocks)
+        kernels.settle(*place, settings.pivoting != "none", self.own, x, x * x, shared, cluster_blocks, tolerance,
+                       *settings.bounds, n, self.state, work.pivots, self.diagonal[d], self.below[d], blocks)
         if g < n:
-            kernels.rest(*place, x, x * x, tolerance, n, self.state, self.below[d], parts(self.tiles, n - g, x, work.count))
+            kernels.rest(*place, x, x * x, tolerance, n, self.state, self.below[d],
+                         parts(self.tiles, n - g, x, work.count))
 
     def right(self, f, g, left, end):
         """Complete rows f to g of U, columns ``left`` to ``end``, in place."""

@@ -5,9 +5,8 @@ For every j: column j of L (1.11), its pivot by a parallel reduction (2.5), the 
 
 ``form="plain"`` is the thesis' form: whole sums for every element. It reads n³/3 words, each used at most once, and
 makes 4 launches a column. ``form="blocked"`` is the default: matrix products subtract the contributions of finished
-fronts of x columns (blocked.py). One block of threads completes a front, without launches between its columns. There
-one multiprocessor reads n² x / 2 words; each of the n / x fronts takes some ten launches. Neither form reads on the
-host.
+fronts of x columns (blocked.py). One launch completes a front: the blocks of a cluster keep its rows in shared memory,
+and exchange a candidate each for every pivot (core/kernels/front.cuh). Neither form reads on the host.
 
 Storage: the factors, and A.
 
@@ -24,7 +23,7 @@ from swell.dense.blocked import by_sections, check_section, cluster, parts, sect
 from swell.dense.decomposer import Decomposer, check_order, check_pivoting, check_tolerances, check_x, threshold
 
 FORMS = ("blocked", "plain")
-THREADS = 512           # threads of a block that completes a front; half of them for fewer rows
+THREADS = 512           # threads of a block that completes a front
 BESIDE = 64             # columns of U that a block completes beside a front
 
 
@@ -56,7 +55,7 @@ class PCM(Decomposer):
     section: int | None = None
     order: str = "C"
 
-    cost = "2/3 n³, in products; n² x / 2 words in the fronts"
+    cost = "2/3 n³, in products; n² x / 2 in the fronts"
 
     def __post_init__(self):
         check_x(self, (8, 16, 32))
@@ -82,8 +81,7 @@ class PCM(Decomposer):
 
         def front(f, g):
             blocks, shared, of_a_matrix = cluster(work, tiles, work.n - g, x)
-            threads = THREADS if work.n - g > of_a_matrix * THREADS // 2 else THREADS // 2
-            kernels.front(*place, f, g - f, self.pivoting != "none", x, threads, shared, of_a_matrix, tolerance, work.n,
+            kernels.front(*place, f, g - f, self.pivoting != "none", x, THREADS, shared, of_a_matrix, tolerance, work.n,
                           work.pivots, blocks)
 
         def right(f, g, left, end):

@@ -40,7 +40,8 @@ class Subtraction:
             from cupy.cuda import cublas, device
             self._one, self._minus = np.array(1, work.dtype), np.array(-1, work.dtype)
             self._handle, self._plain = device.get_cublas_handle(), cublas.CUBLAS_OP_N
-            self._call = getattr(cublas, CUBLAS[work.dtype.char] + ("gemm" if work.count == 1 else "gemmStridedBatched"))
+            name = "gemm" if work.count == 1 else "gemmStridedBatched"
+            self._call = getattr(cublas, CUBLAS[work.dtype.char] + name)
 
     def __call__(self, r, k, c):
         if r[0] >= r[1] or k[0] >= k[1] or c[0] >= c[1]:

@@ -91,7 +91,7 @@ def test_bordered_matrices():
 @pytest.mark.parametrize("option, value, words", [
     ("--sizes", "ten", "rows"), ("--types", "float16", "expected some of"),
     ("--decomposers", "lu", "unknown decomposer"), ("--csv", "/nowhere/x.csv", "no folder"),
-    ("--batch", "0", "positive")])
+    ("--batch", "0", "positive"), ("--tolerances", "0,x", "x: expected numbers"), ("--tolerances", "-1", "at least 0")])
 def test_bad_arguments(option, value, words, capsys):
     usual = ["bench", "dense-lu", "--sizes", "4", "--repeat", "1", "--decomposers", "getrf", "--solvers", "trsm"]
     assert main([*usual, option, value]) == 2
@@ -111,8 +111,8 @@ def test_folders_and_batches_that_are_not(tmp_path, capsys):
 def test_sizes_beyond_memory_are_left_out(tmp_path, capsys):
     """And what they need is said; the others are measured."""
     out = tmp_path / "r.jsonl"
-    assert main(["bench", "dense-lu", "--generated", "random", "border", "bordered", "--sizes", "9000000,8", "--repeat", "1",
-                 "--types", "float64", "--out", str(out), "--decomposers", "getrf", "--solvers", "trsm"]) == 0
+    assert main(["bench", "dense-lu", "--generated", "random", "border", "bordered", "--sizes", "9000000,8", "--repeat",
+                 "1", "--types", "float64", "--out", str(out), "--decomposers", "getrf", "--solvers", "trsm"]) == 0
     failed = {r["matrix"]: r["failure"] for r in records(out) if "failure" in r}
     assert len(failed) == 3 and all("needs about" in why and "GiB" in why for why in failed.values())
     assert "needs about" in capsys.readouterr().out
@@ -134,8 +134,8 @@ def test_what_is_to_be_said_of_factors_is_shown(tmp_path, capsys):
     A[:, 7] = A[:, 2] + A[:, 3]
     scipy.io.mmwrite(tmp_path / "near.mtx", sp.csr_array(A))
     (tmp_path / "empty.mtx").write_text("%%MatrixMarket matrix coordinate real general\n0 0 0\n")
-    assert main(["bench", "dense-lu", str(tmp_path), "--repeat", "1", "--types", "float64", "--out", str(out), "--report",
-                 str(report), "--decomposers", "getrf", "pcm(x=8)", "--solvers", "trsm"]) == 0
+    assert main(["bench", "dense-lu", str(tmp_path), "--repeat", "1", "--types", "float64", "--out", str(out),
+                 "--report", str(report), "--decomposers", "getrf", "pcm(x=8)", "--solvers", "trsm"]) == 0
     said = "singular to working precision"
     good = [r for r in records(out) if r["matrix"] == "near"]
     assert len(good) == 3 and all(said in r["notes"][0] and "column 7" in r["notes"][0] for r in good)
@@ -146,7 +146,8 @@ def test_what_is_to_be_said_of_factors_is_shown(tmp_path, capsys):
 def test_sections_of_the_heat_map_are_counted():
     figure = dense_figures.heat_map(dense.ICM(x=8, section=8).factor(dense_matrices.random_dense(24)).metrics)
     axes = figure.axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "3"] and len(axes.get_xticklabels()) == 3
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["1", "2", "3"]
+    assert len(axes.get_xticklabels()) == 3
     assert axes.get_ylabel() == "sections of 8 rows"
 
 
@@ -155,3 +156,39 @@ def test_generated_matrices_are_what_they_should_be():
     assert abs(A).max() <= 1000 and 60 < (np.diag(A) == 0).sum() < 140 and A[-1, -1] != 0
     inner = B[:180, :180]
     assert np.array_equal(inner, np.diag(np.diag(inner))) and (B != 0).mean() < 0.02
+
+
+def test_curves_pivotings_and_tolerances(tmp_path, capsys):
+    """Figures 3.1, 3.10 and 3.12 need two sizes and both pivotings, 3.11 needs tolerances."""
+    out, report = tmp_path / "r.jsonl", tmp_path / "r.html"
+    assert main(["bench", "dense-lu", "--generated", "border", "random", "--sizes", "40,80", "--repeat", "1",
+                 "--types", "float64", "--decomposers", "getrf", "pcm(x=8)", "pcm(x=8, pivoting=conditional)",
+                 "--solvers", "trsm", "--tolerances", "0,1e-6,1e-1", "--out", str(out), "--report", str(report)]) == 0
+    found = records(out)
+    swept = [r for r in found if r["benchmark"] == "dense-lu tolerance" and r["matrix"] == "border80"]
+    assert [r["tolerance"] for r in swept] == [0, 1e-6, 1e-1]
+    counts = [sum(map(sum, r["iterations"])) for r in swept]
+    errors = [r["backward_error"] for r in swept]
+    assert counts == sorted(counts, reverse=True) and counts[0] > counts[-1] and errors == sorted(errors)
+    assert "ICM with processing tolerances" in capsys.readouterr().out
+    page = report.read_text("utf-8")
+    for words in ("3.1 and 3.9", "figure 3.10", "3.12 and 3.14", "figure 3.11", "random80, float64: nonzeros",
+                  "nonzeros of L and U"):
+        assert words in page, words
+
+
+def test_only_pivoting_differs():
+    of = [{"decomposer": name} for name in ("PCM(x=8)", "PCM(x=8, pivoting='conditional')", "PCM(x=16)", "CM()",
+                                            "CM(pivoting='none')", "ICM(pivoting='full', order='F')")]
+    assert [r["decomposer"] for r in dense_figures.both_pivotings(of)] == [of[k]["decomposer"] for k in (0, 1, 3, 4)]
+
+
+def test_patterns_show_zeros_and_what_is_not_finite():
+    A = np.zeros((600, 600))
+    A[5, 5], A[300, 10], A[599, 599] = 1, 1e-3, np.nan
+    axes = dense_figures.pattern(A).axes[0]
+    drawn = axes.images[0].get_array()
+    assert drawn.shape == (200, 200) and (~np.ma.getmaskarray(drawn)).sum() == 3     # 3 by 3 entries a pixel
+    assert drawn[1, 1] == 1 and drawn[100, 3] == 1e-3 and drawn[199, 199] > axes.images[0].norm.vmax
+    assert axes.get_xlabel() == "0.0% nonzero"
+    dense_figures.pattern(np.zeros((3, 3)))

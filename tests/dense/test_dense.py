@@ -97,6 +97,31 @@ def test_every_type(text, kind, space):
         assert factors.dtype == A.dtype and backward_error(A, factors) < BOUND
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows", [8, 64])
+@pytest.mark.parametrize("text", ["pcm(x=8)", "pcm(x=32)", "pcm(x=16, order=F)",
+                                  "pcm(x=8, pivoting=conditional, pivot_tolerance=1.0)",
+                                  "icm(x=8, pivoting=full)", "icm(x=32, pivoting=full)", "icm(x=16, pivot_lower=1.0)",
+                                  "icm(x=8, pivot_lower=1.0, order=F)"])
+def test_a_front_over_several_blocks(text, rows, monkeypatch):
+    """Pivots come from all blocks of a cluster: the same rows, and for ICM the same iterations, as on a CPU. Rows for
+    which shared memory does not suffice stay in the matrix."""
+    from swell.dense import blocked
+    monkeypatch.setattr(blocked, "ROWS", rows)
+    space, decomposer = space_or_skip("cuda"), resolve("decomposer", text)
+    for shared in (space.shared_memory, 16 << 10):
+        monkeypatch.setattr(space, "shared_memory", shared)
+        for count in (1, 2):
+            A = np.stack([zero_diagonal(75, seed=seed) for seed in range(count)])
+            found = (decomposer.factor_batch(A, where) for where in (space, "cpu"))
+            for one, ours, theirs in zip(A, *found, strict=True):
+                assert np.array_equal(space.to_host(ours.order), theirs.order)
+                assert np.array_equal(ours.metrics.pivots, theirs.metrics.pivots)
+                assert np.array_equal(ours.metrics.iterations, theirs.metrics.iterations)
+                growth = max(dense.decomposition_accuracy(one, ours).growth, 1)
+                assert backward_error(one, ours) < BOUND * growth
+
+
 @pytest.mark.parametrize("text", DECOMPOSERS)
 def test_conditional_pivoting_loses_what_it_reports(text, space):
     """Fewer pivots, larger growth, and an error no larger than the growth explains."""
