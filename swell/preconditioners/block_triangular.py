@@ -145,7 +145,7 @@ class BlockScheduled(BlockTriangular):
         F = self.factor
         self.schedule = Schedule(F.pattern(lower), lower, NARROW)
         self.rows = self.schedule.sequence.astype(self.ptr.dtype, copy=False)
-        self.schedule.bounds = self.schedule.bounds.astype(self.ptr.dtype)
+        self.schedule.bounds, self.schedule.place = self.schedule.bounds.astype(self.ptr.dtype), None
         deep = self.schedule.levels > FEW
         self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
         if self.sync_free:

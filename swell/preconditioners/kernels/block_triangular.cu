@@ -2,7 +2,7 @@
 // block_rows.cuh, and keep their sums in shared memory for the product with D⁻¹. BLOCK is a constant: every size has its
 // own code.
 //
-// A sweep has three forms. A warp with several block rows suits most sizes. Blocks of 5, 6 and 7 leave a warp with one block
+// A sweep has three forms. A warp with several block rows suits most sizes. Real blocks of 5, 6 and 7 leave a warp with one block
 // row and idle lanes, which take too many instructions for their bytes: there a warp copies the adjoining blocks of several
 // block rows to shared memory, and a lane has a row (`staged_sweep`). If there are too few block rows to fill the GPU,
 // latency counts: a warp has one block row, and its members different blocks of it (WHOLE = 1).
@@ -147,6 +147,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   if (stopped(ctx)) return;
   using S = Shape<BLOCK, T>;
   using Stored = Several<V, S::PER>;
+  constexpr int AHEAD = S::GROUP < 4 ? S::AHEAD : 1;         // blocks of a lane whose loads are in flight
   __shared__ Sums<BLOCK, T> sums[8];
   const Triangle<V, I> A{order, ptr, columns, blocks, diagonal};
   const Lane<BLOCK, T> lane;
@@ -166,11 +167,11 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
       sum[q] = T(0), rhs[q] = own && place + within < b_size ? b[place + within] : T(0);
       if (own) next[at + within] = nothing(T(0));
     }
-    for (I first = ptr[i]; first < end; first += S::GROUP * S::AHEAD) {                // the whole warp together
-      const T* from[S::AHEAD];
-      Stored value[S::AHEAD][S::PASSES];
+    for (I first = ptr[i]; first < end; first += S::GROUP * AHEAD) {                // the whole warp together
+      const T* from[AHEAD];
+      Stored value[AHEAD][S::PASSES];
 #pragma unroll
-      for (int a = 0; a < S::AHEAD; ++a) {
+      for (int a = 0; a < AHEAD; ++a) {
         const I k = first + lane.member + a * S::GROUP;
         from[a] = nullptr;                                   // nothing to wait for
         if (lane.member >= S::GROUP || k >= end) continue;
@@ -181,13 +182,13 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
         for (int q = 0; q < S::PASSES; ++q)
           if (lane.row + q * S::ROWS < BLOCK) value[a][q] = own[q * S::LANES];
       }
-      T gathered[S::AHEAD][S::PER];
+      T gathered[AHEAD][S::PER];
       unsigned missing = 0;
 #pragma unroll
-      for (int a = 0; a < S::AHEAD; ++a) missing |= from[a] ? 1u << a : 0u;
+      for (int a = 0; a < AHEAD; ++a) missing |= from[a] ? 1u << a : 0u;
       while (__any_sync(~0u, missing != 0)) {
 #pragma unroll
-        for (int a = 0; a < S::AHEAD; ++a) {
+        for (int a = 0; a < AHEAD; ++a) {
           if (!(missing >> a & 1)) continue;
           bool solved = true;
 #pragma unroll
@@ -199,7 +200,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
         }
       }
 #pragma unroll
-      for (int a = 0; a < S::AHEAD; ++a)                     // in a fixed order, whichever came first
+      for (int a = 0; a < AHEAD; ++a)                     // in a fixed order, whichever came first
 #pragma unroll
         for (int q = 0; q < S::PASSES; ++q)
           if (from[a] && lane.row + q * S::ROWS < BLOCK)
@@ -231,7 +232,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
 template <int BLOCK, class V> struct Stage {
   static constexpr int AREA = BLOCK * BLOCK, GROUP = 32 / BLOCK, AT_ONCE = 3 * GROUP;
   static constexpr int PASSES = (AT_ONCE * AREA + 31) / 32, BATCH = 5;       // loads of a lane, and those in flight
-  static constexpr bool pays = BLOCK > 4 && BLOCK < 8 && sizeof(V) < 16;
+  static constexpr bool pays = BLOCK > 4 && BLOCK < 8 && scalar<V>::parts == 1;
 };
 
 template <int BLOCK, class V> DEVICE void copy_blocks(const V* from, int entries, V* to) {
