@@ -5,7 +5,7 @@ import numpy as np
 
 from swell.formats.blocks import BlockPattern
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.block_triangular import BlockFactor
+from swell.preconditioners.block_factor import BlockFactor
 from swell.preconditioners.incomplete_lu import diagonal_places, largest_moduli, moved
 from swell.transforms.permutation import Permutation
 
@@ -79,7 +79,8 @@ class BlockRows:
         diagonal: ``scale``, the result of `scale`, with the signs of A's diagonal."""
         T.data[...] = 0
         place = self._place.astype(T.indices.dtype, copy=False)
-        self._kernels.load(A.indptr, A.indices, A.data, place, T.lower, T.upper, T.indices, T.data, self._block, T.below)
+        self._kernels.load(A.indptr, A.indices, A.data, place, T.lower, T.upper, T.indices, T.data, self._block,
+                           T.below)
         diagonal = T.inverse.reshape(T.count, -1)[:, ::self._size + 1]
         last, inside = T.count - 1, A.shape[0] - (T.count - 1) * self._size
         diagonal[self._place[last] if self._place.size else last, inside:] = 1

@@ -254,7 +254,8 @@ class LUOperator(IncompleteOperator):
 
     @property
     def nbytes(self):
-        return self.L.nbytes + self.U.nbytes + self.factor.nbytes
+        combined = 0 if self._combined is None else self._combined.nbytes
+        return self.L.nbytes + self.U.nbytes + self.factor.nbytes + combined
 
     def _described(self):
         return describe(self.settings)

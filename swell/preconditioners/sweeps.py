@@ -46,7 +46,7 @@ class Sweeps(GuardedSolve):
     single : bool
         Store the factor in single precision; vectors keep their precision.
     in_place : bool
-        Sweeps from the second on update their vector in place, asynchronously. Without blocks the last one does not.
+        Sweeps from the second on update their vector in place, asynchronously, except the last.
     guard : str
         What replaces the sweeps if their remainder exceeds ``growth``. "exact": an exact solve; "more": the fewest
         sweeps, up to 32, whose remainder is small enough, else "exact"; "error": raise an error; "off": measure
@@ -60,7 +60,7 @@ class Sweeps(GuardedSolve):
     single: bool = False
     in_place: bool = False
 
-    idle = SINGLE, Idle("in_place", FEW, "the first needs no vector, and the last of a point solve writes elsewhere")
+    idle = SINGLE, Idle("in_place", FEW, "the first needs no vector, and the last writes elsewhere")
     remedy = "more sweeps"
     cost = "a product with the strict triangle for each sweep but the first"
 
@@ -74,7 +74,9 @@ class Sweeps(GuardedSolve):
         super().__post_init__()
 
     def unguarded(self, T, lower, unit, order):
-        return (SweptTriangular if isinstance(T, CSRMatrix) else BlockSwept)(T, lower, unit, order, self)
+        operator = (SweptTriangular if isinstance(T, CSRMatrix) else BlockSwept)(T, lower, unit, order, self)
+        operator.notes += idle_notes(self, () if operator.count > 2 else (FEW,))
+        return operator
 
     def remainder(self, operator):
         return operator.remainders(operator.count)[-1]
@@ -126,7 +128,6 @@ class SweptTriangular(SlicedTriangular):
         self._w = self.space.empty((2, n), T.dtype)
         self._vector = self.space.kernels("swell.core", "vector", T.dtype)
         self.variable = settings.in_place and self.count > 2
-        self.notes += idle_notes(settings, () if self.count > 2 else (FEW,))
         self._diagonal = xp.empty(n if self.count == 1 else 0, T.dtype)
         self._set_diagonal()
 

@@ -173,12 +173,9 @@ def combine(owner, solve, x, out, alpha, beta):
             out *= out.dtype.type(alpha)
         return
     if owner._combined is None:
-        owner._combined = owner.space.empty((2, *out.shape), out.dtype)
-        owner._combined[1] = 1
-    solve(x, owner._combined[0])
-    kind = out.dtype.type                        # one type, one compilation
-    owner.space.kernels("swell.core", "vector", out.dtype).multiply_add(owner._combined[1], owner._combined[0], out,
-                                                                        kind(alpha), kind(beta))
+        owner._combined = owner.space.empty(out.shape, out.dtype)
+    solve(x, owner._combined)
+    owner.space.axpby(alpha, owner._combined, beta, out)
 
 
 def zero_diagonal(row):

@@ -21,7 +21,7 @@ TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("l
          "INDPTR": ("false", "true"), "BOARD": ("false", "true"), "INDICES": ("false", "true"),
          "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32"), "SLOTS": ("8",), "CHUNK": ("4",),
          "SIDE": ("1", "8", "32"), "TILE": ("2", "8"), "L": ("8", "1"), "S": ("8", "1"), "WIDTH": ("1", "4"),
-         "UNKNOWNS": ("8", "32"), "SIDES": ("1", "4"), "X": ("8", "16", "32"), "ROWS": ("8", "128"), "KIND": ("0", "1", "2")}
+         "UNKNOWNS": ("8", "32"), "SIDES": ("1", "4"), "X": ("8", "16", "32"), "ROWS": ("8", "128"), "KIND": ("0", "1", "2"), "WHOLE": ("0", "1")}
 STORED = {"float": ("float",), "double": ("double", "float"), "complex<float>": ("complex<float>",),
           "complex<double>": ("complex<double>", "complex<float>")}          # V or B, what a factor or a basis may be stored as
 SHAPES = ({"W": "unsigned char", "HEIGHT": "32"}, {"W": "unsigned short", "HEIGHT": "8"})

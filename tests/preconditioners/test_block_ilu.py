@@ -258,6 +258,43 @@ def test_few_sweeps_are_the_truncated_series(dtype, space):
                     expected = expected + term
 
 
+@pytest.mark.parametrize("pad", [False, True])
+@pytest.mark.parametrize("ordering", ["natural", "rcm"])
+def test_all_forms_of_a_sweep_are_one_map(ordering, pad, dtype, space, monkeypatch):
+    """On a GPU a warp has one block row if there are few, else several; rows are longer than a warp's store, and empty."""
+    for s in worthwhile([2, 3, 4, 5, 6, 7, 9], space, dtype):
+        with during(s=s):
+            A, x = blocked(1 if pad else s, dtype, count=30 * s + 1 if pad else 30), None
+            full = sp.lil_array(A)
+            full[-s:, :] = 0.1
+            A = sp.csr_array(full + 4 * sp.eye_array(A.shape[0]))
+            x = vector(A.shape[0], dtype)
+            with space.active():
+                found = []
+                for limit in (0, 1000):
+                    monkeypatch.setattr("swell.preconditioners.block_triangular.WHOLE_WARPS", limit)
+                    for count in (2, 3, 5):
+                        M = built(f"block_ilu0(block={s}, pad={pad}, ordering={ordering!r}, "
+                                  f"solve='sweeps(count={count}, guard=\"off\")')", A, space)
+                        found.append((applied(M, x), applied(M, x, True)))
+                for several, one in zip(found[:3], found[3:]):
+                    assert all(near(a, b, 1e-13) for a, b in zip(several, one))
+                exact = applied(built(f"block_ilu0(block={s}, pad={pad}, ordering={ordering!r})", A, space), x)
+                assert abs(found[2][0] - exact).max() < abs(found[0][0] - exact).max()
+
+
+def test_the_factor_is_kept_once(space):
+    """The factor has A's blocks, an index each, two pointers and the work vectors a row; solves keep nothing else."""
+    A = gallery.coupled_transport((8, 8, 8), 4)
+    with space.active():
+        for solve, vectors in (("exact", 3), ("sweeps(count=3)", 1), ("sweeps(count=6)", 2)):
+            M = built(f"block_ilu0(block=4, solve={solve!r})", A, space)
+            blocks, rows = A.nnz * 8, A.shape[0]
+            own = M.nbytes - M._combined.nbytes - M._factor.nbytes
+            assert own <= blocks + 4 * A.nnz / 16 + rows * (8 * vectors + 8) + 1000
+            assert M.L.factor is M.U.factor is M.factor if solve == "exact" else True
+
+
 def test_sweeps_of_a_bidiagonal_matrix_reach_a_block_each(space):
     """k sweeps on the first block have k blocks that are not zero, and as many as there are give the solution."""
     for s in worthwhile([1, 2, 3], space):

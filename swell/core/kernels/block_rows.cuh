@@ -34,9 +34,9 @@ template <int BLOCK, class T> struct Lane {
   }
 };
 
-// sum = the sums of a lane over the blocks k to end - 1, for its rows row, row + ROWS, ...; zero without blocks. Values
-// may be stored in a type V. order: the block of x of each block column, or null for equal numbers.
-template <int BLOCK, class T, class V, class I>
+// sum = the sums of a lane over the blocks k, k + STEP, ... before `end`, for its rows row, row + ROWS, ...; zero without
+// blocks. Values may be stored in a type V. order: the block of x of each block column, or null for equal numbers.
+template <int BLOCK, int STEP = 1, class T, class V, class I>
 DEVICE void lane_sums(I k, I end, const I* indices, const V* data, const I* order, const T* x, const Lane<BLOCK, T>& lane,
                       I columns, T (&sum)[Shape<BLOCK, T>::PASSES]) {
   using S = Shape<BLOCK, T>;
@@ -44,24 +44,27 @@ DEVICE void lane_sums(I k, I end, const I* indices, const V* data, const I* orde
   using Entries = Several<T, S::PER>;
 #pragma unroll
   for (int q = 0; q < S::PASSES; ++q) sum[q] = T(0);
-  for (; k < end; k += S::AHEAD) {
+  for (; k < end; k += S::AHEAD * STEP) {
     I column[S::AHEAD];
     Stored value[S::AHEAD][S::PASSES];
 #pragma unroll
     for (int a = 0; a < S::AHEAD; ++a) {
-      if (k + a >= end) continue;
-      column[a] = __ldg(indices + k + a);
-      const Stored* block = reinterpret_cast<const Stored*>(data + (k + a) * (BLOCK * BLOCK)) + lane.row * S::ACROSS
+      column[a] = columns;
+      if (k + a * STEP >= end) continue;
+      column[a] = __ldg(indices + k + a * STEP) * BLOCK + lane.across * S::PER;
+      const Stored* block = reinterpret_cast<const Stored*>(data + (k + a * STEP) * (BLOCK * BLOCK)) + lane.row * S::ACROSS
                             + lane.across;
 #pragma unroll
       for (int q = 0; q < S::PASSES; ++q)
         if (lane.row + q * S::ROWS < BLOCK) value[a][q] = load_stream(block + q * S::LANES);
     }
+    if (order)
+#pragma unroll
+      for (int a = 0; a < S::AHEAD; ++a)
+        if (k + a * STEP < end) column[a] = __ldg(order + column[a] / BLOCK) * BLOCK + lane.across * S::PER;
 #pragma unroll
     for (int a = 0; a < S::AHEAD; ++a) {
-      if (k + a >= end) continue;
-      column[a] = (order ? __ldg(order + column[a]) : column[a]) * BLOCK + lane.across * S::PER;
-      if (column[a] >= columns) continue;                // past the end of x
+      if (column[a] >= columns) continue;                // past the last block, or past the end of x
       Entries gathered;
       if (S::PER == 1 || column[a] + S::PER <= columns) gathered = *reinterpret_cast<const Entries*>(x + column[a]);
       else
@@ -85,5 +88,17 @@ template <int BLOCK, class T> DEVICE T row_sum(T sum, int across) {
       const T other = shuffle(sum, (lane + o) % 32);
       if (across + o < Shape<BLOCK, T>::ACROSS) sum = sum + other;
     }
+  return sum;
+}
+
+// The sum over a warp's members; only the first of them has the whole sum. All lanes of a warp must call this.
+template <int BLOCK, class T> DEVICE T member_sum(T sum, int member) {
+  using S = Shape<BLOCK, T>;
+#pragma unroll
+  for (int width = S::GROUP; width > 1; width = (width + 1) / 2) {
+    const int half = (width + 1) / 2;
+    const T other = shuffle(sum, (threadIdx.x + half * S::LANES) % 32);
+    if (member + half < width) sum = sum + other;
+  }
   return sum;
 }

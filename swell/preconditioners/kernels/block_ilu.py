@@ -1,6 +1,6 @@
 """Block incomplete LU on the CPU: one block row after the other or by levels, in place, and the fixed-point sweeps.
 
-``lower``, ``upper``, ``indices`` and ``blocks`` are a `BlockFactor` (block_triangular.py one folder up). ``blocks``
+``lower``, ``upper``, ``indices`` and ``blocks`` are a `BlockFactor` (block_factor.py one folder up). ``blocks``
 holds A's blocks, row-major; N of L, the inverse diagonal blocks, and U overwrite them. ``diagonal`` is the place of the
 first diagonal block. ``block`` is a tuple with one number for each row of a block, or an empty one.
 """

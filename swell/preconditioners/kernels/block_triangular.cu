@@ -1,6 +1,11 @@
 // Block triangular solves on a GPU; block_triangular.py of this folder explains the arguments. Warps have block rows as in
 // block_rows.cuh, and keep their sums in shared memory for the product with D⁻¹. BLOCK is a constant: every size has its
 // own code.
+//
+// A sweep has three forms. A warp with several block rows suits most sizes. Real blocks of 5, 6 and 7 leave a warp with one block
+// row and idle lanes, which take too many instructions for their bytes: there a warp copies the adjoining blocks of several
+// block rows to shared memory, and a lane has a row (`staged_sweep`). If there are too few block rows to fill the GPU,
+// latency counts: a warp has one block row, and its members different blocks of it (WHOLE = 1).
 #include "block_rows.cuh"
 #include "waiting.cuh"
 
@@ -47,27 +52,31 @@ DEVICE void divide(const Triangle<V, I>& A, I i, bool inside, const Sums<BLOCK, 
 }
 
 // b − N old for block row i. If `keep`, write it to fresh[i]; if `last`, write D⁻¹ (b − N old) to x. `mapped`: old is
-// numbered as b. All lanes of a warp call it.
-template <int BLOCK, class T, class V, class I>
+// numbered as b. WHOLE: all members have the same row, and the first of them writes. All lanes of a warp call it.
+template <int BLOCK, int WHOLE, class T, class V, class I>
 DEVICE void solve_row(const Triangle<V, I>& A, I i, bool inside, const T* b, long long b_size, const T* old,
                       long long old_size, bool mapped, T* fresh, bool keep, T* x, bool last, long long n,
                       const Lane<BLOCK, T>& lane, Sums<BLOCK, T>& sums) {
   using S = Shape<BLOCK, T>;
   const I begin = inside ? __ldg(A.ptr + i) : I(0), end = inside ? __ldg(A.ptr + i + 1) : I(0);
   const long long place = inside ? numbered(A.order, i) * BLOCK : 0;
+  const bool writes = inside && lane.across == 0 && (!WHOLE || lane.member == 0);
   T rhs[S::PASSES], sum[S::PASSES];
 #pragma unroll
   for (int q = 0; q < S::PASSES; ++q) {
     const int within = lane.row + q * S::ROWS;
-    rhs[q] = inside && lane.across == 0 && within < BLOCK && place + within < b_size ? b[place + within] : T(0);
+    rhs[q] = writes && within < BLOCK && place + within < b_size ? b[place + within] : T(0);
   }
-  lane_sums<BLOCK>(begin, end, A.columns, A.blocks, mapped ? A.order : (const I*)nullptr, old, lane, I(old_size), sum);
+  lane_sums<BLOCK, WHOLE ? S::GROUP : 1>(WHOLE ? begin + lane.member : begin, end, A.columns, A.blocks,
+                                         mapped ? A.order : (const I*)nullptr, old, lane, I(old_size), sum);
   __syncwarp();                                              // before this row's sums replace the preceding row's
 #pragma unroll
   for (int q = 0; q < S::PASSES; ++q) {
     const int within = lane.row + q * S::ROWS;
-    const T v = rhs[q] - row_sum<BLOCK>(sum[q], lane.across);
-    if (!inside || lane.across || within >= BLOCK) continue;
+    T total = row_sum<BLOCK>(sum[q], lane.across);
+    if (WHOLE) total = member_sum<BLOCK>(total, lane.member);
+    const T v = rhs[q] - total;
+    if (!writes || within >= BLOCK) continue;
     if (keep) fresh[(long long)i * BLOCK + within] = v;
     if (!last) continue;
     if (A.first >= 0) sums.at[lane.member * BLOCK + within] = v;
@@ -75,7 +84,7 @@ DEVICE void solve_row(const Triangle<V, I>& A, I i, bool inside, const T* b, lon
   }
   if (!last || A.first < 0) return;
   __syncwarp();
-  divide<BLOCK>(A, i, inside, sums, x, n, lane);
+  divide<BLOCK>(A, i, inside && (!WHOLE || lane.member == 0), sums, x, n, lane);
 }
 
 // One level: `level_rows`.
@@ -93,7 +102,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   for (long long first = thread_id() / 32 * S::GROUP; first < level_rows_size; first += step) {
     const long long p = first + lane.member;
     const bool inside = lane.member < S::GROUP && p < level_rows_size;
-    solve_row<BLOCK>(A, inside ? level_rows[p] : I(0), inside, b, b_size, w, w_size, false, w, true, x, true, x_size, lane,
+    solve_row<BLOCK, 0>(A, inside ? level_rows[p] : I(0), inside, b, b_size, w, w_size, false, w, true, x, true, x_size, lane,
                      sums[threadIdx.x / 32]);
   }
 }
@@ -110,13 +119,19 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   const Lane<BLOCK, T> lane;
   const int warp = threadIdx.x / 32;
   for (int l = 0; l + 1 < int(bounds_size); ++l) {
-    const I end = bounds[l + 1];
-    for (I first = bounds[l] + I(warp * S::GROUP); first < end; first += MOST * S::GROUP) {
-      const I p = first + lane.member;
-      const bool inside = lane.member < S::GROUP && p < end;
-      solve_row<BLOCK>(A, inside ? rows[p] : I(0), inside, b, b_size, w, w_size, false, w, true, x, true, x_size, lane,
-                       sums[warp]);
-    }
+    const I begin = bounds[l], end = bounds[l + 1];
+    if (S::GROUP > 1 && end - begin <= MOST) {               // a warp for each block row
+      const bool inside = begin + warp < end && lane.member < S::GROUP;
+      if (begin + warp < end)
+        solve_row<BLOCK, 1>(A, rows[begin + warp], inside, b, b_size, w, w_size, false, w, true, x, true, x_size, lane,
+                            sums[warp]);
+    } else
+      for (I first = begin + I(warp * S::GROUP); first < end; first += MOST * S::GROUP) {
+        const I p = first + lane.member;
+        const bool inside = lane.member < S::GROUP && p < end;
+        solve_row<BLOCK, 0>(A, inside ? rows[p] : I(0), inside, b, b_size, w, w_size, false, w, true, x, true, x_size,
+                            lane, sums[warp]);
+      }
     __syncthreads();
   }
 }
@@ -132,6 +147,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   if (stopped(ctx)) return;
   using S = Shape<BLOCK, T>;
   using Stored = Several<V, S::PER>;
+  constexpr int AHEAD = S::GROUP < 4 ? S::AHEAD : 1;         // blocks of a lane whose loads are in flight
   __shared__ Sums<BLOCK, T> sums[8];
   const Triangle<V, I> A{order, ptr, columns, blocks, diagonal};
   const Lane<BLOCK, T> lane;
@@ -151,44 +167,50 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
       sum[q] = T(0), rhs[q] = own && place + within < b_size ? b[place + within] : T(0);
       if (own) next[at + within] = nothing(T(0));
     }
-    for (I first = ptr[i]; first < end; first += S::GROUP) {                           // the whole warp together
-      const I k = first + lane.member;
-      bool waits = lane.member < S::GROUP && k < end;
-      const Stored* own = reinterpret_cast<const Stored*>(blocks + (waits ? k : first) * (long long)(BLOCK * BLOCK))
-                          + lane.row * S::ACROSS + lane.across;
-      const T* from = waits ? mine + (long long)columns[k] * BLOCK + lane.across * S::PER : nullptr;
-      Stored value[S::PASSES];
+    for (I first = ptr[i]; first < end; first += S::GROUP * AHEAD) {                // the whole warp together
+      const T* from[AHEAD];
+      Stored value[AHEAD][S::PASSES];
 #pragma unroll
-      for (int q = 0; q < S::PASSES; ++q)
-        if (waits && lane.row + q * S::ROWS < BLOCK) value[q] = own[q * S::LANES];
-      while (__any_sync(~0u, waits)) {
-        if (!waits) continue;
-        T gathered[S::PER];
-        bool solved = true;
-#pragma unroll
-        for (int e = 0; e < S::PER; ++e) {
-          gathered[e] = peek(from + e);
-          solved = solved && !empty(gathered[e]);
-        }
-        if (!solved) continue;
+      for (int a = 0; a < AHEAD; ++a) {
+        const I k = first + lane.member + a * S::GROUP;
+        from[a] = nullptr;                                   // nothing to wait for
+        if (lane.member >= S::GROUP || k >= end) continue;
+        from[a] = mine + (long long)columns[k] * BLOCK + lane.across * S::PER;
+        const Stored* own = reinterpret_cast<const Stored*>(blocks + k * (long long)(BLOCK * BLOCK)) + lane.row * S::ACROSS
+                            + lane.across;
 #pragma unroll
         for (int q = 0; q < S::PASSES; ++q)
-          if (lane.row + q * S::ROWS < BLOCK)
-#pragma unroll
-            for (int e = 0; e < S::PER; ++e) sum[q] = fused(T(value[q].at[e]), gathered[e], sum[q]);
-        waits = false;
+          if (lane.row + q * S::ROWS < BLOCK) value[a][q] = own[q * S::LANES];
       }
+      T gathered[AHEAD][S::PER];
+      unsigned missing = 0;
+#pragma unroll
+      for (int a = 0; a < AHEAD; ++a) missing |= from[a] ? 1u << a : 0u;
+      while (__any_sync(~0u, missing != 0)) {
+#pragma unroll
+        for (int a = 0; a < AHEAD; ++a) {
+          if (!(missing >> a & 1)) continue;
+          bool solved = true;
+#pragma unroll
+          for (int e = 0; e < S::PER; ++e) {
+            gathered[a][e] = peek(from[a] + e);
+            solved = solved && !empty(gathered[a][e]);
+          }
+          if (solved) missing &= ~(1u << a);
+        }
+      }
+#pragma unroll
+      for (int a = 0; a < AHEAD; ++a)                     // in a fixed order, whichever came first
+#pragma unroll
+        for (int q = 0; q < S::PASSES; ++q)
+          if (from[a] && lane.row + q * S::ROWS < BLOCK)
+#pragma unroll
+            for (int e = 0; e < S::PER; ++e) sum[q] = fused(T(value[a][q].at[e]), gathered[a][e], sum[q]);
     }
 #pragma unroll
     for (int q = 0; q < S::PASSES; ++q) {
       const int within = lane.row + q * S::ROWS;
-      T total = row_sum<BLOCK>(sum[q], lane.across);
-#pragma unroll
-      for (int width = S::GROUP; width > 1; width = (width + 1) / 2) {                 // over the members
-        const int offset = (width + 1) / 2;
-        const T other = shuffle(total, (threadIdx.x + offset * S::LANES) % 32);
-        if (lane.member + offset < width) total = total + other;
-      }
+      const T total = member_sum<BLOCK>(row_sum<BLOCK>(sum[q], lane.across), lane.member);
       const T v = rhs[q] - total;
       if (!writes || within >= BLOCK) continue;
       post(mine + at + within, ordinary(v));
@@ -206,22 +228,104 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   }
 }
 
+// The adjoining blocks that a warp copies at once, for GROUP block rows, a lane a row.
+template <int BLOCK, class V> struct Stage {
+  static constexpr int AREA = BLOCK * BLOCK, GROUP = 32 / BLOCK, AT_ONCE = 3 * GROUP;
+  static constexpr int PASSES = (AT_ONCE * AREA + 31) / 32, BATCH = 5;       // loads of a lane, and those in flight
+  static constexpr bool pays = BLOCK > 4 && BLOCK < 8 && scalar<V>::parts == 1;
+};
+
+template <int BLOCK, class V> DEVICE void copy_blocks(const V* from, int entries, V* to) {
+  using F = Stage<BLOCK, V>;
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int first = 0; first < F::PASSES; first += F::BATCH) {
+    V value[F::BATCH];
+#pragma unroll
+    for (int t = 0; t < F::BATCH; ++t) {
+      const int e = (first + t) * 32 + lane;
+      if (first + t < F::PASSES && e < entries) value[t] = load_stream(from + e);
+    }
+#pragma unroll
+    for (int t = 0; t < F::BATCH; ++t) {
+      const int e = (first + t) * 32 + lane;
+      if (first + t < F::PASSES && e < entries) to[e] = value[t];
+    }
+  }
+}
+
+// As `sweep`, for all block rows of the grid's warps.
+template <int BLOCK, class T, class V, class I>
+DEVICE void staged_sweep(const Triangle<V, I>& A, I rows, const T* b, long long b_size, const T* old, long long old_size,
+                         bool mapped, T* fresh, bool last, long long n) {
+  using F = Stage<BLOCK, V>;
+  __shared__ V staged[8][F::AT_ONCE * F::AREA];
+  __shared__ T reduced[8][F::GROUP * BLOCK];
+  V* own = staged[threadIdx.x / 32];
+  T* v = reduced[threadIdx.x / 32];
+  const int member = threadIdx.x % 32 / BLOCK, r = threadIdx.x % 32 % BLOCK;
+  const I step = I(threads() / 32 * F::GROUP);
+  for (I start = I(thread_id() / 32 * F::GROUP); start < rows; start += step) {          // the whole warp together
+    const I i = start + member, stop = min(start + F::GROUP, rows);
+    const bool inside = member < F::GROUP && i < rows;
+    const I whole_end = __ldg(A.ptr + stop), end = inside ? __ldg(A.ptr + i + 1) : I(0);
+    const long long place = inside ? numbered(A.order, i) * BLOCK : 0;
+    I k = inside ? __ldg(A.ptr + i) : I(0);
+    T sum = T(0);
+    for (I base = __ldg(A.ptr + start); base < whole_end; base += F::AT_ONCE) {
+      const I until = min(base + F::AT_ONCE, whole_end);
+      __syncwarp();                                          // before these blocks replace the preceding ones
+      copy_blocks<BLOCK>(A.blocks + (long long)base * F::AREA, int(until - base) * F::AREA, own);
+      __syncwarp();
+      for (; k < min(end, until); ++k) {
+        I column = __ldg(A.columns + k);
+        if (mapped && A.order) column = __ldg(A.order + column);
+        const V* block = own + int(k - base) * F::AREA + r * BLOCK;
+#pragma unroll
+        for (int c = 0; c < BLOCK; ++c) {
+          const T x = column * BLOCK + c < I(old_size) ? old[column * BLOCK + c] : T(0);
+          sum = fused(T(block[c]), x, sum);
+        }
+      }
+    }
+    const T value = (inside && place + r < b_size ? b[place + r] : T(0)) - sum;
+    if (!last && inside) fresh[(long long)i * BLOCK + r] = value;
+    if (last && A.first < 0 && inside && place + r < n) fresh[place + r] = value;
+    if (!last || A.first < 0) continue;
+    __syncwarp();
+    if (member < F::GROUP) v[member * BLOCK + r] = value;
+    copy_blocks<BLOCK>(A.blocks + (A.first + start) * F::AREA, int(stop - start) * F::AREA, own);
+    __syncwarp();
+    if (!inside || place + r >= n) continue;
+    T x = T(0);
+#pragma unroll
+    for (int c = 0; c < BLOCK; ++c) x = fused(T(own[member * F::AREA + r * BLOCK + c]), v[member * BLOCK + c], x);
+    fresh[place + r] = x;
+  }
+}
+
 // fresh = b − N old, or D⁻¹ (b − N old) if `last`. In-place sweeps pass old as fresh.
 // launch: elements of ptr, 256 threads, a warp each, at most 24 blocks per multiprocessor, 16 bytes at once
-template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) sweep(Context* ctx,
+template <typename T, typename V, typename I, int BLOCK, int WHOLE> __global__ void __launch_bounds__(256) sweep(Context* ctx,
     const I* order, const I* ptr, const I* columns, const V* blocks, const T* b, const T* old, T* fresh, int block,
-    long long diagonal, bool first, bool last, long long ptr_size, long long b_size, long long old_size,
+    long long diagonal, bool first, bool last, int whole, long long ptr_size, long long b_size, long long old_size,
     long long fresh_size) {
   if (stopped(ctx)) return;
-  using S = Shape<BLOCK, T>;
-  __shared__ Sums<BLOCK, T> sums[8];
   const Triangle<V, I> A{order, ptr, columns, blocks, diagonal};
-  const Lane<BLOCK, T> lane;
-  const I rows = I(ptr_size - 1), step = I(threads() / 32 * S::GROUP);
-  for (I start = I(thread_id() / 32 * S::GROUP); start < rows; start += step) {          // the whole warp together
-    const I i = start + lane.member;
-    const bool inside = lane.member < S::GROUP && i < rows;
-    solve_row<BLOCK>(A, inside ? i : I(0), inside, b, b_size, old, old_size, first, fresh, !last, fresh, last,
-                     fresh_size, lane, sums[threadIdx.x / 32]);
+  const I rows = I(ptr_size - 1);
+  if constexpr (!WHOLE && Stage<BLOCK, V>::pays)
+    staged_sweep<BLOCK>(A, rows, b, b_size, old, old_size, first, fresh, last, fresh_size);
+  else {
+    using S = Shape<BLOCK, T>;
+    constexpr int GROUP = WHOLE ? 1 : S::GROUP;
+    __shared__ Sums<BLOCK, T> sums[8];
+    const Lane<BLOCK, T> lane;
+    const I step = I(threads() / 32 * GROUP);
+    for (I start = I(thread_id() / 32 * GROUP); start < rows; start += step) {           // the whole warp together
+      const I i = WHOLE ? start : start + lane.member;
+      const bool inside = lane.member < S::GROUP && i < rows;
+      solve_row<BLOCK, WHOLE>(A, inside ? i : I(0), inside, b, b_size, old, old_size, first, fresh, !last, fresh, last,
+                              fresh_size, lane, sums[threadIdx.x / 32]);
+    }
   }
 }

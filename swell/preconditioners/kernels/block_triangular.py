@@ -1,4 +1,4 @@
-"""Block triangular solves on the CPU; ``swell/preconditioners/block_triangular.py`` describes the factor.
+"""Block triangular solves on the CPU; ``swell/preconditioners/block_factor.py`` describes the factor.
 
 Arguments of the kernels: ``order[i]``, the block of the vectors b and out that belongs to block row i; empty for equal
 numbers. ``ptr[i]`` to ``ptr[i + 1]`` − 1, the places of the blocks N of block row i in ``columns`` and ``blocks``.
@@ -157,9 +157,9 @@ def solve_adjoint(order, ptr, columns, blocks, b, w, out, block, diagonal, lower
 
 
 @parallel(fastmath=CONTRACT)
-def sweep(order, ptr, columns, blocks, b, old, fresh, block, diagonal, first, last):
+def sweep(order, ptr, columns, blocks, b, old, fresh, block, diagonal, first, last, whole):
     """Write fresh = b − N old; if ``last``, fresh = D⁻¹ (b − N old). ``old`` is numbered as b if ``first``, ``fresh``
-    if ``last``; else they are work vectors. In-place sweeps pass ``old`` as ``fresh``."""
+    if ``last``; else they are work vectors. In-place sweeps pass ``old`` as ``fresh``. ``whole`` is for a GPU."""
     values, count = blocks.reshape(-1), ptr.size - 1
     for chunk in prange(CHUNKS):
         size, mapped = size_of(block, blocks.shape), order.size > 0
