@@ -128,7 +128,7 @@ def main():
             for m in run():
                 count = str(m["iterations"]) if m["residual"] <= 1.01 * RTOL else f"− ({m['residual']:.0e})"
                 print(f"  {m['name']:26s} {count:>10s} iterations, fill {m['fill']:6.2f}, setup "
-                      f"{1e3 * m['setup']:8.1f} ms, solve {1e3 * m['solve']:8.1f} ms {'; '.join(m.get('notes', ()))[:150]}", flush=True)
+                      f"{1e3 * m['setup']:8.1f} ms, solve {1e3 * m['solve']:8.1f} ms", *m.get("notes", ()), flush=True)
 
 
 if __name__ == "__main__":
