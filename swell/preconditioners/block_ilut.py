@@ -20,8 +20,8 @@ import numpy as np
 from swell.core.settings import describe, positive
 from swell.formats.blocks import LARGEST, check_pad, chosen_size
 from swell.formats.matrix import index_type
-from swell.preconditioners.block_rows import BlockRows
 from swell.preconditioners.block_factor import BlockFactor
+from swell.preconditioners.block_rows import BlockRows
 from swell.preconditioners.ilut import ILUT, ThresholdLUOperator
 
 

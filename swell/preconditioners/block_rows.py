@@ -79,7 +79,8 @@ class BlockRows:
         diagonal: ``scale``, the result of `scale`, with the signs of A's diagonal."""
         T.data[...] = 0
         place = self._place.astype(T.indices.dtype, copy=False)
-        self._kernels.load(A.indptr, A.indices, A.data, place, T.lower, T.upper, T.indices, T.data, self._block, T.below)
+        self._kernels.load(A.indptr, A.indices, A.data, place, T.lower, T.upper, T.indices, T.data, self._block,
+                           T.below)
         diagonal = T.inverse.reshape(T.count, -1)[:, ::self._size + 1]
         last, inside = T.count - 1, A.shape[0] - (T.count - 1) * self._size
         diagonal[self._place[last] if self._place.size else last, inside:] = 1

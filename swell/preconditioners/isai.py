@@ -207,7 +207,8 @@ class ApproximateInverse(TriangularOperator):
             if not self.unit:                    # v becomes D v
                 v = xp.linalg.solve(T.inverse, v.reshape(T.count, self.block, 1)).reshape(-1)
                 product[...] = v
-            self._as_matrix(*T.triangle(self.lower), size).apply(v, product, 1, 1)
+            ptr, columns, blocks = T.triangle(self.lower)
+            self._as_matrix(ptr, columns, blocks.copy(), size).apply(v, product, 1, 1)   # a slice need not be aligned
         self._as_matrix(self.ptr, self.columns, values, size).apply(product, left, -1, 1)
         remainder, _, norm, _ = self.space.norms(left, random_vector(size, T.dtype, self.space))  # sync
         return remainder / max(norm, 1e-300)

@@ -36,8 +36,8 @@ class SmoothedAggregation(Multigrid):
     ----------
     near_nullspace : "constants" or array, shape (n,) or (n, k)
         Vectors that the smoother hardly changes, linearly independent. "constants": one vector for each unknown of a
-        node, 1 there and 0 elsewhere. In `Schwarz` and across ranks the array is for the whole matrix, and is restricted
-        to the subdomain; across ranks every rank has all rows, or its own.
+        node, 1 there and 0 elsewhere. In `Schwarz` and across ranks the array is for the whole matrix; across ranks
+        every rank has all rows, or its own.
     coordinates : array, shape (m, 2) or (m, 3), optional
         Positions of the m nodes: the near null vectors are the rigid motions of an elastic body, with 2 or 3
         displacements a node.

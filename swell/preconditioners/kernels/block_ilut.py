@@ -47,7 +47,7 @@ def insert(columns, start, end, after, member, i, m, row, area):
 
 @njit(cache=True, fastmath=CONTRACT)
 def factor(lower, upper, indices, blocks, below, scale, drop, fill, tiny, replacement, bad, limit):
-    """Return (lower, columns of L, L, inverse, upper, columns of U, U, n): row pointers and block columns, ascending, of
+    """Return (lower, columns of L, L, inverse, upper, columns of U, U, n): row pointers and ascending block columns of
     the strict triangles of L and U, their blocks, and the inverse diagonal blocks of U, all blocks flat. If the blocks
     exceed ``limit``, it stops, and the last number is the current block row.
 
