@@ -96,12 +96,13 @@ def medium(text):
 
 
 def conditions(walls) -> dict:
-    conditions = {}
+    """Return the pairs (name, condition) as a dict; raise InputError for a name that comes twice."""
+    found = {}
     for name, condition in walls:
-        if name in conditions:
+        if name in found:
             raise InputError(f"--wall: boundary {name!r} has two conditions; give one")
-        conditions[name] = condition
-    return conditions
+        found[name] = condition
+    return found
 
 
 def source(text, mesh, velocity):

@@ -65,9 +65,9 @@ def checked(given, A, name: str) -> np.ndarray:
 
 
 def checked_whole(given, n: int, name: str) -> np.ndarray:
-    """Return the array ``given``, which has all n rows of A in the user's order, as a float64 host array of shape (n, k).
+    """Return the array ``given``, with all n rows of A in the user's order, as a float64 host array of shape (n, k).
 
-    ``name`` and the errors are those of `checked`."""
+    ``name`` and the errors: as for `checked`."""
     modes = host_array(given, f"{name}(near_nullspace)")
     modes = modes[:, None] if modes.ndim == 1 else modes
     if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MOST:

@@ -67,8 +67,8 @@ def _flat(mesh, extent):
 
 
 def figure(mesh, fields, cut=None):
-    """Return a matplotlib figure with a picture for each of ``fields`` (label → values of the cells, shape (n,)), side by
-    side or one below the other, in the same cut; ``cut``: the result of `section`, by default through the middle."""
+    """Return a matplotlib figure with a picture for each of ``fields`` (label → values of the cells, shape (n,)), side
+    by side or one below the other, in the same cut; ``cut``: the result of `section`, by default through the middle."""
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
     cells, polygons, axes = section(mesh) if cut is None else cut

@@ -20,5 +20,6 @@ __getattr__, __dir__, __all__ = public(__name__, {
     "Mesh": "meshes", "box": "structured", "read_mesh": "meshio_reader", "from_meshio": "meshio_reader",
     "band": "frequencies", "car_cabin": "cabin", "around": "exterior",
     "sweep_matrices": "own_matrices", "impulse": "sound", "write_wav": "sound", "cylinder": "tube",
-    "paper_mesh": "table1", "paper_problem": "table1", "subdomains": "mesh_subdomains", "plane_waves": "mesh_subdomains",
+    "paper_mesh": "table1", "paper_problem": "table1",
+    "subdomains": "mesh_subdomains", "plane_waves": "mesh_subdomains",
 })
