@@ -41,7 +41,7 @@ OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # what 
 SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
 WITH_PATTERN = "ilu0", "iluk", "block_ilu0", "block_iluk"        # symmetric if A is, and their solves are alike
 DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
-MANY_ROWS = 20_000          # rows from which multigrid is the first choice across ranks: on two, for 2D Poisson, it won
+MANY_ROWS = 20_000          # rows from which multigrid is the first choice across ranks: on two, 2D Poisson gained
 BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
 FULL = 1.05                 # ... and the fill up to which they are
 EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
