@@ -243,7 +243,10 @@ def test_own_matrices(cli, own, tmp_path, wavenumber):
 @pytest.mark.parametrize("arguments, message", [
     ((), "--load is missing"), (("--load", "7"), "--row is missing"), (("--load", "144", "--row", "3"), "a row from 0 to 143"),
     (("--load", "7", "--row", "200"), "row 200 of x"), (("--load", "7", "--row", "3", "--ear", "0,0,0"), "--ear needs a mesh"),
-    (("--load", "none.npy", "--row", "3"), "none.npy")])
+    (("--load", "none.npy", "--row", "3"), "none.npy"),
+    (("--load", "7", "--row", "3", "--damping", "0.1"), "--damping needs a mesh"),
+    (("--load", "7", "--row", "3", "--at-once"), "--at-once needs a mesh"),
+    (("--load", "7", "--row", "3", "--vtu-at", "0.1"), "--vtu-at needs a mesh")])
 def test_bad_input_with_own_matrices(cli, own, arguments, message):
     status, _, err = cli("helmholtz", "--matrices", *own[0], "--band", "0.1", *arguments)
     assert status == 2 and message in err

@@ -134,5 +134,10 @@ def test_the_command(tmp_path, capsys):
     assert main([*room, "--modes", "3", "--source", "xmin", "--ear", "0.5,0.5,0.5", "--band", "50:200:50",
                  "--damping", "0.02", "--plot", str(picture)]) == 0
     assert picture.exists()
-    for wrong in (["--near", "100"], ["--modes", "0"], ["--modes", "3", "--csv", str(tmp_path / "a.csv")]):
+    for wrong in (["--near", "100"], ["--modes", "0"], ["--modes", "3", "--rtol", "2"]):
         assert main([*room, *wrong]) == 2
+    for idle in (["--csv", "a.csv"], ["--wav", "a.wav"], ["--vtu", "a.vtu", "--vtu-at", "100"], ["--velocity", "2"],
+                 ["--at-once"], ["--maxiter", "3"], ["--no-reuse"], ["--dtype", "complex64"]):
+        capsys.readouterr()
+        assert main([*room, "--modes", "3", *idle]) == 2
+        assert f"{idle[-2] if len(idle) > 2 else idle[0]} is for a response" in capsys.readouterr().err
