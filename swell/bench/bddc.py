@@ -225,6 +225,8 @@ def _growth(records):
             a, b, _ = _fit(group, lambda r: r["iterations"])
             fine = np.linspace(sizes[0], sizes[-1], 60)
             axes.plot(fine, a + b * (1 + np.log(fine)), color=colour, lw=1)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
     return finish(figure, axes, "H/h, elements along an edge of a subdomain", "iterations of CG", 2)
 
 

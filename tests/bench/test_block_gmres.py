@@ -199,7 +199,8 @@ def test_steps_are_drawn_without_convergence_and_solves_are_not():
 def test_every_matrix_of_figure_12_is_in_the_legend():
     """Also one that exact solves alone have solved; the ticks are all numbers of sweeps."""
     found = [made_up(EXACT, 1, 3e-3), made_up(cases.sweeps(2), 1, 2e-3), made_up(cases.sweeps(5), 1, 1e-3),
-             {**made_up(EXACT, 1, 4e-3), "matrix": "B"}, {**made_up(cases.sweeps(2), 1, 4e-3, "MAXITER"), "matrix": "B"}]
+             {**made_up(EXACT, 1, 4e-3), "matrix": "B"},
+             {**made_up(cases.sweeps(2), 1, 4e-3, "MAXITER"), "matrix": "B"}]
     figure = rank_figures._over_sweeps(found)
     assert {text.get_text() for legend in (*figure.legends, *filter(None, [figure.axes[0].get_legend()]))
             for text in legend.get_texts()} == {"A", "B"}
@@ -256,8 +257,8 @@ def test_wrong_arguments(arguments, words, capsys):
 
 def test_petsc_refuses_complex_systems_before_anything_is_measured(mpi, tmp_path, capsys):
     sp.save_npz(tmp_path / "waves.npz", sp.csr_matrix(sp.eye_array(12) * (1 + 1j)))
-    assert main(["bench", "block-gmres", "--ranks", "1", "--matrices", "", "--files", str(tmp_path / "waves.npz"), "--block",
-                 "2", "--petsc", program(tmp_path, "")]) == 2
+    assert main(["bench", "block-gmres", "--ranks", "1", "--matrices", "", "--files", str(tmp_path / "waves.npz"),
+                 "--block", "2", "--petsc", program(tmp_path, "")]) == 2
     shown = capsys.readouterr()
     assert "waves is complex, and the program is for real systems" in shown.err and "Table 1" not in shown.out
 

@@ -227,8 +227,9 @@ def test_own_matrices(cli, own, tmp_path, wavenumber):
     files, A = own
     words = ["--wavenumber", "--speed", "6.283185307179586"] if wavenumber else []
     band = "0.5,1.0" if wavenumber else "0.1,0.2"
-    status, out, _ = cli("helmholtz", "--matrices", *files, "--load", tmp_path / "f.npy", "--load", "7", "--row", "3", "--row",
-                         "100", "--band", band, *words, "--csv", tmp_path / "x.csv", "--plot", tmp_path / "x.png", "--json")
+    status, out, _ = cli("helmholtz", "--matrices", *files, "--load", tmp_path / "f.npy", "--load", "7", "--row", "3",
+                         "--row", "100", "--band", band, *words, "--csv", tmp_path / "x.csv", "--plot",
+                         tmp_path / "x.png", "--json")
     found = json.loads(out)
     assert status == 0 and found["converged"] and (tmp_path / "x.png").exists() and found["loads"][2] == "row 7"
     assert len((tmp_path / "x.csv").read_text().splitlines()) == 1 + 2 * 3 * 2
@@ -241,8 +242,9 @@ def test_own_matrices(cli, own, tmp_path, wavenumber):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    ((), "--load is missing"), (("--load", "7"), "--row is missing"), (("--load", "144", "--row", "3"), "a row from 0 to 143"),
-    (("--load", "7", "--row", "200"), "row 200 of x"), (("--load", "7", "--row", "3", "--ear", "0,0,0"), "--ear needs a mesh"),
+    ((), "--load is missing"), (("--load", "7"), "--row is missing"),
+    (("--load", "144", "--row", "3"), "a row from 0 to 143"), (("--load", "7", "--row", "200"), "row 200 of x"),
+    (("--load", "7", "--row", "3", "--ear", "0,0,0"), "--ear needs a mesh"),
     (("--load", "none.npy", "--row", "3"), "none.npy"),
     (("--load", "7", "--row", "3", "--damping", "0.1"), "--damping needs a mesh"),
     (("--load", "7", "--row", "3", "--at-once"), "--at-once needs a mesh"),
