@@ -25,8 +25,8 @@ def add_matrices(parser):
                         "f (columns are several), or the row of a unit load; may be repeated")
     parser.add_argument("--row", type=int, metavar="ROW", action="append", default=[],
                         help="with --matrices: a row of x, from 0 on, to keep; may be repeated")
-    parser.add_argument("--wavenumber", action="store_true", help="with --matrices: they are those of "
-                        "K - k^2 M + ik B, with k = w / --speed")
+    parser.add_argument("--wavenumber", action="store_true", help="with --matrices: solve (K - k^2 M + ik B) x = "
+                        "ik f, with k = w / --speed")
 
 
 def check_matrices(arguments, ranks):

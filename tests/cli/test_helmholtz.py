@@ -241,6 +241,19 @@ def test_own_matrices(cli, own, tmp_path, wavenumber):
         assert np.allclose(values, x[[3, 100]].T, rtol=1e-4, atol=1e-4 * abs(x).max())
 
 
+@pytest.mark.parametrize("wrong, words", [
+    ({"B": None}, "B is of type NoneType"), ({"K": np.ones((6, 4))}, "expected a square matrix"),
+    ({"M": np.eye(5)}, "M has shape"), ({"loads": ["a"] * 6}, "expected numbers"),
+    ({"loads": np.ones(5)}, "loads have shape"),
+    ({"names": ["one"], "loads": np.ones((6, 2))}, "1 names and 2 loads"), ({"rows": [-1]}, "row -1 of x"),
+    ({"rows": []}, "rows is empty"), ({"speed": -1.0}, "expected a positive number"),
+    ({"frequencies": [-1.0]}, "not negative")])
+def test_bad_matrices_of_a_sweep(wrong, words):
+    given = {"K": np.eye(6), "M": np.eye(6), "B": np.eye(6), "loads": np.ones(6), "rows": [0], "frequencies": [0.1]}
+    with pytest.raises(InputError, match=words):
+        h.sweep_matrices(**{**given, **wrong})
+
+
 @pytest.mark.parametrize("arguments, message", [
     ((), "--load is missing"), (("--load", "7"), "--row is missing"),
     (("--load", "144", "--row", "3"), "a row from 0 to 143"), (("--load", "7", "--row", "200"), "row 200 of x"),

@@ -82,7 +82,7 @@ class Modes:
         return np.array([weights @ self.shapes[dofs] for dofs, weights in found])
 
     def response(self, source=None, ear=None, frequencies=(), *, sources=None) -> ModalResponse:
-        """Compute the response at the ears by the modes; the parameters are those of `Helmholtz.response`.
+        """Compute the response at the ears by the modes, with the parameters of `Helmholtz.response`.
 
         It is an approximation: accurate up to about the highest mode, and best between the modes that are there."""
         if sources is not None and source is not None:
@@ -262,7 +262,7 @@ def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, s
     import scipy.sparse.linalg as spla
     if problem.pml is not None or any(m.varies for m in problem.media):
         what = "a perfectly matched layer" if problem.pml is not None else "a medium that depends on the frequency"
-        raise InputError(f"modes: {what} makes A(ω) no polynomial in ω: the modes are those of a closed cavity with "
+        raise InputError(f"modes: {what} makes A(ω) no polynomial in ω: expected a closed cavity with "
                          "constant media; walls may have any condition")
     K, M, free = undamped(problem)
     if not isinstance(count, numbers.Integral) or isinstance(count, bool) or not 0 < count < free.size:
