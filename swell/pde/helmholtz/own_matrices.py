@@ -130,8 +130,8 @@ def sweep_matrices(K, M, B, loads, rows, frequencies, *, speed=None, names=None,
     """
     for name, A in zip("KMB", (K, M, B)):
         if len(shape := getattr(A, "shape", ())) != 2 or shape[0] != shape[1]:
-            raise InputError(f"{name} is of type {type(A).__name__} and shape {shape}: expected a square matrix; in place "
-                             "of a missing one give K * 0")
+            raise InputError(f"{name} is of type {type(A).__name__} and shape {shape}: expected a square matrix; in "
+                             "place of a missing one give K * 0")
     n = K.shape[0]
     loads = np.asarray(loads)
     if loads.dtype.kind not in "biufc":
