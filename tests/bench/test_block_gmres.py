@@ -70,7 +70,7 @@ def test_block_gmres_with_blocks_that_are_not_full(tmp_path, capsys):
     sp.save_npz(file, hollow)
     arguments = ["bench", "block-gmres", "--matrices", "ecology2~", "--scale", "0.0006", "--files", str(file), "--out",
                  str(out)]
-    assert main([*arguments, "--block", "7"]) == 2 and "do: " in capsys.readouterr().err
+    assert main([*arguments, "--block", "7"]) == 2 and "that divides them, 1, 2" in capsys.readouterr().err
     assert main([*arguments, "--block", "3"]) == 0
     found = [r for r in records(out) if r["benchmark"] == "block_gmres"]
     assert {r["block"] for r in found} == {3} and {r["matrix"] for r in found} == {"ecology2~", "hollow"}
@@ -245,6 +245,9 @@ def test_what_is_wrong_with_petsc_is_said(tmp_path):
     (["--matrices", "atmosmodd~/0"], "expected NAME, NAME:UNKNOWNS"),
     (["--matrices", "atmosmodd~:many"], "expected NAME, NAME:UNKNOWNS"),
     (["--matrices", "nothing/4"], "there is no 'nothing'"),
+    (["--matrices", "atmosmodd~/33"], "expected a size up to 32"),
+    (["--matrices", "atmosmodd~/64", "--ranks", "1"], "expected a size up to 32"),
+    (["--matrices", "coupled_transport3", "--block", "7"], "or NAME/BLOCK in --matrices"),
     (["--ranks", "0"], "expected positive whole numbers"),
     (["--petsc", "./petsc_bjacobi"], "--petsc is for --ranks"),
     (["--partition", "graph"], "--partition is for --ranks"),
