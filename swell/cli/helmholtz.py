@@ -159,9 +159,9 @@ def _check_modes(arguments, ranks):
     """
     if arguments.near is not None and arguments.modes is None:
         raise InputError(f"--near {arguments.near:g} has no effect without --modes: give --modes 10, or leave it out")
-    if arguments.modes is not None and _modes_alone(arguments) and (arguments.csv or arguments.plot):
-        raise InputError(f"{'--csv' if arguments.csv else '--plot'} writes a response: give --source, --ear and --band "
-                         "too, or leave it out")
+    idle = [name for name in ("csv", "plot", "wav") if getattr(arguments, name)]
+    if arguments.modes is not None and _modes_alone(arguments) and idle:
+        raise InputError(f"--{idle[0]} writes a response: give --source, --ear and --band too, or leave it out")
     if arguments.modes is not None and ranks is not None and ranks.size > 1:
         raise InputError(f"--modes {arguments.modes} works on one rank, and mpiexec started {ranks.size}: start one")
 
