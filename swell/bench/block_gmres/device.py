@@ -80,8 +80,8 @@ class System:
             self.csr = CSRMatrix.from_scipy(A, space)
             if block and (block > LARGEST or A.shape[0] % block):
                 raise InputError(f"{name}: blocks of {block} came for {A.shape[0]} rows: expected a size up to "
-                                 f"{LARGEST} that divides them, {', '.join(map(str, divisors(*A.shape)))}; or NAME/BLOCK in "
-                                 "--matrices, which appends rows to fill the last block")
+                                 f"{LARGEST} that divides them, {', '.join(map(str, divisors(*A.shape)))}; or "
+                                 "NAME/BLOCK in --matrices, which appends rows to fill the last block")
             self.block = block or detect(self.csr)
             self.fill = fill_ratios(self.csr, (self.block,)).get(self.block, 1.0)
             self.b = space.empty(A.shape[0], self.csr.dtype)

@@ -78,7 +78,7 @@ class Modes:
     def at(self, points) -> np.ndarray:
         """Return the mode shapes at points (k, dim), shape (k, modes)."""
         mesh, space = self.problem.mesh, self.problem.space
-        found = [space.at(*locate(mesh, x, "point")) for x in np.atleast_2d(np.asarray(points, float))]
+        found = [space.at(*locate(mesh, x, "point")) for x in self.problem._ears(points)]
         return np.array([weights @ self.shapes[dofs] for dofs, weights in found])
 
     def response(self, source=None, ear=None, frequencies=(), *, sources=None) -> ModalResponse:
@@ -95,6 +95,8 @@ class Modes:
         V = self._inverse.extended(self.shapes[free], np.hstack([loads[0], loads[-1]]))
         (K, M, B), varying = ([V.T @ (A @ V) for A in problem._system(free)[0]], problem.varying)
         ears = problem._ears(ear)
+        if not ears:
+            raise InputError("a response by modes needs an ear: give ear, a point or a list of points")
         at = [problem.space.at(*locate(problem.mesh, x, "ear")) for x in ears]
         full, given = np.zeros((problem.space.n, V.shape[1])), problem._given[1]
         full[free] = V
@@ -291,7 +293,7 @@ def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, s
                  / ((abs(values) + abs(inverse.shift)) * np.linalg.norm(pressed, axis=0)))
     shapes = np.zeros((problem.space.n, len(values)))
     shapes[free] = vectors
-    values[abs(values) < ROUNDING * abs(inverse.shift)] = 0          # the constant pressure of a closed cavity
+    values[values < ROUNDING * abs(inverse.shift)] = 0               # the constant pressure of a closed cavity; K ≥ 0
     frequencies = np.sqrt(values) / (2 * math.pi)
     return Modes(problem, frequencies, shapes, residuals, rtol, int(count), inverse.solves, inverse.iterations,
                  inverse.configuration, notes, inverse)

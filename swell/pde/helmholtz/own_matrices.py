@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import real, shown
 from swell.pde.helmholtz.frequencies import checked
 from swell.pde.helmholtz.sweeping import Sweep, columns_of
 
@@ -138,13 +139,16 @@ def sweep_matrices(K, M, B, loads, rows, frequencies, *, speed=None, names=None,
         raise InputError(f"loads are of type {loads.dtype}: expected numbers")
     if loads.ndim not in (1, 2) or loads.shape[0] != n or loads.size == 0:
         raise InputError(f"loads have shape {loads.shape}: expected ({n},), or ({n}, k) for k of them")
-    loads, rows = loads.reshape(n, -1), [int(row) for row in rows]
+    loads, given = loads.reshape(n, -1), np.asarray([] if rows is None else rows)
+    if given.ndim != 1 or given.size and given.dtype.kind not in "iu":
+        raise InputError(f"rows={shown(rows)}: expected a list of rows of x, whole numbers from 0 to {n - 1}")
+    rows = given.tolist()
     bad = next((row for row in rows if not 0 <= row < n), None)
     if bad is not None or not rows:
         raise InputError(f"row {bad} of x: expected 0 to {n - 1}" if rows else "rows is empty: name a row of x to keep")
     if names is not None and len(names) != loads.shape[1]:
         raise InputError(f"{len(names)} names and {loads.shape[1]} loads came: expected a name for each load")
-    if speed is not None and not 0 < speed < math.inf:
+    if speed is not None and not (real(speed) and 0 < speed < math.inf):
         raise InputError(f"speed={speed!r}: expected a positive number, m/s")
     frequencies = checked(frequencies)
     sweep = Sweep(K, M, B, **(settings or {}))
