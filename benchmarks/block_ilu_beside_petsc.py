@@ -5,7 +5,7 @@
 FOLDER has real matrices in Matrix Market format. GMRES(100), preconditioned from the right, to 1e-8 of ‖b‖, in at most
 1000 iterations; the true residual is what counts as converged. The right-hand side is A times random numbers. Each is
 set up and solved twice, and the second time is measured, in seconds of all threads of its process: set one thread. Fill
-is the entries of L and U over those of A's blocks. PETSc comes with Debian's python3-petsc4py, whose interpreter may be
+is the entries of L and U over the entries of A's blocks. PETSc comes with Debian's python3-petsc4py, whose interpreter may be
 another, so the matrix goes there in an .npz file.
 """
 from __future__ import annotations

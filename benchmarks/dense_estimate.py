@@ -6,7 +6,7 @@ The matrix of a semi-implicit step of mean curvature flow on 16 by 16 points; th
 in every entry. The thesis' plain form, x = 8, sections of 64. Counts, not times: the same on every machine.
 
 Then the same inside BDDC: implicit steps of diffusion on 12³ cells, in 2³ subdomains, whose coefficients change by up to δ
-from step to step. Iterations of ICM in `update` over those of a new setup, and CG's iterations.
+from step to step. ICM's iterations in an `update`, relative to a new setup, and CG's iterations.
 """
 import numpy as np
 import scipy.sparse as sp

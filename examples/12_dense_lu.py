@@ -40,7 +40,7 @@ for name, matrix in (("A", A), ("condition 1e10", (Q * np.logspace(0, -10, 200))
 # A decomposer is a method of swell.solve, judged by b − A x.
 for method in ("getrf", "icm(x=8, tolerance=1e-3, pivoting=full)"):
     r = swell.solve(A, B[:, 0], method=method)
-    print(f"{method}: {r.iterations} steps of refinement, residual {r.residual:.1e}")
+    print(f"{method}: steps of refinement {r.iterations}, residual {r.residual:.1e}")
     assert r.converged
 
 # A solver accepts only factors of the right type, which says whether L or U has the unit diagonal.

@@ -163,8 +163,16 @@ def _measured(system, settings, b, arguments):
 
 
 def _name(r):
-    power = "²" if r["problem"] == "elasticity2d" else "³"
-    return f"{r['subdomains']}{power} x {r['elements']}{power}" + (f", ν = {r['ratio']:g}" if r["ratio"] else "")
+    power = _power(r)
+    return f"{r['subdomains']}{power} x {r['elements']}{power}{_ratio(r)}"
+
+
+def _power(r):
+    return "²" if r["problem"] == "elasticity2d" else "³"
+
+
+def _ratio(r):
+    return "" if r["ratio"] is None else f", ν = {r['ratio']:g}"
 
 
 def _row(r):
@@ -181,9 +189,8 @@ def _series(records):
     series = {}
     for r in records:
         if r.get("reason") == "converged":
-            subdomains = f"{r['subdomains']}{'²' if r['problem'] == 'elasticity2d' else '³'}"
-            ratio = f", ν = {r['ratio']:g}" if r["ratio"] else ""
-            series.setdefault((subdomains + ratio, r["decomposer"], r["levels"]), []).append(r)
+            subdomains = f"{r['subdomains']}{_power(r)}{_ratio(r)}"
+            series.setdefault((subdomains, r["decomposer"], r["levels"]), []).append(r)
     for key, group in series.items():
         yield key, sorted(group, key=lambda r: r["elements"])
 
@@ -218,6 +225,8 @@ def _growth(records):
             a, b, _ = _fit(group, lambda r: r["iterations"])
             fine = np.linspace(sizes[0], sizes[-1], 60)
             axes.plot(fine, a + b * (1 + np.log(fine)), color=colour, lw=1)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
     return finish(figure, axes, "H/h, elements along an edge of a subdomain", "iterations of CG", 2)
 
 

@@ -106,7 +106,7 @@ OPTIONS = {
     "no-cusparse": {"action": "store_true", "help": "if --device is a GPU: leave out cuSPARSE's solves"},
     "petsc": {"metavar": "COMMAND", "help": "with --ranks: also solve by PETSc; COMMAND starts the program made from "
               "benchmarks/petsc_bjacobi.c, such as 'mpiexec -n {ranks} ./petsc_bjacobi'"},
-    "petsc-ranks": {"metavar": "LIST", "help": "numbers of PETSc's ranks; default: those of --ranks"},
+    "petsc-ranks": {"metavar": "LIST", "help": "numbers of PETSc's ranks; default: as --ranks"},
     "threads": {"type": int, "metavar": "N", "help": "threads of a rank, for every number of ranks; default: the "
                 "number of cores over the largest number of ranks"},
     "iterations": {"type": int, "default": 300, "metavar": "N", "help": "iterations timed; default 300"},

@@ -22,6 +22,9 @@ from swell.core.errors import InputError
 from swell.pde.helmholtz.named import GENERATED, named_mesh
 
 HELP = "frequency response of a cavity (acoustics)"
+# Options that only a response uses, and their defaults.
+OF_A_RESPONSE = {"csv": None, "plot": None, "wav": None, "vtu_at": None, "velocity": None, "at_once": False,
+                 "maxiter": None, "no_reuse": False, "dtype": "complex128"}
 
 
 def add_arguments(parser):
@@ -57,7 +60,8 @@ def add_arguments(parser):
                         "mpiexec, cuda is one GPU for each rank")
     parser.add_argument("--dtype", metavar="TYPE", default="complex128", help="complex128 (default) or complex64")
     parser.add_argument("--rtol", type=float, metavar="R",
-                        help="relative tolerance of each solve; default 1e-6, and 1e-4 in complex64")
+                        help="relative tolerance of each solve; default 1e-6, and 1e-4 in complex64; of "
+                        "--modes alone: of the modes, default 1e-8")
     parser.add_argument("--maxiter", type=int, metavar="N", help="iteration limit of each solve")
     parser.add_argument("--no-reuse", action="store_true", help="solve each frequency without reuse of earlier ones")
     parser.add_argument("--csv", metavar="FILE", help="write pressure and level at each frequency, of several sources "
@@ -130,8 +134,9 @@ def _run(arguments, ranks) -> int:
     if arguments.modes is not None:
         with Progress(shown=not arguments.quiet) as progress:
             progress.phase = f"finding {arguments.modes} modes"
+            tolerance = {} if arguments.rtol is None else {"rtol": arguments.rtol}
             modes = problem.modes(arguments.modes, arguments.near or 0.0, device=arguments.device,
-                                  **(chosen if alone else {}))
+                                  **({**chosen, **tolerance} if alone else {}))
         if alone:
             return _print_modes(arguments, mesh, modes)
     if band is None or not ears:
@@ -155,13 +160,14 @@ def _run(arguments, ranks) -> int:
 
 
 def _check_modes(arguments, ranks):
-    """Raise InputError for --near without --modes, modes alone with a file for a response, or modes on several ranks.
+    """Raise InputError for --near without --modes, modes alone with an option of a response, or modes on several ranks.
     """
     if arguments.near is not None and arguments.modes is None:
         raise InputError(f"--near {arguments.near:g} has no effect without --modes: give --modes 10, or leave it out")
-    if arguments.modes is not None and _modes_alone(arguments) and (arguments.csv or arguments.plot):
-        raise InputError(f"{'--csv' if arguments.csv else '--plot'} writes a response: give --source, --ear and --band "
-                         "too, or leave it out")
+    idle = [name for name, default in OF_A_RESPONSE.items() if getattr(arguments, name) != default]
+    if arguments.modes is not None and _modes_alone(arguments) and idle:
+        raise InputError(f"--{idle[0].replace('_', '-')} is for a response: give --source, --ear and --band too, or "
+                         "leave it out")
     if arguments.modes is not None and ranks is not None and ranks.size > 1:
         raise InputError(f"--modes {arguments.modes} works on one rank, and mpiexec started {ranks.size}: start one")
 

@@ -10,7 +10,10 @@ from swell.cli.output import as_json
 from swell.cli.source import file_and_name, read_system, read_vector
 from swell.core.errors import InputError
 
-MESHED = ("source", "ear", "wall", "medium", "velocity", "pml", "modes", "vtu", "wav", "save_mesh")
+# Options that need a mesh, and their defaults.
+MESHED = {"source": [], "at_once": False, "ear": [], "wall": [], "medium": [], "velocity": None, "pml": None,
+          "density": "1.204", "damping": "0.0", "degree": 1, "modes": None, "near": None, "vtu": None, "vtu_at": None,
+          "wav": None, "save_mesh": None}
 OWN = ("load", "row", "wavenumber")
 
 
@@ -22,8 +25,8 @@ def add_matrices(parser):
                         "f (columns are several), or the row of a unit load; may be repeated")
     parser.add_argument("--row", type=int, metavar="ROW", action="append", default=[],
                         help="with --matrices: a row of x, from 0 on, to keep; may be repeated")
-    parser.add_argument("--wavenumber", action="store_true", help="with --matrices: they are those of "
-                        "K - k^2 M + ik B, with k = w / --speed")
+    parser.add_argument("--wavenumber", action="store_true", help="with --matrices: solve (K - k^2 M + ik B) x = "
+                        "ik f, with k = w / --speed")
 
 
 def check_matrices(arguments, ranks):
@@ -40,7 +43,7 @@ def check_matrices(arguments, ranks):
         raise InputError(f"{arguments.MESH} and --matrices came: give a mesh or matrices")
     if ranks is not None and ranks.size > 1:
         raise InputError(f"--matrices works on one rank, and mpiexec started {ranks.size}: start one")
-    idle = [name for name in MESHED if getattr(arguments, name) not in (None, [])]
+    idle = [name for name, default in MESHED.items() if getattr(arguments, name) != default]
     if idle:
         raise InputError(f"--{idle[0].replace('_', '-')} needs a mesh and has no effect with --matrices: leave it out")
     for name, example in (("band", "20:200:5"), ("load", "f.npy"), ("row", "17")):

@@ -46,6 +46,9 @@ class CpuSpace(Space):
         if "OMP_WAIT_POLICY" not in os.environ and "GOMP_SPINCOUNT" not in os.environ:
             os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000")
 
+    def __reduce__(self):
+        return CpuSpace, (self.columns,)         # a copy or a pickle is a new space
+
     def empty(self, shape, dtype):
         return np.empty(shape, dtype)
 

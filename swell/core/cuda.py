@@ -131,6 +131,9 @@ class CudaSpace(Space):
                 self._block_sums = cupy.zeros(1 + 2 * self.multiprocessors, np.int64)    # of grid_prefix_sums
                 self.reserve(1 << 16)
 
+    def __reduce__(self):
+        return CudaSpace, (self.device, self.columns)        # a copy or a pickle is a new space
+
     def reserve(self, doubles: int):
         """Enlarge the device buffer for partial sums to ``doubles`` doubles, all blocks together, if it is smaller.
 

@@ -65,6 +65,8 @@ def parse(text: str) -> tuple[str, dict]:
     try:
         inside = KEYWORD.sub(lambda found: f"={found[1]!r}", inside)
         call = ast.parse(f"f({inside})", mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):      # f(a=1)(b=2), f(a=1) + g(b=2)
+            raise ValueError
         names = [keyword.arg for keyword in call.keywords]
         if call.args or None in names:           # None: **settings
             raise ValueError

@@ -86,10 +86,19 @@ def solution_accuracy(A, B, X, factors) -> SolutionAccuracy:
         A, B, X = (_wide(space, M) for M in (A, B, X))
         B, X = B.reshape(A.shape[0], -1), X.reshape(A.shape[0], -1)
         ours = _wide(space, factors.lower()) @ (_wide(space, factors.upper()) @ X) - B[factors.order]
-        residual = abs(B - A @ X)
-        size = abs(A).sum(axis=1).max() * abs(X).max(axis=0) + abs(B).max(axis=0)
-        share = residual.max(axis=0) / space.xp.maximum(size, np.finfo(np.float64).tiny)
-        return SolutionAccuracy(_finite(abs(ours).max()), _finite(residual.max()), _finite(share.max()))
+        residual = B - A @ X
+        share = backward_errors(space.xp, (abs(A) / len(A)).sum(axis=1).max(), residual, X, B)
+        return SolutionAccuracy(_finite(abs(ours).max()), _finite(abs(residual).max()), _finite(share.max()))
+
+
+def backward_errors(xp, norm, R, X, B):
+    """Return ‖r‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞) for each column of the residuals R of A X = B; ``norm``: ‖A‖∞ / n.
+
+    All is divided by ‖A‖∞: a product that overflows would make the error 0."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        residual, of_B = (abs(M).max(axis=0) / len(X) / norm for M in (R, B))
+        size = abs(X).max(axis=0) + of_B
+        return residual / xp.where(size > 0, size, 1)
 
 
 def _wide(space, M):

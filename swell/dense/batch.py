@@ -94,8 +94,9 @@ def solve_batch(factors, B, solver="trsm", trans="N"):
     FactorisationError
         If factors no longer represent A, or X is not finite; ``error.index`` is the number of the matrix.
     """
-    if not factors:
-        raise InputError("factors is an empty list: expected the result of factor_batch")
+    if not isinstance(factors, list) or not factors:
+        came = "an empty list" if isinstance(factors, list) else f"of type {type(factors).__name__}"
+        raise InputError(f"factors is {came}: expected the result of factor_batch")
     one = factors[0]
     if B.ndim != 3 or B.shape[:2] != (len(factors), one.n) or B.dtype != one.dtype:
         raise InputError(f"B has shape {tuple(B.shape)} and dtype {B.dtype.name}: expected ({len(factors)}, {one.n}, "

@@ -21,6 +21,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.core.registry import resolve
 from swell.core.settings import shown
+from swell.dense.accuracy import backward_errors
 from swell.dense.decomposer import checked
 from swell.dense.factors import LUFactors
 from swell.dense.products import on_device
@@ -104,6 +105,9 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
 
     Other parameters as in `solve`. Residuals, and X, have A's type. Raises FactorisationError if the backward error
     stays above √n eps of this type."""
+    if not isinstance(factors, LUFactors):
+        raise InputError(f"factors is of type {type(factors).__name__}: expected LUFactors, such as "
+                         "dense.Getrf().factor(A) returns")
     space, n, A = factors.space, factors.n, checked(A)
     if A.shape != factors.lu.shape or A.dtype.kind != factors.dtype.kind:
         raise InputError(f"A has shape {tuple(A.shape)} and dtype {A.dtype.name}, and the factors have "
@@ -111,12 +115,12 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
     B, host = checked_right_hand_sides(B, n, A.dtype)
     bound, limit = resolve("dense_solver", solver).build(factors, trans), n ** 0.5 * float(np.finfo(A.dtype).eps)
     factors.require_useful()
-    with space.active(n):
+    with space.active(n), np.errstate(over="ignore", invalid="ignore"):      # an overflow makes the error NaN
         xp, A = space.xp, on_device(space, A)
         given = xp.asarray(space.from_host(B).reshape(n, -1), A.dtype)
         if not bool(xp.isfinite(given).all()):  # sync
             raise InputError("B has entries that are not finite: expected finite numbers")
-        norm, of_B = abs(A).sum(axis=int(trans == "N")).max(), abs(given).max(axis=0)
+        norm = (abs(A) / n).sum(axis=int(trans == "N")).max()
         X, R, error = xp.zeros_like(given), given, np.inf
         for step in range(STEPS + 1 if given.size else 0):
             before = error
@@ -124,15 +128,15 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
             size = xp.where(size > 0, size, 1)                   # a residual of 1e-40 would vanish in single precision
             X = X + bound.apply((R / size).astype(factors.dtype)).astype(A.dtype) * size
             R = given - _product(A, X, trans)
-            total = norm * abs(X).max(axis=0) + of_B
-            error = float((abs(R).max(axis=0) / xp.where(total > 0, total, 1)).max())  # sync
+            error = float(backward_errors(xp, norm, R, X, given).max())  # sync
             if error <= limit:
                 break
             if not error <= before / 2 or step == STEPS:
                 raise FactorisationError(
                     f"refinement with {type(factors.decomposer).__name__}'s factors in {factors.dtype.name} ends at a "
                     f"backward error of {error:.1e} after {step} steps, where {limit:.0e} is expected; "
-                    + ("; ".join(factors.notes) or "A is too ill-conditioned for them"))
+                    + ("; ".join(factors.notes) or ("A is too ill-conditioned for them" if np.isfinite(error) else
+                                                    f"x, or A x, overflows {A.dtype.name}: scale A and B")))
         X = X.reshape(B.shape)
         return Solution(space.to_host(X) if host else X, factors, step if given.size else 0,
                         error if given.size else 0.0, factors.notes if factors.dtype == A.dtype else ())

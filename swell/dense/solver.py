@@ -78,7 +78,10 @@ def checked_right_hand_sides(B, n, dtype):
 
     Raises InputError unless its shape is (n,) or (n, m), and ``dtype``, of the matrix, holds its numbers."""
     host = isinstance(B, np.ndarray) or not hasattr(B, "dtype")
-    B = np.asarray(B) if host else B
+    try:
+        B = np.asarray(B) if host else B
+    except ValueError:
+        raise InputError(f"B is a list with parts of different lengths: expected ({n},) or ({n}, m) numbers") from None
     if B.ndim not in (1, 2) or B.shape[0] != n:
         raise InputError(f"B has shape {tuple(B.shape)}: expected ({n},) or ({n}, m)")
     if B.dtype.kind not in "iubfc" or B.dtype.kind == "c" != dtype.kind:

@@ -12,7 +12,7 @@ import numpy as np
 
 import swell.api
 from swell.batch.solve import prepare_batch
-from swell.core.errors import InputError, SwellError
+from swell.core.errors import SwellError
 from swell.core.stopping import Reason
 from swell.core.turn import Turn
 from swell.inputs import device_of

@@ -68,7 +68,7 @@ def figure(response, modes=None):
     if hertz.size and hertz.max() > response.problem.finest:
         axes.axvspan(response.problem.finest, hertz.max(), color=GRID, alpha=0.5, lw=0,
                      label="fewer than 10 nodes a wavelength")
-    if modes is not None:
+    if modes is not None and hertz.size:
         inside = modes.frequencies[(modes.frequencies >= hertz.min()) & (modes.frequencies <= hertz.max())]
         for k, f in enumerate(inside):
             axes.axvline(f, color=INK, lw=0.8, alpha=0.7, ls=":", zorder=1.5,

@@ -12,10 +12,12 @@ from tests.support.across import gpus, on_gpus
 from swell import InputError, SwellError, distributed, gallery, io
 from swell.bench.block_gmres import cases, petsc, rank_figures, ranks
 from swell.bench.block_gmres.cases import BATCHES, EXACT, HOST, OnHost, preconditioners
+from swell.bench.block_gmres.cusparse import BlockSolves
 from swell.bench.block_gmres.device import System
 from swell.bench.block_gmres.figures import TOLERANCES, WHOLLY
 from swell.cli import main
 from swell.core.cpu import CpuSpace
+from swell.core.devices import make_space
 from swell.core.registry import resolve
 from swell.formats.blocks import detect
 from swell.formats.csr import CSRMatrix
@@ -68,7 +70,7 @@ def test_block_gmres_with_blocks_that_are_not_full(tmp_path, capsys):
     sp.save_npz(file, hollow)
     arguments = ["bench", "block-gmres", "--matrices", "ecology2~", "--scale", "0.0006", "--files", str(file), "--out",
                  str(out)]
-    assert main([*arguments, "--block", "7"]) == 2 and "do: " in capsys.readouterr().err
+    assert main([*arguments, "--block", "7"]) == 2 and "that divides them, 1, 2" in capsys.readouterr().err
     assert main([*arguments, "--block", "3"]) == 0
     found = [r for r in records(out) if r["benchmark"] == "block_gmres"]
     assert {r["block"] for r in found} == {3} and {r["matrix"] for r in found} == {"ecology2~", "hollow"}
@@ -188,6 +190,23 @@ def test_the_best_sweeps_that_converged_stand_beside_exact_solves():
     assert groups == ["A: 1"] and values == {EXACT: [3.0], rank_figures.BEST: [2.0]}
 
 
+def test_steps_are_drawn_without_convergence_and_solves_are_not():
+    found = [made_up(EXACT, 1, 3e-3, "MAXITER"), made_up(cases.sweeps(1), 1, 1e-3, "MAXITER")]
+    assert rank_figures._by_label(found, "seconds") == (["A: 1"], {})
+    assert rank_figures._by_label(found, "largest", solved=False) == (["A: 1"], {EXACT: [3.0]})
+
+
+def test_every_matrix_of_figure_12_is_in_the_legend():
+    """Also one that exact solves alone have solved; the ticks are all numbers of sweeps."""
+    found = [made_up(EXACT, 1, 3e-3), made_up(cases.sweeps(2), 1, 2e-3), made_up(cases.sweeps(5), 1, 1e-3),
+             {**made_up(EXACT, 1, 4e-3), "matrix": "B"},
+             {**made_up(cases.sweeps(2), 1, 4e-3, "MAXITER"), "matrix": "B"}]
+    figure = rank_figures._over_sweeps(found)
+    assert {text.get_text() for legend in (*figure.legends, *filter(None, [figure.axes[0].get_legend()]))
+            for text in legend.get_texts()} == {"A", "B"}
+    assert figure.axes[0].get_xticks().tolist() == [2, 5]
+
+
 def test_a_system_for_petsc_is_read_back(tmp_path):
     A = sp.csr_matrix(gallery.coupled_transport((3, 3, 3), 3))
     b = np.arange(81.0)
@@ -213,6 +232,8 @@ def test_what_is_wrong_with_petsc_is_said(tmp_path):
         petsc.check("/nowhere/petsc -n {ranks}")
     with pytest.raises(InputError, match="it has no {ranks}; expected a command such as"):
         petsc.check(f"{sys.executable} -n 2")
+    with pytest.raises(InputError, match="No closing quotation; expected a command such as"):
+        petsc.check("mpiexec -n {ranks} './petsc_bjacobi")
     petsc.check(program(tmp_path, ""))
     with pytest.raises(SwellError, match="ended with status 3 and printed no record: broken"):
         petsc.measure(program(tmp_path, "sys.stderr.write('broken'); sys.exit(3)"), 1, "s.petsc", 4, 1e-5, 300)
@@ -224,6 +245,9 @@ def test_what_is_wrong_with_petsc_is_said(tmp_path):
     (["--matrices", "atmosmodd~/0"], "expected NAME, NAME:UNKNOWNS"),
     (["--matrices", "atmosmodd~:many"], "expected NAME, NAME:UNKNOWNS"),
     (["--matrices", "nothing/4"], "there is no 'nothing'"),
+    (["--matrices", "atmosmodd~/33"], "expected a size up to 32"),
+    (["--matrices", "atmosmodd~/64", "--ranks", "1"], "expected a size up to 32"),
+    (["--matrices", "coupled_transport3", "--block", "7"], "or NAME/BLOCK in --matrices"),
     (["--ranks", "0"], "expected positive whole numbers"),
     (["--petsc", "./petsc_bjacobi"], "--petsc is for --ranks"),
     (["--partition", "graph"], "--partition is for --ranks"),
@@ -232,6 +256,23 @@ def test_what_is_wrong_with_petsc_is_said(tmp_path):
 def test_wrong_arguments(arguments, words, capsys):
     assert main(["bench", "block-gmres", "--scale", "0.005", *arguments]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_petsc_refuses_complex_systems_before_anything_is_measured(mpi, tmp_path, capsys):
+    sp.save_npz(tmp_path / "waves.npz", sp.csr_matrix(sp.eye_array(12) * (1 + 1j)))
+    assert main(["bench", "block-gmres", "--ranks", "1", "--matrices", "", "--files", str(tmp_path / "waves.npz"),
+                 "--block", "2", "--petsc", program(tmp_path, "")]) == 2
+    shown = capsys.readouterr()
+    assert "waves is complex, and the program is for real systems" in shown.err and "Table 1" not in shown.out
+
+
+@pytest.mark.gpu
+def test_cusparse_refuses_other_types():
+    space = make_space("cuda")
+    with space.active():
+        for kind in ("float32", "complex128"):
+            with pytest.raises(InputError, match=f"type {kind}: expected float64"):
+                BlockSolves(CSRMatrix.from_scipy(sp.eye(4, format="csr", dtype=kind), space), 2)
 
 
 def test_words_for_matrices():

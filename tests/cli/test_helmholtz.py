@@ -227,8 +227,9 @@ def test_own_matrices(cli, own, tmp_path, wavenumber):
     files, A = own
     words = ["--wavenumber", "--speed", "6.283185307179586"] if wavenumber else []
     band = "0.5,1.0" if wavenumber else "0.1,0.2"
-    status, out, _ = cli("helmholtz", "--matrices", *files, "--load", tmp_path / "f.npy", "--load", "7", "--row", "3", "--row",
-                         "100", "--band", band, *words, "--csv", tmp_path / "x.csv", "--plot", tmp_path / "x.png", "--json")
+    status, out, _ = cli("helmholtz", "--matrices", *files, "--load", tmp_path / "f.npy", "--load", "7", "--row", "3",
+                         "--row", "100", "--band", band, *words, "--csv", tmp_path / "x.csv", "--plot",
+                         tmp_path / "x.png", "--json")
     found = json.loads(out)
     assert status == 0 and found["converged"] and (tmp_path / "x.png").exists() and found["loads"][2] == "row 7"
     assert len((tmp_path / "x.csv").read_text().splitlines()) == 1 + 2 * 3 * 2
@@ -240,10 +241,27 @@ def test_own_matrices(cli, own, tmp_path, wavenumber):
         assert np.allclose(values, x[[3, 100]].T, rtol=1e-4, atol=1e-4 * abs(x).max())
 
 
+@pytest.mark.parametrize("wrong, words", [
+    ({"B": None}, "B is of type NoneType"), ({"K": np.ones((6, 4))}, "expected a square matrix"),
+    ({"M": np.eye(5)}, "M has shape"), ({"loads": ["a"] * 6}, "expected numbers"),
+    ({"loads": np.ones(5)}, "loads have shape"),
+    ({"names": ["one"], "loads": np.ones((6, 2))}, "1 names and 2 loads"), ({"rows": [-1]}, "row -1 of x"),
+    ({"rows": []}, "rows is empty"), ({"speed": -1.0}, "expected a positive number"),
+    ({"frequencies": [-1.0]}, "not negative")])
+def test_bad_matrices_of_a_sweep(wrong, words):
+    given = {"K": np.eye(6), "M": np.eye(6), "B": np.eye(6), "loads": np.ones(6), "rows": [0], "frequencies": [0.1]}
+    with pytest.raises(InputError, match=words):
+        h.sweep_matrices(**{**given, **wrong})
+
+
 @pytest.mark.parametrize("arguments, message", [
-    ((), "--load is missing"), (("--load", "7"), "--row is missing"), (("--load", "144", "--row", "3"), "a row from 0 to 143"),
-    (("--load", "7", "--row", "200"), "row 200 of x"), (("--load", "7", "--row", "3", "--ear", "0,0,0"), "--ear needs a mesh"),
-    (("--load", "none.npy", "--row", "3"), "none.npy")])
+    ((), "--load is missing"), (("--load", "7"), "--row is missing"),
+    (("--load", "144", "--row", "3"), "a row from 0 to 143"), (("--load", "7", "--row", "200"), "row 200 of x"),
+    (("--load", "7", "--row", "3", "--ear", "0,0,0"), "--ear needs a mesh"),
+    (("--load", "none.npy", "--row", "3"), "none.npy"),
+    (("--load", "7", "--row", "3", "--damping", "0.1"), "--damping needs a mesh"),
+    (("--load", "7", "--row", "3", "--at-once"), "--at-once needs a mesh"),
+    (("--load", "7", "--row", "3", "--vtu-at", "0.1"), "--vtu-at needs a mesh")])
 def test_bad_input_with_own_matrices(cli, own, arguments, message):
     status, _, err = cli("helmholtz", "--matrices", *own[0], "--band", "0.1", *arguments)
     assert status == 2 and message in err

@@ -1,6 +1,9 @@
 """Dense LU as a tool: transposed and adjoint solves, LAPACK's form, determinant, condition, inverse, and refinement."""
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -222,6 +225,47 @@ def test_bad_input_of_refinement(space):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("scale", [1e300, 1e307, 1e-300])
+def test_an_overflow_is_never_an_accurate_answer(scale, space):
+    """‖A‖ ‖x‖ would be infinite, and an error divided by it 0."""
+    A, b = scipy.linalg.hilbert(12) * scale, np.full(12, max(scale, 1.0))
+    for trans in OP:
+        try:
+            found = dense.solve(A, b, trans=trans, space=space)
+        except FactorisationError as error:
+            assert scale != 1e300 and "overflows float64: scale A and B" in str(error)
+            continue
+        with np.errstate(over="ignore"):
+            assert np.isinf(abs(A).sum() * abs(found.x).max()) and 0 < found.backward_error < 1e-15
+        assert abs(b / scale - OP[trans](A / scale) @ found.x).max() <= 1e-15 * 3.2 * abs(found.x).max()
+
+
+def test_other_things_than_factors_and_numbers_are_refused(space):
+    A, b = random_matrix(4, "float64"), np.ones(4)
+    factors = dense.Getrf().factor(A, space)
+    with pytest.raises(swell.InputError, match="factors is of type NoneType: expected LUFactors"):
+        dense.refine(None, A, b)
+    with pytest.raises(swell.InputError, match="factors is of type ndarray: expected the result of factor_batch"):
+        solve_batch(np.ones((2, 4, 4)), np.ones((2, 4, 1)))
+    with pytest.raises(swell.InputError, match="parts of different lengths"):
+        factors.solve([1, 2, 3, [4]])
+    for norm in (-1, 0, float("nan"), "one"):
+        with pytest.raises(swell.InputError, match="expected ‖A‖₁, a positive number"):
+            factors.condition(norm)
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda F: pickle.loads(pickle.dumps(F))], ids=["copy", "pickle"])
+@pytest.mark.parametrize("text", names("decomposer"))
+def test_factors_can_be_copied_and_pickled(text, again, space):
+    decomposer = settings(text, space.name)
+    factors = decomposer.factor(random_matrix(9, "float64"), space)
+    other = again(factors)
+    assert other.space.name == space.name
+    for solver in SOLVERS:
+        if takes(resolve("dense_solver", solver), factors):
+            assert np.allclose(other.solve(np.ones(9), solver), factors.solve(np.ones(9), solver), rtol=1e-12)
+
+
 def test_answers_stay_on_the_device():
     space = space_or_skip("cuda")
     A, b = space.from_host(random_matrix(30)), space.from_host(np.ones(30))

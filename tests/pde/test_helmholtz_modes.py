@@ -96,6 +96,24 @@ def test_bad_input(room, arguments, words):
         room.modes(**arguments)
 
 
+def test_rounding_below_zero_is_the_constant_pressure():
+    """Its root would be NaN."""
+    room = h.Helmholtz(h.box((4, 3, 2)))
+    for settings in ({"method": "gmres", "precond": "ilu0"}, {"near": 1e-3}):
+        frequencies = room.modes(3, **settings).frequencies
+        assert frequencies[0] < 0.1 and frequencies[1] > 100
+
+
+def test_points_and_ears_of_modes_are_checked():
+    modes = h.Helmholtz(h.box((4, 3, 2))).modes(3)
+    with pytest.raises(InputError, match="ear='x': expected a point of 3 coordinates"):
+        modes.at("x")
+    with pytest.raises(InputError, match="needs an ear"):
+        modes.response("xmin", None, [100.0])
+    with pytest.raises(InputError, match="is of type ModalResponse: expected what Helmholtz.response returns"):
+        h.impulse(modes.response("xmin", (0.5, 0.5, 0.5), h.band("10:100:10")))
+
+
 def test_a_solve_that_fails_is_an_error(room, monkeypatch):
     """No mode comes from it."""
     from swell.core.stopping import Reason
@@ -134,5 +152,10 @@ def test_the_command(tmp_path, capsys):
     assert main([*room, "--modes", "3", "--source", "xmin", "--ear", "0.5,0.5,0.5", "--band", "50:200:50",
                  "--damping", "0.02", "--plot", str(picture)]) == 0
     assert picture.exists()
-    for wrong in (["--near", "100"], ["--modes", "0"], ["--modes", "3", "--csv", str(tmp_path / "a.csv")]):
+    for wrong in (["--near", "100"], ["--modes", "0"], ["--modes", "3", "--rtol", "2"]):
         assert main([*room, *wrong]) == 2
+    for idle in (["--csv", "a.csv"], ["--wav", "a.wav"], ["--vtu", "a.vtu", "--vtu-at", "100"], ["--velocity", "2"],
+                 ["--at-once"], ["--maxiter", "3"], ["--no-reuse"], ["--dtype", "complex64"]):
+        capsys.readouterr()
+        assert main([*room, "--modes", "3", *idle]) == 2
+        assert f"{idle[-2] if len(idle) > 2 else idle[0]} is for a response" in capsys.readouterr().err

@@ -204,3 +204,28 @@ def test_a_frequency_that_the_table_does_not_cover_ends_the_sweep_with_a_note(me
     assert not r.converged and len(r.points) == 2 and "200 Hz was asked for" in r.notes[-1]
     with pytest.raises(InputError, match="from 50 to 150 Hz"):
         room.response("xmin", (1.5, 0.2, 0.3), [40.0])
+
+
+def test_tables_of_spreadsheets(tmp_path):
+    """A mark at the beginning of the file, or a slip of the pen in the first line, hides no line."""
+    path = tmp_path / "wall.csv"
+    path.write_text("50,400\n300,500\n", "utf-8-sig")
+    assert h.read_table(path).frequencies.tolist() == [50, 300]
+    path.write_text("Hz,real\n50,400\n300,500\n", "utf-8-sig")
+    assert h.read_table(path).frequencies.tolist() == [50, 300]
+    path.write_text("50,4OO\n300,500\n")
+    with pytest.raises(InputError, match="line 1: '50,4OO': expected 2 or 3 numbers"):
+        h.read_table(path)
+
+
+def test_maps_and_matrices_of_other_things():
+    with pytest.raises(InputError, match="expected points, coordinates in m, and as many velocities"):
+        h.VelocityMap([(0.0, 0.0, 0.0)], ["fast"])
+    K, M, B = h.Helmholtz(h.box((3, 2, 2))).matrices
+    load = np.ones(K.shape[0])
+    for wrong, words in (({"B": None}, "B is of type NoneType"),
+                         ({"rows": [0.5]}, "expected a list of rows of x"), ({"rows": None}, "rows is empty"),
+                         ({"speed": "fast"}, "speed='fast': expected a positive number")):
+        given = {"K": K, "M": M, "B": B, "loads": load, "rows": [0], "frequencies": [50.0], **wrong}
+        with pytest.raises(InputError, match=words):
+            h.sweep_matrices(**given)

@@ -265,6 +265,14 @@ def test_a_resonance_of_an_interior_names_its_frequency():
     assert not r.converged and any(f"at {frequency:.4g} Hz: take more and smaller" in note for note in r.notes)
 
 
+@pytest.mark.parametrize("settings", [
+    {"pml": h.PML((0.25,) * 3, (0.75,) * 3)}, {"boundary": {"zmax": h.Impedance(h.Table([50, 400], [900, 1200]))}}])
+def test_subdomains_refuse_parts_that_vary_with_the_frequency(settings):
+    """Their matrices would not add up to A."""
+    with pytest.raises(InputError, match="not split over subdomains"):
+        h.subdomains(h.Helmholtz(h.box((4, 4, 4)), **settings), 100.0, 2)
+
+
 @pytest.mark.parametrize("call, words", [
     (lambda p: h.subdomains(p, 100.0, -1), "from 1 to 64"), (lambda p: h.subdomains(p, [1.0, 2.0]), "one frequency"),
     (lambda p: h.subdomains(p, 100.0, [0, 1]), "subdomain of each of 64 cells"),

@@ -198,6 +198,16 @@ def test_equations_of_different_scales_keep_the_same_blocks(space):
         assert near(applied(M, scales @ x), applied(plain, x), 0.1) and M.notes == plain.notes
 
 
+@pytest.mark.parametrize("factor", [2.0**-1000, 2.0**-520, 2.0**520, 2.0**1000])
+def test_a_matrix_in_other_units_keeps_the_same_blocks(factor, space):
+    """Squares of its entries leave the range of double precision."""
+    A = blocked(3)
+    with space.active():
+        M, plain = (built("block_ilut(drop=0.1, fill=0.5)", B, space) for B in (A * factor, A))
+        for own, other in ((M.factor.lower, plain.factor.lower), (M.factor.indices, plain.factor.indices)):
+            assert np.array_equal(space.to_host(own), space.to_host(other))
+
+
 @pytest.mark.parametrize("settings", ["block_iluk(level=1, block=3)", "block_iluk(block=11, pad=True)",
                                       "block_iluk(block=3, ordering='multicolor')",
                                       "block_iluk(block=3, factor='sweeps', factor_sweeps=3)",

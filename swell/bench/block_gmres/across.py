@@ -47,8 +47,10 @@ def run(arguments) -> int:
     found = engine.Findings("swell bench block-gmres", place, arguments)
     host = make_space("cpu")
     with tempfile.TemporaryDirectory() as folder:
-        systems = [_written(folder, at, System(host, name, A, block), ranks)
-                   for at, (name, A, block) in enumerate(cases.given(arguments))]
+        systems = [System(host, name, A, block) for name, A, block in cases.given(arguments)]
+        if arguments.petsc:
+            _check_real(systems)
+        systems = [_written(folder, at, system, ranks, arguments.petsc) for at, system in enumerate(systems)]
         found.table("Table 1: matrices", MATRICES, [system.row() for system, *_ in systems])
         settings = {"device": arguments.device, "partition": arguments.partition, "block": None, "solves": True,
                     "systems": [(system.name, str(path), system.block) for system, path, _ in systems],
@@ -73,21 +75,27 @@ def run(arguments) -> int:
     return 0
 
 
-def _written(folder, at, system, ranks):
-    """Write a System's matrix and right-hand side for the ranks and for PETSc; return (system, path for the ranks, path
-    for PETSc). Raise InputError if its blocks are too few for the ranks."""
+def _check_real(systems):
+    """Raise InputError for a complex system, which PETSc's program does not solve."""
+    name = next((system.name for system in systems if system.A.dtype.kind == "c"), None)
+    if name is not None:
+        raise InputError(f"--petsc: {name} is complex, and the program is for real systems: leave one of them out")
+
+
+def _written(folder, at, system, ranks, for_petsc):
+    """Write a System's matrix for the ranks, and with its right-hand side for PETSc, if ``for_petsc``; return (system,
+    path for the ranks, path for PETSc). Raise InputError if its blocks are too few for the ranks."""
     consecutive(system.A.shape[0], max(ranks), system.block)
     own, theirs = Path(folder) / f"{at}.npz", Path(folder) / f"{at}.petsc"
     sp.save_npz(own, sp.csr_matrix(system.A), compressed=False)
-    petsc.write_system(theirs, system.A, system.rhs)
+    if for_petsc:
+        petsc.write_system(theirs, system.A, system.rhs)
     return system, own, theirs
 
 
 def _by_petsc(command, systems, ranks, limit, place):
     """Yield the records of PETSc's solves, one for each system and number of ranks."""
     for system, _, path in systems:
-        if system.A.dtype.kind == "c":
-            raise InputError(f"--petsc: {system.name} is complex, and the program is for real systems")
         rtol = cases.tolerance(system.name)
         for count in ranks:
             engine.tell(f"PETSc on {count} CPU rank{'s' if count > 1 else ''}: {system.name}")

@@ -16,7 +16,7 @@ from swell.krylov import method
 from swell.krylov.gmres import GMRES
 
 RESTART = 30
-RESTARTS = {"cpu": 2, "cuda": 2}        # repetitions when a restart's preconditioning steps are timed
+RESTARTS = 2                            # repetitions when a restart's preconditioning steps are timed
 SEED = 11
 SWEEPS = tuple(range(1, 9))
 BATCHES = (1, 2, 4, 8, 16, 30)
@@ -81,7 +81,7 @@ def inexact(block, counts) -> dict[str, str]:
 
 
 def sweeps(count) -> str:
-    """Return the label of block ILU(0) solved by so many sweeps."""
+    """Return the label of block ILU(0) solved by ``count`` sweeps."""
     return f"block ILU(0), {count} sweep" + ("s" if count > 1 else "")
 
 
@@ -116,9 +116,9 @@ def steps_of_a_restart(space, M) -> list[float]:
             M.apply(row, z)
 
     if space.name == "cuda" and M.capturable:
-        return timing.times(space, steps, 1, RESTARTS["cuda"])
+        return timing.times(space, steps, 1, RESTARTS)
     M.apply(V[0], z)
-    return [watched(space, steps) for _ in range(RESTARTS["cpu"])]
+    return [watched(space, steps) for _ in range(RESTARTS)]
 
 
 def watched(space, call) -> float:

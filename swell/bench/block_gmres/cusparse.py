@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from abc import abstractmethod
 
-from swell.core.errors import FactorisationError, MissingDependency, SwellError
+from swell.core.errors import FactorisationError, InputError, MissingDependency, SwellError
 from swell.core.operator import LinearOperator
 from swell.formats.bsr import BSR, BSRMatrix
 
@@ -106,12 +106,20 @@ def _described(factor, descriptor):
 
 
 class Solves(LinearOperator):
-    """z = U⁻¹ L⁻¹ r by cuSPARSE, with blocks of ``block`` rows of the CSRMatrix A."""
+    """z = U⁻¹ L⁻¹ r by cuSPARSE, with blocks of ``block`` rows of the CSRMatrix A.
+
+    Raises
+    ------
+    InputError
+        If A is not in double precision.
+    """
 
     capturable = False
 
     def __init__(self, A, block):
         super().__init__(A.shape, A.dtype, A.space)
+        if A.dtype != "float64":
+            raise InputError(f"cuSPARSE's solves got a matrix of type {A.dtype}: expected float64")
         self._cusparse, self._one = Library(A.space), ctypes.c_double(1)
         self._between, self._z = (A.space.empty(A.shape[0], A.dtype) for _ in range(2))
         self._analyse(self._cusparse.factored(A, block))

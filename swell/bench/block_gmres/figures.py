@@ -100,8 +100,8 @@ def _over_sweeps(records, rtol):
     for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
         colour = colour_of(k)
         points = [(count, times[name, sweeps(count)]) for count in SWEEPS if (name, sweeps(count)) in times]
-        if points:
-            axes.plot(*zip(*points), "o-", color=colour, lw=1.4, ms=4, label=name)
+        if points or (name, EXACT) in times:
+            axes.plot(*np.reshape(points, (-1, 2)).T, "o-", color=colour, lw=1.4, ms=4, label=name)
         if (name, EXACT) in times:
             axes.axhline(times[name, EXACT], color=colour, lw=0.9, ls="--")
     engine.logarithmic(axes)

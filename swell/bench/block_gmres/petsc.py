@@ -29,9 +29,15 @@ def write_system(path, A, b):
 def check(command):
     """Raise InputError if a command for ``measure`` has no place for the number of ranks, or its program is not
     there."""
-    words = shlex.split(command)
-    wrong = "it has no {ranks}" if "{ranks}" not in command else f"there is no {words[0]}"
-    if "{ranks}" not in command or shutil.which(words[0]) is None:
+    try:
+        words, wrong = shlex.split(command), None
+    except ValueError as error:
+        words, wrong = [], str(error)
+    if wrong is None and "{ranks}" not in command:
+        wrong = "it has no {ranks}"
+    elif wrong is None and shutil.which(words[0]) is None:
+        wrong = f"there is no {words[0]}"
+    if wrong is not None:
         raise InputError(f"--petsc {command}: {wrong}; expected a command such as 'mpiexec -n {{ranks}} "
                          "./petsc_bjacobi', with the program compiled from benchmarks/petsc_bjacobi.c")
 

@@ -1,6 +1,8 @@
 """Figures of ``swell bench block-gmres --ranks``."""
 from __future__ import annotations
 
+import numpy as np
+
 from swell.bench import engine
 from swell.bench.block_gmres.cases import BATCHES, EXACT, HOST
 
@@ -71,27 +73,29 @@ def _over_sweeps(records):
         times = {r["preconditioner"]: 1e3 * r["seconds"] for r in records if r["matrix"] == name
                  and r["reason"] == "CONVERGED"}
         points = sorted((_sweeps(label), time) for label, time in times.items() if _sweeps(label))
-        if points:
-            axes.plot(*zip(*points), "o-", color=colour, lw=1.4, ms=4, label=name)
-            axes.set_xticks([count for count, _ in points])
+        if times:
+            axes.plot(*np.reshape(points, (-1, 2)).T, "o-", color=colour, lw=1.4, ms=4, label=name)
         for label, style in ((EXACT, "--"), ("cuSPARSE bsrsv2", ":")):
             if label in times:
                 axes.axhline(times[label], color=colour, lw=0.9, ls=style)
+    axes.set_xticks(sorted({count for r in records if (count := _sweeps(r["preconditioner"]))}))
     engine.logarithmic(axes)
     return finish(figure, axes, "sweeps for each triangle", "ms")
 
 
-def _by_label(records, field):
-    """Return (groups, {label: values by group}) for bars of a field of the solves; sweeps are left to ``BEST``."""
+def _by_label(records, field, solved=True):
+    """Return (groups, {label: values by group}) for bars of a field of the solves; sweeps are left to ``BEST``, the
+    fastest solve that converged. ``solved``: leave out all solves that did not converge."""
     groups = list(dict.fromkeys(_label(r) for r in records if r["preconditioner"] == EXACT))
     values = {label: [None] * len(groups) for label in dict.fromkeys(
         r["preconditioner"] for r in records if _sweeps(r["preconditioner"]) is None)}
     values[BEST] = [None] * len(groups)
     fastest = {}
     for r in records:
-        if _label(r) not in groups or r["reason"] != "CONVERGED":
+        sweeps = _sweeps(r["preconditioner"])
+        if _label(r) not in groups or (solved or sweeps) and r["reason"] != "CONVERGED":
             continue
-        if _sweeps(r["preconditioner"]):
+        if sweeps:
             fastest[_label(r)] = min(fastest.get(_label(r), r), r, key=lambda one: one["seconds"])
         else:
             values[r["preconditioner"]][groups.index(_label(r))] = 1e3 * r[field]
@@ -106,7 +110,7 @@ def _whole(records):
 
 
 def _steps(records):
-    groups, values = _by_label(records, "largest")
+    groups, values = _by_label(records, "largest", solved=False)
     return engine.bars(groups, [*values], values, "ms (logarithmic)", log=True)
 
 

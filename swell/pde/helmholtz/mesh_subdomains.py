@@ -49,6 +49,10 @@ class MeshSubdomains(SubdomainSource):
     def __init__(self, problem, free, domains=0, transmission="neumann", system=None):
         if transmission not in TRANSMISSIONS:
             raise InputError(f"transmission={transmission!r}: expected 'robin' or 'neumann'")
+        if problem.varying:
+            raise InputError("subdomains: the problem has a perfectly matched layer, or a wall or medium with a Table, "
+                             "whose parts of A(ω) are not split over subdomains: expected constant media and walls; "
+                             "take method='direct', or another preconditioner")
         self.problem, self.system, self.free = problem, system, free
         self._number = np.full(problem.space.n, -1)
         self._number[free] = np.arange(len(free))

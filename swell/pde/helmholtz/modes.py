@@ -78,11 +78,11 @@ class Modes:
     def at(self, points) -> np.ndarray:
         """Return the mode shapes at points (k, dim), shape (k, modes)."""
         mesh, space = self.problem.mesh, self.problem.space
-        found = [space.at(*locate(mesh, x, "point")) for x in np.atleast_2d(np.asarray(points, float))]
+        found = [space.at(*locate(mesh, x, "point")) for x in self.problem._ears(points)]
         return np.array([weights @ self.shapes[dofs] for dofs, weights in found])
 
     def response(self, source=None, ear=None, frequencies=(), *, sources=None) -> ModalResponse:
-        """Compute the response at the ears by the modes; the parameters are those of `Helmholtz.response`.
+        """Compute the response at the ears by the modes, with the parameters of `Helmholtz.response`.
 
         It is an approximation: accurate up to about the highest mode, and best between the modes that are there."""
         if sources is not None and source is not None:
@@ -95,6 +95,8 @@ class Modes:
         V = self._inverse.extended(self.shapes[free], np.hstack([loads[0], loads[-1]]))
         (K, M, B), varying = ([V.T @ (A @ V) for A in problem._system(free)[0]], problem.varying)
         ears = problem._ears(ear)
+        if not ears:
+            raise InputError("a response by modes needs an ear: give ear, a point or a list of points")
         at = [problem.space.at(*locate(problem.mesh, x, "ear")) for x in ears]
         full, given = np.zeros((problem.space.n, V.shape[1])), problem._given[1]
         full[free] = V
@@ -262,7 +264,7 @@ def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, s
     import scipy.sparse.linalg as spla
     if problem.pml is not None or any(m.varies for m in problem.media):
         what = "a perfectly matched layer" if problem.pml is not None else "a medium that depends on the frequency"
-        raise InputError(f"modes: {what} makes A(ω) no polynomial in ω: the modes are those of a closed cavity with "
+        raise InputError(f"modes: {what} makes A(ω) no polynomial in ω: expected a closed cavity with "
                          "constant media; walls may have any condition")
     K, M, free = undamped(problem)
     if not isinstance(count, numbers.Integral) or isinstance(count, bool) or not 0 < count < free.size:
@@ -291,7 +293,7 @@ def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, s
                  / ((abs(values) + abs(inverse.shift)) * np.linalg.norm(pressed, axis=0)))
     shapes = np.zeros((problem.space.n, len(values)))
     shapes[free] = vectors
-    values[abs(values) < ROUNDING * abs(inverse.shift)] = 0          # the constant pressure of a closed cavity
+    values[values < ROUNDING * abs(inverse.shift)] = 0               # the constant pressure of a closed cavity; K ≥ 0
     frequencies = np.sqrt(values) / (2 * math.pi)
     return Modes(problem, frequencies, shapes, residuals, rtol, int(count), inverse.solves, inverse.iterations,
                  inverse.configuration, notes, inverse)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import real, shown
 from swell.pde.helmholtz.frequencies import checked
 from swell.pde.helmholtz.sweeping import Sweep, columns_of
 
@@ -115,23 +116,39 @@ def sweep_matrices(K, M, B, loads, rows, frequencies, *, speed=None, names=None,
     frequencies : sequence of float
         Hz.
     speed : float, optional
-        The matrices are those of K − k² M + ik B, with k = ω / speed, and the right-hand side is ik f.
+        m/s. If given, (K − k² M + ik B) x = ik f is solved, with k = ω / speed.
     names : list of str, optional
-        Of the loads.
+        A name for each load.
     watch : callable, optional
         ``watch(frequency, result)`` after each frequency; a true return value ends the sweep.
     settings : dict, optional
         Arguments of `Sweep`.
+
+    Raises
+    ------
+    InputError
+        For matrices that are no square matrices of one size, loads, rows, names or frequencies that do not fit them.
     """
+    for name, A in zip("KMB", (K, M, B)):
+        if len(shape := getattr(A, "shape", ())) != 2 or shape[0] != shape[1]:
+            raise InputError(f"{name} is of type {type(A).__name__} and shape {shape}: expected a square matrix; in "
+                             "place of a missing one give K * 0")
     n = K.shape[0]
     loads = np.asarray(loads)
+    if loads.dtype.kind not in "biufc":
+        raise InputError(f"loads are of type {loads.dtype}: expected numbers")
     if loads.ndim not in (1, 2) or loads.shape[0] != n or loads.size == 0:
         raise InputError(f"loads have shape {loads.shape}: expected ({n},), or ({n}, k) for k of them")
-    loads, rows = loads.reshape(n, -1), [int(row) for row in rows]
+    loads, given = loads.reshape(n, -1), np.asarray([] if rows is None else rows)
+    if given.ndim != 1 or given.size and given.dtype.kind not in "iu":
+        raise InputError(f"rows={shown(rows)}: expected a list of rows of x, whole numbers from 0 to {n - 1}")
+    rows = given.tolist()
     bad = next((row for row in rows if not 0 <= row < n), None)
     if bad is not None or not rows:
         raise InputError(f"row {bad} of x: expected 0 to {n - 1}" if rows else "rows is empty: name a row of x to keep")
-    if speed is not None and not 0 < speed < math.inf:
+    if names is not None and len(names) != loads.shape[1]:
+        raise InputError(f"{len(names)} names and {loads.shape[1]} loads came: expected a name for each load")
+    if speed is not None and not (real(speed) and 0 < speed < math.inf):
         raise InputError(f"speed={speed!r}: expected a positive number, m/s")
     frequencies = checked(frequencies)
     sweep = Sweep(K, M, B, **(settings or {}))

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.pde.helmholtz.frequency_response import Response
 
 TAPER = 0.1             # fraction of the band that the taper takes at each end
 PEAK = 0.9              # largest sample of a WAV file, of full scale
@@ -41,6 +42,8 @@ def impulse(response, rate=44_100):
     InputError
         For failed frequencies, unequal steps, or a rate that is too low.
     """
+    if not isinstance(response, Response):
+        raise InputError(f"response is of type {type(response).__name__}: expected what Helmholtz.response returns")
     order = np.argsort(response.frequencies, kind="stable")
     f = response.frequencies[order]
     if not response.converged:

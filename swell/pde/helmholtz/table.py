@@ -82,25 +82,30 @@ def read_rows(path, widths) -> np.ndarray:
 
     ``widths``: the numbers of columns that are possible. Raises InputError for anything else in the file."""
     try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = Path(path).read_text("utf-8-sig").splitlines()        # spreadsheets begin files with a mark
+    except (OSError, UnicodeDecodeError, TypeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
     rows, named, expected = [], False, " or ".join(map(str, widths))
     for number, line in enumerate(lines, 1):
         words = line.replace(";", ",").split(",")
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        try:
-            row = [float(word) for word in words]
-        except ValueError:
-            if not rows and not named:           # names of the columns
-                named = True
-                continue
-            row = []
-        if len(row) not in widths or rows and len(row) != len(rows[0]):
+        row = [_number(word) for word in words]
+        if not rows and not named and set(row) == {None}:             # names of the columns
+            named = True
+            continue
+        if None in row or len(row) not in widths or rows and len(row) != len(rows[0]):
             raise InputError(f"{path}, line {number}: {line.strip()[:60]!r}: expected {expected} numbers with commas "
                              "between them, in every line the same")
         rows.append(row)
     if not rows:
         raise InputError(f"{path} has no line of {expected} numbers")
     return np.array(rows)
+
+
+def _number(word):
+    """Return a word as a float; None if it is no number."""
+    try:
+        return float(word)
+    except ValueError:
+        return None

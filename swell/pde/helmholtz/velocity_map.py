@@ -32,8 +32,12 @@ class VelocityMap:
     """
 
     def __init__(self, points, velocities, frequencies=None, name="the velocity map"):
-        self.name, self.points = name, np.asarray(points, float)
-        self.velocities = np.asarray(velocities, complex)
+        try:
+            self.name, self.points = name, np.asarray(points, float)
+            self.velocities = np.asarray(velocities, complex)
+        except (TypeError, ValueError):
+            raise InputError(f"{name}: expected points, coordinates in m, and as many velocities, numbers in m/s") \
+                from None
         if self.points.ndim != 2 or self.points.shape[1] not in (2, 3) or not len(self.points):
             raise InputError(f"{name}: points of shape {self.points.shape}: expected (p, 2) or (p, 3)")
         check_finite(f"{name}: a coordinate", self.points)

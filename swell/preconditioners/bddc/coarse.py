@@ -92,15 +92,16 @@ def group_neighbours(coarse, count):
 class DenseCoarse(LinearOperator):
     """S_c⁻¹ as a stored dense inverse, or by a decomposer and a solver of swell.dense.
 
-    ``settings``: of BDDC. ``symmetry`` is the Symmetry of S_c, ``before`` the solver for earlier values.
+    ``settings``: of BDDC. ``symmetry`` is the Symmetry of S_c, ``before`` the solver for earlier values, ``definite``
+    as for `SparseCoarse`.
 
     Raises
     ------
     FactorisationError
-        If S_c is singular, and so A.
+        If S_c is singular.
     """
 
-    def __init__(self, space, matrix, settings, dtype, symmetry=HERMITIAN, before=None):
+    def __init__(self, space, matrix, settings, dtype, symmetry=HERMITIAN, before=None, definite=True):
         super().__init__(matrix.shape, dtype, space)
         self.spd = symmetry is HERMITIAN and _definite(matrix)
         S = space.from_host(matrix)
@@ -111,9 +112,9 @@ class DenseCoarse(LinearOperator):
             inverse, (condition,), self.notes = invert(space, decomposer, solver, B[None], symmetry.trans,
                                                        estimates(decomposer, last, [0], len(B)))
         except FactorisationError as error:
-            raise _singular(str(error)) if error.singular else error from None
+            raise _singular(str(error), definite) if error.singular else error from None
         if not condition * np.finfo(float).eps * len(B) < 1:
-            raise _singular(f"its condition is {condition:.0e}")
+            raise _singular(f"its condition is {condition:.0e}", definite)
         self.iterations = inverse.iterations
         self.inverse = inverse.leading(len(S), space.xp.full((1, 1, 1), scale), symmetry.mean, dtype)
         self.variable = self.inverse.variable
@@ -145,18 +146,25 @@ def _definite(matrix):
     return True
 
 
-def _singular(why):
-    """Return (not raise) the FactorisationError for a singular coarse matrix; ``why`` is a part of its message."""
+def _singular(why, definite):
+    """Return (not raise) the FactorisationError for a singular coarse matrix; ``why`` is a part of its message. Only if
+    all interiors are positive definite (``definite``), A is known to be singular, too."""
+    if not definite:
+        return FactorisationError(f"BDDC: the coarse problem is singular ({why}). A is not positive definite, and need "
+                                  "not be singular: take other subdomains or constraints")
     return FactorisationError(f"BDDC: the coarse problem is singular ({why}), and so is A: no unknown has a given "
                               "value. Give one, or nullspace='constants' with another preconditioner", singular=True)
 
 
 class SparseCoarse(OperatorAround):
-    """S_c⁻¹ by the sparse direct solver. ``definite``: A is known to be positive definite."""
+    """S_c⁻¹ by the sparse direct solver. ``definite``: all interiors of subdomains are positive definite."""
 
     def __init__(self, matrix, definite=True):
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
-        self.inner, self.spd = Direct().build(matrix), definite
+        try:
+            self.inner, self.spd = Direct().build(matrix), definite
+        except FactorisationError as error:
+            raise _singular(str(error), definite) if error.singular else error from None
 
     def apply(self, x, out, alpha=1, beta=0):
         self.inner.apply(x, out, alpha, beta)

@@ -170,8 +170,7 @@ class PivotedLU:
         size = abs(space.to_host(self._factors[0].diagonal()))  # sync
         if not (np.isfinite(size).all() and size.all()):
             raise FactorisationError("BDDC: a layer in the interior of a subdomain is singular: the interior "
-                                     "resonates, or A needs pivots from outside of the layer: take other subdomains",
-                                     True)
+                                     "resonates, or A needs pivots from outside of the layer: take other subdomains")
 
     def left(self, B):
         """Return D⁻¹ B; B may be overwritten."""

@@ -6,7 +6,7 @@ more do. A node that is chosen as a corner becomes a class of its own.
 
 Weights combine the copies of a dof into one value; the weights of its copies sum to 1. "cardinality": one over the
 number of copies. "stiffness": the copy's share of the sum of the moduli of diagonal entries, which follows coefficients
-that jump between subdomains.
+that jump between subdomains; copies whose diagonal entries are all zero have equal weights.
 """
 from __future__ import annotations
 
@@ -139,15 +139,19 @@ class Interface:
     def weights(self, subdomains, kind):
         """Return the weights of each subdomain's copies, a list of arrays. ``kind`` is "cardinality" or "stiffness";
         see the top of this file."""
-        if kind == "cardinality":
-            own = [np.ones(c.size) for c in self.copies]
-        else:
-            own = [abs(abs(matrix.diagonal()[at])) for matrix, at in zip(subdomains.matrices, self.local, strict=True)]
-        total = np.zeros(self.dofs.size)
-        for copies, share in zip(self.copies, own, strict=True):
-            total[copies] += share
-        total = sum(subdomains.from_all_ranks([total]))
-        return [share / total[copies] for copies, share in zip(self.copies, own, strict=True)]
+        def total(shares):
+            sums = np.zeros(self.dofs.size)
+            for copies, share in zip(self.copies, shares, strict=True):
+                sums[copies] += share
+            return sum(subdomains.from_all_ranks([sums]))
+
+        own = [np.ones(copies.size) for copies in self.copies]
+        if kind == "stiffness":
+            stiff = [abs(matrix.diagonal()[at]) for matrix, at in zip(subdomains.matrices, self.local, strict=True)]
+            nothing = total(stiff) == 0
+            own = [np.where(nothing[copies], 1, share) for copies, share in zip(self.copies, stiff, strict=True)]
+        sums = total(own)
+        return [share / sums[copies] for copies, share in zip(self.copies, own, strict=True)]
 
     def describe(self):
         """Return the number of classes of each kind in words, such as "8 corners, 12 edges, 6 faces"."""

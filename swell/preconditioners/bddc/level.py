@@ -87,7 +87,13 @@ class Level(LinearOperator):
             self.constraints = Constraints(self.interface, settings.constraints)
             self._weights = self.interface.weights(subdomains, settings.weights)
         with timed(self.timings, "interior", self.space):
-            self.interiors = Interiors(A, self.interface, subdomains, settings.interior, unknowns, symmetry, self.dtype)
+            try:
+                self.interiors = Interiors(A, self.interface, subdomains, settings.interior, unknowns, symmetry,
+                                           self.dtype)
+            except FactorisationError as error:
+                raise FactorisationError(f"BDDC: the interiors of the subdomains could not be factored ({error}): A "
+                                         "need not be singular: take other subdomains, for waves smaller ones, or add "
+                                         "damping") from None
             self._g, self._z = (self.space.empty(self.interface.dofs.size, self.dtype) for _ in range(2))
         self._schur()
         self._adaptive()
@@ -153,8 +159,7 @@ class Level(LinearOperator):
         raise FactorisationError(
             f"BDDC: the interior of subdomain {one.members[0]} resonates: its matrix has the eigenvalue "
             f"{eigenvalue:.1e}, and entries up to {largest:.1e}{told}: take more and smaller subdomains, whose first "
-            "resonances are higher, or add damping (or coefficients are too far apart for double precision)",
-            singular=True)
+            "resonances are higher, or add damping (or coefficients are too far apart for double precision)")
 
     def _check_memory(self, problems, blocks):
         """Raise OutOfMemory if the dense matrices will not fit. ``problems`` is the result of `eliminations` in
@@ -268,7 +273,7 @@ class Level(LinearOperator):
                 dense = every.to_scipy().toarray()
                 try:
                     self.coarse = DenseCoarse(space, dense, settings, self.dtype, self.symmetry,
-                                              before and before.coarse)
+                                              before and before.coarse, self.definite)
                 except FactorisationError as error:
                     if error.singular and self.definite and is_mechanism(dense, self.constraints.modes()):
                         raise loose(self.interface, settings, self.constraints.count) from None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import shown
 from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.renumbering import pattern
 
@@ -164,8 +165,9 @@ class Pieces:
             As in ``Subdomains``, except for rows in no subdomain.
         """
         import scipy.sparse as sp
-        if not len(parts):
-            raise InputError("Subdomains: no parts came: expected a list of (matrix, dofs)")
+        if not isinstance(parts, (list, tuple)) or not parts:
+            came = "no parts" if isinstance(parts, (list, tuple)) else shown(parts)
+            raise InputError(f"Subdomains: {came} came: expected a list of (matrix, dofs)")
         matrices, every, origin, known, notes = [], [], [], {}, ()
         for k, part in enumerate(parts):
             if not isinstance(part, (tuple, list)) or len(part) != 2:

@@ -9,16 +9,16 @@ from swell.preconditioners.kernels.ick import grown
 from swell.preconditioners.kernels.ilut import keep_largest
 from swell.preconditioners.kernels.triangular import CONTRACT
 
+SMALLEST = 1e-150           # ratio of two scales in a block row, so that its square is not zero
+
 
 @njit(cache=True)
 def norm2(values, k, scale, i, size):
     """Return the squared Frobenius norm of block k of ``values`` after row r of it is divided by scale[i size + r]."""
     total = 0.0
     for r in range(size):
-        row = 0.0
         for c in range(size):
-            row += abs(values[(k * size + r) * size + c]) ** 2
-        total += row / scale[i * size + r] ** 2
+            total += (abs(values[(k * size + r) * size + c]) / scale[i * size + r]) ** 2     # squares alone underflow
     return total
 
 
@@ -67,7 +67,10 @@ def factor(lower, upper, indices, blocks, below, scale, drop, fill, tiny, replac
     after, member = np.empty(n + 1, np.int64), np.full(n, -1, np.int64)
     row = np.zeros(n * area, data.dtype)
     work, order = np.empty(area, data.dtype), np.empty(blocks.shape[1], np.int64)
+    of_L = np.empty(scale.size)                  # L has no units: a block row of it is weighed by ratios of its scales
     for i in range(n):
+        rows = slice(i * blocks.shape[1], (i + 1) * blocks.shape[1])
+        of_L[rows] = np.maximum(scale[rows] / np.float64(scale[rows].max()), SMALLEST)
         at, total, own = n, 0.0, np.uint64(i)
         left, length = lower[i + 1] - lower[i], lower[i + 1] - lower[i] + 1 + upper[i + 1] - upper[i]
         for e in range(length):
@@ -93,7 +96,7 @@ def factor(lower, upper, indices, blocks, below, scale, drop, fill, tiny, replac
                 copy(work, none, lvalues, np.uint64(count), size)
                 count += 1
             m = after[m]
-        lptr[i + 1] = keep_largest_blocks(lcolumns, lvalues, lptr[i], count, most, scale, i, size)
+        lptr[i + 1] = keep_largest_blocks(lcolumns, lvalues, lptr[i], count, most, of_L, i, size)
         tinies = invert(row, own, inverse, own, scale, own, order, work, size, tiny, replacement)
         if tinies:
             bad[0], bad[1] = min(bad[0], i), bad[1] + tinies

@@ -132,6 +132,10 @@ class ndarray:
         out[...] = self._held
         return out
 
+    def __reduce__(self):
+        import cupy
+        return cupy.array, (self.get(),)         # row-major afterwards, as CuPy's
+
     def set(self, array, stream=None):
         if not isinstance(array, np.ndarray):
             raise TypeError(f"Only numpy.ndarray can be set to cupy.ndarray, not {type(array)}")

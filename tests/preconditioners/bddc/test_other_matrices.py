@@ -160,6 +160,45 @@ def test_a_resonant_interior_is_refused(interior):
     assert r.converged and any("not positive definite" in note for note in r.notes)
 
 
+def chain(elements, parts, damping=0.0, held=False):
+    """A chain of springs and masses at a frequency that makes all its diagonal entries zero, held at its end, and with
+    ``held`` at its beginning, too."""
+    E = np.array([[-1j * damping, -1], [-1, -1j * damping]])
+    found = []
+    for part in range(parts):
+        K = np.zeros((elements + 1,) * 2, complex)
+        for e in range(elements):
+            K[e:e + 2, e:e + 2] += E
+        free = np.arange(held and part == 0, elements + (part < parts - 1))
+        K = K[np.ix_(free, free)]
+        found.append((sp.csr_array(K if damping else K.real), part * elements + free - held))
+    return swell.Subdomains(found)
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+def test_copies_without_diagonal_entries_have_equal_weights(levels):
+    """A division by their sum would make NaN."""
+    subdomains = chain(7, 5, held=True)
+    A = subdomains.assemble()
+    assert not A.diagonal().any() and np.linalg.cond(A.toarray()) < 1e3
+    r = swell.solve(A, np.ones(34), method="gmres", precond=swell.BDDC(subdomains=subdomains, levels=levels))
+    assert r.converged and np.linalg.norm(A @ r.x - 1) < 1e-7
+
+
+@pytest.mark.parametrize("interior", ["direct", "blocks"])
+def test_a_singular_interior_is_no_singular_matrix(interior):
+    """Seven masses between two held ones have the eigenvalue zero here; the chain as a whole has not."""
+    subdomains = chain(8, 5)
+    A = subdomains.assemble()
+    assert np.linalg.cond(A.toarray()) < 100
+    r = swell.solve(A, np.ones(40), method="gmres", precond=swell.BDDC(subdomains=subdomains, interior=interior))
+    assert r.reason is swell.Reason.NOT_FACTORED and "interior" in r.notes[0], str(r)
+    assert not any("and so is A" in note for note in r.notes)
+    damped = chain(8, 5, 0.1)
+    assert swell.solve(damped.assemble(), np.ones(40), method="gmres",
+                       precond=swell.BDDC(subdomains=damped, interior=interior)).converged
+
+
 def test_adaptive_constraints_are_for_real_symmetric_matrices():
     for name in ("nonsymmetric", "complex symmetric", "Hermitian"):
         subdomains = square(3, 2, CASES[name][0])
