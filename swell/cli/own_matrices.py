@@ -3,11 +3,8 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from swell.cli.arguments import named_solver
 from swell.cli.output import as_json
-from swell.cli.source import file_and_name, read_system, read_vector
 from swell.core.errors import InputError
 
 # Options that need a mesh, and their defaults.
@@ -53,6 +50,7 @@ def check_matrices(arguments, ranks):
 
 def run_matrices(arguments) -> int:
     """Read the matrices, sweep, write and print; return the exit status."""
+    from swell.cli.source import read_system
     from swell.core.devices import make_space
     from swell.pde import helmholtz
     from swell.solving.progress import Progress
@@ -96,6 +94,9 @@ def run_matrices(arguments) -> int:
 
 def _loads(words, n):
     """Return (columns of f, shape (n, k), their names) from files and row numbers."""
+    import numpy as np
+
+    from swell.cli.source import file_and_name, read_vector
     columns, names = [], []
     for word in words:
         if word.isdecimal():

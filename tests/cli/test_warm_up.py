@@ -32,7 +32,7 @@ def test_after_it_a_solve_compiles_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["--precond", "ic0"], "without --method"), (["--method", "cq"], "did you mean 'cg'"),
+    (["--precond", "ic0"], "without --method"), (["--method", "gmers"], "did you mean 'gmres'"),
     (["--method", "cg", "--precond", "ic9"], "unknown precond")])
 def test_what_it_refuses(arguments, words, capsys):
     assert main(["warm-up", *arguments]) == BAD_INPUT

@@ -54,7 +54,7 @@ def test_A_on_the_device(device, dtype, waves):
 def test_one_pattern():
     K = sp.csr_matrix(np.array([[2.0, -1, 0], [-1, 2, -1], [0, -1, 2]]))
     M = sp.coo_matrix(([1.0, 2.0, 3.0], ([0, 2, 2], [2, 0, 0])), K.shape)       # a duplicate, and places of its own
-    indptr, indices, (k, m, b) = on_one_pattern(K, M, sp.csr_matrix(K.shape))
+    indptr, indices, (k, m, b), _ = on_one_pattern(K, M, sp.csr_matrix(K.shape))
     whole = [sp.csr_matrix((v, indices, indptr), K.shape).toarray() for v in (k, m, b)]
     assert np.array_equal(whole[0], K.toarray()) and np.array_equal(whole[1], M.toarray()) and not whole[2].any()
     assert indptr.tolist() == [0, 3, 6, 9]
