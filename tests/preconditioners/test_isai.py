@@ -325,8 +325,9 @@ INEXACT = {
     "foam_hump_U": ("ilu0(solve={})", 1e-8, (2, 8, 16), (1, 2, 4)),
     "Grond4e4": ("ilu0(solve={})", 1e-3, (2, 4, 8), (1, 2, 3)),
     "sherman5": ("ilu0(solve={})", 1e-8, (2, 4, 8), (1, 2, 4)),
-    # As many sweeps as there are levels, 201, are exact; before, their remainder grows to 1e20.
-    "muelu_condif2": ("ilu0(solve={})", 1e-8, (8, 201), (1, 2, 4)),
+    # As many sweeps as there are levels, 201, are exact. The remainder grows to 1e20 first: rounding alone decides
+    # whether a solve with 8 sweeps converges.
+    "muelu_condif2": ("ilu0(solve={})", 1e-8, (180, 201), (1, 2, 4)),
 }
 
 

@@ -21,9 +21,10 @@ It cannot find what depends on time, on the memory model (weak order, caches), o
 Streams never overlap, but kernels of several threads, a device each, take turns, so that one may wait for another's
 message. float32 denormals stay, where a GPU's vanish.
 
-SWELL_EMULATED_CACHE names the folder for compiled kernels, SWELL_EMULATED_LIMIT the seconds that a launch may take,
-SWELL_EMULATED_GPUS the number of devices, SWELL_EMULATED_CAPABILITY their compute capability (8.0 to 12.0; 9.0 if not
-set): it decides which paths swell takes and how much shared memory a block has. Needs x86-64 with FMA, and g++ 12 or later.
+SWELL_EMULATED_CACHE names the folder for compiled kernels, SWELL_EMULATED_LIMIT the seconds of processor time that a
+launch may take (60), SWELL_EMULATED_GPUS the number of devices, SWELL_EMULATED_CAPABILITY their compute capability (8.0
+to 12.0; 9.0 if not set): it decides which paths swell takes and how much shared memory a block has. Needs x86-64 with
+FMA, and g++ 12 or later.
 """
 from __future__ import annotations
 
