@@ -19,7 +19,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.compilation import timed
-from swell.core.errors import FactorisationError
+from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
@@ -266,9 +266,9 @@ class Level(LinearOperator):
             try:
                 self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, above,
                                                  self.symmetry, before and before.next)
-            except FactorisationError:
+            except (FactorisationError, InputError):
                 if self.definite and self.constraints.count <= DENSE:
-                    self._dense_coarse(every, None)            # its message names the cause
+                    self._dense_coarse(every, None)            # if S_c is singular, this says why
                 raise
         elif settings.coarse != "exact":
             with timed(self.timings, "coarse", self.space):
