@@ -19,7 +19,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.compilation import timed
-from swell.core.errors import FactorisationError
+from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
@@ -263,24 +263,33 @@ class Level(LinearOperator):
             every = CSRMatrix.from_scipy(larger.assemble(), space)
         if levels > 2:
             above = Unknowns(self.constraints.classes, self.constraints.modes())
-            self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, above,
-                                             self.symmetry, before and before.next)
+            try:
+                self.coarse = self.next = Level(every, larger, settings, levels - 1, self.dtype, above,
+                                                 self.symmetry, before and before.next)
+            except (FactorisationError, InputError):
+                if self.definite and self.constraints.count <= DENSE:
+                    self._dense_coarse(every, None)            # if S_c is singular, this says why
+                raise
         elif settings.coarse != "exact":
             with timed(self.timings, "coarse", self.space):
                 self.coarse = InexactCoarse(every.astype(self.dtype), settings.coarse, self.symmetry)
         elif self.constraints.count <= DENSE:
             with timed(self.timings, "decomposers", self.space):
-                dense = every.to_scipy().toarray()
-                try:
-                    self.coarse = DenseCoarse(space, dense, settings, self.dtype, self.symmetry,
-                                              before and before.coarse, self.definite)
-                except FactorisationError as error:
-                    if error.singular and self.definite and is_mechanism(dense, self.constraints.modes()):
-                        raise loose(self.interface, settings, self.constraints.count) from None
-                    raise
+                self.coarse = self._dense_coarse(every, before and before.coarse)
         else:
             with timed(self.timings, "coarse", self.space):
                 self.coarse = SparseCoarse(every.astype(self.dtype), self.definite)
+
+    def _dense_coarse(self, matrix, before):
+        """Return the dense solver of S_c, a CSRMatrix; ``before``: the solver for earlier values. Raises InputError if
+        subdomains can move against each other, else FactorisationError if S_c is singular."""
+        dense = matrix.to_scipy().toarray()
+        try:
+            return DenseCoarse(self.space, dense, self.settings, self.dtype, self.symmetry, before, self.definite)
+        except FactorisationError as error:
+            if error.singular and is_mechanism(dense, self.constraints.modes()):
+                raise loose(self.interface, self.settings, self.constraints.count) from None
+            raise
 
     # -- application -----------------------------------------------------------------------------------------------
 

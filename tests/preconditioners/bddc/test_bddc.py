@@ -424,9 +424,11 @@ def test_too_few_constraints():
     assert found.level.interface.describe() == "2 corners, 0 edges, 2 faces"
 
 
-def test_a_singular_matrix_is_called_so():
+@pytest.mark.parametrize("levels", [2, 3])
+def test_a_singular_matrix_is_called_so(levels):
     A = gallery.neumann((12, 12)).tocsr()
-    r = swell.solve(A, A @ RNG.standard_normal(144), method="cg", precond="bddc(domains=4, partition=rows)")
+    r = swell.solve(A, A @ RNG.standard_normal(144), method="cg",
+                    precond=f"bddc(domains=4, partition=rows, levels={levels})")
     assert r.reason is swell.Reason.SINGULAR and any("coarse problem is singular" in note for note in r.notes)
 
 

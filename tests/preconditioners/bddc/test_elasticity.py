@@ -262,6 +262,7 @@ def test_blocks_that_subdomains_cut_are_said():
     (2, {"constraints": "e", "near_nullspace": "constants"}, r"3 motions .*a translation.*add corners or faces"),
     (3, {"constraints": "f", "near_nullspace": "constants"},
      r"can move against each other .*: add corners or edges, constraints='cef'; or for an elastic body"),
+    (3, {"constraints": "f", "near_nullspace": "constants", "levels": 3}, "can move against each other"),
 ])
 def test_motions_that_nothing_holds_are_named(axes, settings, words):
     system = ElasticityCube(3, 3, axes=axes).assemble()
