@@ -65,7 +65,7 @@ def parse(text: str) -> tuple[str, dict]:
     try:
         inside = KEYWORD.sub(lambda found: f"={found[1]!r}", inside)
         call = ast.parse(f"f({inside})", mode="eval").body
-        names = [keyword.arg for keyword in call.keywords]
+        names = [k.arg for k in call.keywords]
         if call.args or None in names:           # None: **settings
             raise ValueError
         arguments = {k.arg: _value(k.value) for k in call.keywords}

@@ -92,7 +92,8 @@ def solve_batch(factors, B, solver="trsm", trans="N"):
     InputError
         If B has another shape or type, or the solver does not take these factors.
     FactorisationError
-        If factors no longer represent A, or X is not finite; ``error.index`` is the number of the matrix.
+        If factors no longer represent A, X is not finite, or an inexact X is no better than zero; ``error.index`` is
+        the number of the matrix.
     """
     if not factors:
         raise InputError("factors is an empty list: expected the result of factor_batch")
@@ -105,13 +106,17 @@ def solve_batch(factors, B, solver="trsm", trans="N"):
         for k, each in enumerate(factors):
             each.require_useful()
         with space.active(one.n):
-            X = BatchSolver(factors, solver, trans).apply(B)
+            bound = BatchSolver(factors, solver, trans)
+            X = bound.apply(B)
             # In two steps, since CuPy would reduce each matrix to one number with a single block of threads.
             finite = space.to_host(space.xp.isfinite(X).all(axis=1).all(axis=1))  # sync
         if not finite.all():
             k = int(finite.argmin())
             why = "; ".join(factors[k].notes) or f"its entries overflow {X.dtype.name}"
             raise FactorisationError(f"the solution is not finite; {why}")
+        with space.active(one.n):
+            for k, each in enumerate(bound.each):
+                each.check(B[k], X[k])
     except FactorisationError as error:
         raise FactorisationError(f"matrix {k} of {len(factors)}: {error}", error.singular, k) from None
     return X

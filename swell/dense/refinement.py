@@ -24,7 +24,7 @@ from swell.core.settings import shown
 from swell.dense.decomposer import checked
 from swell.dense.factors import LUFactors
 from swell.dense.products import on_device
-from swell.dense.solver import checked_right_hand_sides
+from swell.dense.solver import checked_right_hand_sides, solve_scaled
 
 STEPS = 30              # most steps, as in LAPACK
 SINGLE = {"float64": np.float32, "complex128": np.complex64}
@@ -120,9 +120,7 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
         X, R, error = xp.zeros_like(given), given, np.inf
         for step in range(STEPS + 1 if given.size else 0):
             before = error
-            size = abs(R).max(axis=0)
-            size = xp.where(size > 0, size, 1)                   # a residual of 1e-40 would vanish in single precision
-            X = X + bound.apply((R / size).astype(factors.dtype)).astype(A.dtype) * size
+            X = X + solve_scaled(xp, lambda V: bound.apply(V.astype(factors.dtype)).astype(A.dtype), R)
             R = given - _product(A, X, trans)
             total = norm * abs(X).max(axis=0) + of_B
             error = float((abs(R).max(axis=0) / xp.where(total > 0, total, 1)).max())  # sync

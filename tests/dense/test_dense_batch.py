@@ -133,6 +133,18 @@ def test_solutions_that_fail(space):
         dense.solve_batch([], xp.ones((0, 3, 1)))
 
 
+@pytest.mark.parametrize("trans", "NTC")
+def test_inexact_solutions_that_are_no_better_than_zero_are_an_error(trans, space):
+    """Of a batch as of a single matrix."""
+    factors, B = dense.PCM(x=8).factor_batch(matrices(2, 40, "complex128"), space), space.xp.ones((2, 40, 3), complex)
+    B[1] *= 1e-3
+    with pytest.raises(FactorisationError, match="matrix 1 of 2: IS.*nothing of right-hand side 0 is left") as caught:
+        dense.solve_batch(factors, B, "is(tolerance=0.05)", trans)
+    assert caught.value.index == 1
+    with pytest.raises(FactorisationError, match="nothing of right-hand side 0 is left"):
+        factors[1].solve(B[1], "is(tolerance=0.05)", trans)
+
+
 def test_useless_factors_are_named(space):
     """Of a batch, the first; others are solved with as before."""
     A = np.random.default_rng(0).standard_normal((2, 40, 40))
