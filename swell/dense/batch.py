@@ -42,12 +42,14 @@ class BatchSolver:
 
     def apply(self, B):
         """Return X, a new device array; B is a device array of the factors' type, shape (m, n, k). Nothing is checked,
-        and nothing is read on the host."""
+        and trsm reads nothing on the host.
+
+        Raises FactorisationError if IS does not settle; ``error.index`` is the number of the matrix."""
         xp = self.space.xp
         if not B.size:
             return xp.empty(B.shape, B.dtype)
         if not self._together:
-            return xp.stack([one.apply(right) for one, right in zip(self.each, B, strict=True)])
+            return xp.stack([self._one(k, right) for k, right in enumerate(B)])
         conjugate = self.trans == "C" and B.dtype.kind == "c"
         B = B.conj() if conjugate else B
         X = xp.empty((B.shape[0], B.shape[2], B.shape[1]), B.dtype).transpose(0, 2, 1)      # column-major
@@ -56,6 +58,13 @@ class BatchSolver:
         if self.trans != "N":
             X = xp.take_along_axis(X, self._order, axis=1)
         return X.conj() if conjugate else X
+
+    def _one(self, k, B):
+        """Return the solution of system number k."""
+        try:
+            return self.each[k].apply(B)
+        except FactorisationError as error:
+            raise FactorisationError(str(error), error.singular, k) from None
 
     def _substitute(self, X):
         """Solve with both triangles by cuBLAS, in place in X, shape (m, n, k)."""
@@ -107,7 +116,11 @@ def solve_batch(factors, B, solver="trsm", trans="N"):
             each.require_useful()
         with space.active(one.n):
             bound = BatchSolver(factors, solver, trans)
-            X = bound.apply(B)
+            try:
+                X = bound.apply(B)
+            except FactorisationError as error:
+                k = error.index
+                raise
             # In two steps, since CuPy would reduce each matrix to one number with a single block of threads.
             finite = space.to_host(space.xp.isfinite(X).all(axis=1).all(axis=1))  # sync
         if not finite.all():

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.errors import InputError
 from swell.core.registry import resolve
+from swell.core.settings import real, shown
 
 STEPS = 5               # most unit vectors that are tried, as in LAPACK
 
@@ -61,9 +63,13 @@ def condition(factors, norm=None) -> float:
 
     Raises
     ------
+    InputError
+        If ``norm`` is not a positive number.
     FactorisationError
         If the factors no longer represent A, by growth.
     """
+    if norm is not None and not (real(norm) and 0 < norm < np.inf):
+        raise InputError(f"condition(norm={shown(norm)}): expected ‖A‖₁, a positive number, or None to estimate it")
     factors.require_useful()
     space, one = factors.space, (1, factors.n, factors.dtype)
     inverse = [resolve("dense_solver", "trsm").build(factors, trans) for trans in "NC"]

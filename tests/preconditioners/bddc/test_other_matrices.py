@@ -160,6 +160,17 @@ def test_a_resonant_interior_is_refused(interior):
     assert r.converged and any("not positive definite" in note for note in r.notes)
 
 
+def test_zero_diagonals_give_no_stiffness_weights():
+    subdomains = square(4, 2, elements(wind=0.5))
+    parts = zip(subdomains.matrices, subdomains.dofs, strict=True)
+    subdomains = swell.Subdomains([(m - sp.diags_array(m.diagonal()), dofs) for m, dofs in parts])
+    A, b = subdomains.assemble(), np.ones(subdomains.n)
+    with pytest.raises(swell.InputError, match=r"diagonal entry of row \d+ is zero in every subdomain.*'cardinality'"):
+        swell.solve(A, b, method="gmres", precond=swell.BDDC(subdomains=subdomains))
+    r = swell.solve(A, b, method="gmres", precond=swell.BDDC(subdomains=subdomains, weights="cardinality"), maxiter=60)
+    assert r.converged and np.linalg.norm(b - A @ r.x) <= 1.01e-8 * np.linalg.norm(b)
+
+
 def test_adaptive_constraints_are_for_real_symmetric_matrices():
     for name in ("nonsymmetric", "complex symmetric", "Hermitian"):
         subdomains = square(3, 2, CASES[name][0])
