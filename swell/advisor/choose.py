@@ -10,7 +10,7 @@ parts that are named, of matrices whose rows sum to zero, and across ranks, rule
    and IC(0) where that fails. Singular systems: Jacobi-scaled. Complex symmetric, unless a preconditioner is named that
    is not symmetric then: cocg, which on the real and the model wave problems took 0.2 to 0.9 of bicgstab's products, a
    half in the median, and converged wherever that did; cocr takes as many and reads more. The same where entries of a
-   complex type are all real, as those of waves that nothing damps: after cg, or at once where the diagonal is not
+   complex type are all real, as for waves that nothing damps: after cg, or at once where the diagonal is not
    positive. Everything else: bicgstab, which on the real systems of the tests converges more often than gmres(30), and
    several times sooner. Both on a CPU with ILU(0), with which bicgstab converges there wherever it does with Jacobi,
    and two times more, in a median of a quarter of its iterations; on a GPU and for singular systems with Jacobi.
@@ -79,7 +79,7 @@ def choose(A, named: Configuration, resident=True) -> tuple[list[Configuration],
         False where the resident form of cg was tried, and the matrix does not fit.
     """
     every = _candidates(A, named, resident)
-    able = [choice for choice in every if choice.unusable is None] or every[:1]      # one alone says what is wrong
+    able = [choice for choice in every if choice.unusable is None] or every[:1]      # one alone names its fault
     notes = [f"method='{choice.name('method')}' was not tried, since it has no place for {choice.unusable}="
              f"'{choice.name(choice.unusable)}', which you named" for choice in every if choice not in able]
     if LOG.isEnabledFor(logging.INFO):
@@ -98,7 +98,7 @@ def _candidates(A, named, resident) -> list[Configuration]:
     if not A.space.single_rank:
         return _across_ranks(A, named)
     resident, asked = resident and named.format is None and named.smoother is None, named
-    if nearly_full(A):                           # no blocks to look for: what is left of iterations is a last resort
+    if nearly_full(A):                           # no blocks to look for: iterations are a last resort
         named = replace(named, format=named.format or setting("format", "csr"))
     named = replace(named, format=named.format or default_format(A))
     facts = A.facts()

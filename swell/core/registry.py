@@ -154,10 +154,15 @@ def load(kind: str, name: str):
     rows = TABLE[kind]
     key = name.lower().replace("-", "_")
     if key not in rows:
-        offered = [*rows, *(TABLE["decomposer"] if kind == "method" else ())]    # resolve makes methods of decomposers
+        offered = _offered(kind)
         raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, offered)}There are: "
                          f"{', '.join(offered)}")
     return _imported(rows[key])
+
+
+def _offered(kind: str) -> list[str]:
+    """Return the names that `resolve` takes for a ``kind``: as methods, decomposers too."""
+    return [*TABLE[kind], *(TABLE["decomposer"] if kind == "method" else ())]
 
 
 def rank_operator(name: str):
@@ -182,7 +187,7 @@ def name_of(kind: str, cls: type) -> str:
 def counterpart(settings, kind: str, name: str):
     """Return a new settings object of the class registered as ``name`` under ``kind``.
 
-    Its values are those of ``settings``, whose class has fields of the same names."""
+    It takes its values from ``settings``, whose class has fields of the same names."""
     return load(kind, name)(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)})
 
 
@@ -208,10 +213,10 @@ def resolve(kind: str, choice):
         choice = construct(choice, {})
     if kind == "method" and isinstance(choice, Preconditioner) and choice.method is not None:
         return counterpart(choice, "method", choice.method)
-    if kind == "method" and any(type(choice) is load("decomposer", name) for name in TABLE["decomposer"]):
-        return load(kind, "direct")(dense_lu=choice)
     kinds = (kind, "smoother") if kind == "precond" else (kind,)   # every smoother can precondition
     if any(isinstance(choice, load(k, name)) for k in kinds for name in TABLE[k]):
         return choice
-    raise InputError(f"{kind}={shown(choice)}: expected one of {', '.join(TABLE[kind])}, or one of their settings "
+    if kind == "method" and any(isinstance(choice, load("decomposer", name)) for name in TABLE["decomposer"]):
+        return load(kind, "direct")(dense_lu=choice)
+    raise InputError(f"{kind}={shown(choice)}: expected one of {', '.join(_offered(kind))}, or one of their settings "
                      "objects")

@@ -42,12 +42,14 @@ class BatchSolver:
 
     def apply(self, B):
         """Return X, a new device array; B is a device array of the factors' type, shape (m, n, k). Nothing is checked,
-        and nothing is read on the host."""
+        and trsm reads nothing on the host.
+
+        Raises FactorisationError if IS does not settle; ``error.index`` is the number of the matrix."""
         xp = self.space.xp
         if not B.size:
             return xp.empty(B.shape, B.dtype)
         if not self._together:
-            return xp.stack([one.apply(right) for one, right in zip(self.each, B, strict=True)])
+            return xp.stack([self._one(k, right) for k, right in enumerate(B)])
         conjugate = self.trans == "C" and B.dtype.kind == "c"
         B = B.conj() if conjugate else B
         X = xp.empty((B.shape[0], B.shape[2], B.shape[1]), B.dtype).transpose(0, 2, 1)      # column-major
@@ -56,6 +58,13 @@ class BatchSolver:
         if self.trans != "N":
             X = xp.take_along_axis(X, self._order, axis=1)
         return X.conj() if conjugate else X
+
+    def _one(self, k, B):
+        """Return the solution of system number k."""
+        try:
+            return self.each[k].apply(B)
+        except FactorisationError as error:
+            raise FactorisationError(str(error), error.singular, k) from None
 
     def _substitute(self, X):
         """Solve with both triangles by cuBLAS, in place in X, shape (m, n, k)."""
@@ -92,7 +101,8 @@ def solve_batch(factors, B, solver="trsm", trans="N"):
     InputError
         If B has another shape or type, or the solver does not take these factors.
     FactorisationError
-        If factors no longer represent A, or X is not finite; ``error.index`` is the number of the matrix.
+        If factors no longer represent A, X is not finite, or an inexact X is no better than zero; ``error.index`` is
+        the number of the matrix.
     """
     if not isinstance(factors, list) or not factors:
         came = "an empty list" if isinstance(factors, list) else f"of type {type(factors).__name__}"
@@ -106,13 +116,21 @@ def solve_batch(factors, B, solver="trsm", trans="N"):
         for k, each in enumerate(factors):
             each.require_useful()
         with space.active(one.n):
-            X = BatchSolver(factors, solver, trans).apply(B)
+            bound = BatchSolver(factors, solver, trans)
+            try:
+                X = bound.apply(B)
+            except FactorisationError as error:
+                k = error.index
+                raise
             # In two steps, since CuPy would reduce each matrix to one number with a single block of threads.
             finite = space.to_host(space.xp.isfinite(X).all(axis=1).all(axis=1))  # sync
         if not finite.all():
             k = int(finite.argmin())
             why = "; ".join(factors[k].notes) or f"its entries overflow {X.dtype.name}"
             raise FactorisationError(f"the solution is not finite; {why}")
+        with space.active(one.n):
+            for k, each in enumerate(bound.each):
+                each.check(B[k], X[k])
     except FactorisationError as error:
         raise FactorisationError(f"matrix {k} of {len(factors)}: {error}", error.singular, k) from None
     return X

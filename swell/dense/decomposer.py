@@ -90,7 +90,7 @@ class Decomposer(ABC):
     factors : type
         `CroutFactors` or `DoolittleFactors`: the unit diagonal is in U or in L.
     takes_estimates : bool
-        True if the factors of a similar matrix can be its beginning.
+        True if it can start from estimates, the factors of a similar matrix.
     """
 
     problem = "any nonsingular dense matrix"
@@ -224,7 +224,7 @@ class Decomposer(ABC):
         return A if axes > 2 else A[None]
 
     def _space(self, A, space):
-        """Return the Space to work in, by default that of A; raise InputError if the decomposer does not run there."""
+        """Return the Space to work in, by default A's own; raise InputError if the decomposer does not run there."""
         space = space or guest_of(A).device_of(A)
         space = make_space(space) if isinstance(space, str) else space
         if space.name not in self.devices:

@@ -137,6 +137,7 @@ class LUFactors:
         FactorisationError
             If U has a zero on its diagonal.
         """
+        from swell.dense.kernels.pivoting import reorder
         lu = lu if hasattr(lu, "dtype") else np.asarray(lu)
         if lu.ndim != 2 or lu.shape[0] != lu.shape[1] or not lu.shape[0] or lu.dtype.name not in DTYPES:
             raise InputError(f"lu has shape {tuple(lu.shape)} and dtype {lu.dtype.name}: expected a square matrix of "
@@ -160,12 +161,10 @@ class LUFactors:
             if zero.any():
                 raise FactorisationError(f"column {int(zero.argmax())} of U has a zero on the diagonal: the matrix is "
                                          "singular", True)
-            order = list(range(n))
-            for j, p in enumerate(piv.tolist()):
-                order[j], order[p] = order[p], order[j]
-            chosen = np.array([n], np.int64)
-            rows = space.from_host(np.array(order, np.int64))
-            return DoolittleFactors(lu, rows, space, load("decomposer", "getrf")(), Metrics(n, chosen))
+            order = np.arange(n)[None]
+            reorder(piv[None].astype(np.int32), order)
+            metrics = Metrics(n, np.array([n], np.int64))
+            return DoolittleFactors(lu, space.from_host(order[0]), space, load("decomposer", "getrf")(), metrics)
 
     def slogdet(self):
         """Return (sign, log |det A|), as `numpy.linalg.slogdet`: a sign, or a complex number of modulus 1, and a

@@ -34,7 +34,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.dense.blocked import check_section, section_size
 from swell.dense.decomposer import (Decomposer, check_not_negative, check_order, check_pivoting, check_tolerances,
-                                    check_x, tighter)
+                                    check_x, checked, tighter)
 from swell.dense.factors import CroutFactors, LUFactors
 
 FORMS = ("fronts", "plain")
@@ -101,14 +101,16 @@ class ICM(Decomposer):
         """
         if estimate is None:
             return self._factor(A, space)
-        shape, dtype = getattr(A, "shape", None), getattr(A, "dtype", np.dtype(float))
-        return self._factor(A, space or estimate.space, self._beginning([estimate], shape, dtype))
+        A = checked(A)
+        prepare = self._beginning([estimate], A.shape, A.dtype)
+        return self._factor(A, space or estimate.space, prepare)
 
     def _beginning(self, estimates, shape, dtype):
         for estimate in estimates:
             if not isinstance(estimate, CroutFactors) or estimate.lu.shape != shape:
-                raise InputError(f"estimate is {type(estimate).__name__}: expected factors of CM, PCM or ICM, of A's "
-                                 f"shape {shape}")
+                given = f" of shape {estimate.lu.shape}" if isinstance(estimate, CroutFactors) else ""
+                raise InputError(f"estimate is {type(estimate).__name__}{given}: expected factors of CM, PCM or ICM, "
+                                 f"of A's shape {shape}")
             if estimate.dtype.kind == "c" != dtype.kind:
                 raise InputError(f"estimate is {estimate.dtype.name} and A is {dtype.name}: its imaginary parts would "
                                  "be dropped; give the factors of a real matrix, or a complex A")

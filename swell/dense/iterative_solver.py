@@ -72,12 +72,12 @@ class IterativeSubstitution(BoundSolver):
     def __init__(self, settings, factors, trans="N"):
         super().__init__(settings, factors, trans)
         self.kernels = self.space.kernels("swell.dense", "substitution", factors.dtype)
-        self._counts = ()
+        self._counts = 0, 0
 
     @property
     def iterations(self):
-        """Iterations of the first and the second substitution of the last solution, a tuple of int. With blocks, the
-        sum over blocks of the slowest tile's."""
+        """Iterations of the first and the second substitution of the last solution, a tuple of int; (0, 0) before one.
+        With blocks, the sum over blocks of the slowest tile's."""
         return tuple(c if isinstance(c, int) else int(self.space.to_host(c).max(axis=1).sum()) for c in self._counts)
 
     def substitute(self, X):

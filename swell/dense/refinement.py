@@ -25,7 +25,7 @@ from swell.dense.accuracy import backward_errors
 from swell.dense.decomposer import checked
 from swell.dense.factors import LUFactors
 from swell.dense.products import on_device
-from swell.dense.solver import checked_right_hand_sides
+from swell.dense.solver import checked_right_hand_sides, solve_scaled
 
 STEPS = 30              # most steps, as in LAPACK
 SINGLE = {"float64": np.float32, "complex128": np.complex64}
@@ -124,9 +124,7 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
         X, R, error = xp.zeros_like(given), given, np.inf
         for step in range(STEPS + 1 if given.size else 0):
             before = error
-            size = abs(R).max(axis=0)
-            size = xp.where(size > 0, size, 1)                   # a residual of 1e-40 would vanish in single precision
-            X = X + bound.apply((R / size).astype(factors.dtype)).astype(A.dtype) * size
+            X = X + solve_scaled(xp, lambda V: bound.apply(V.astype(factors.dtype)).astype(A.dtype), R)
             R = given - _product(A, X, trans)
             error = float(backward_errors(xp, norm, R, X, given).max())  # sync
             if error <= limit:

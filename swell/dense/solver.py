@@ -15,7 +15,6 @@ from swell.core.registry import TABLE, load, name_of
 from swell.core.settings import describe
 from swell.dense.factors import CroutFactors, DoolittleFactors, LUFactors, triangle
 
-
 TRANS = ("N", "T", "C")  # LAPACK's letters for A, Aᵀ and Aᴴ
 
 
@@ -88,6 +87,14 @@ def checked_right_hand_sides(B, n, dtype):
         raise InputError(f"B has dtype {B.dtype.name} and the factors are {dtype.name}: factor A in a type that holds "
                          "both")
     return B, host
+
+
+def solve_scaled(xp, solve, B):
+    """Return ``solve`` applied to B with each column's largest modulus scaled to 1, and scaled back: so an absolute
+    tolerance is a relative one, and small numbers do not underflow. B has shape (..., n, m)."""
+    size = abs(B).max(axis=-2, keepdims=True)
+    size = xp.where(size > 0, size, 1)
+    return solve(B / size) * size
 
 
 class BoundSolver(ABC):
@@ -168,7 +175,7 @@ class BoundSolver(ABC):
         return X
 
     def product(self, X):
-        """Return the first factor times the second one times X, a new array: what ``substitute`` inverts."""
+        """Return the first factor times the second one times X, a new array; ``substitute`` inverts this product."""
         xp = self.space.xp
         lower, upper = (triangle(xp, self.matrix, part == "L", part == self.unit) for part in "LU")
         return lower @ (upper @ X)

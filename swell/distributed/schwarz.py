@@ -57,7 +57,7 @@ class RankSchwarz(OperatorAround):
         """Return ``array``, a host array of this rank's rows, shape (rows, k), for the extended rows."""
         halo, below, host = self._halo, self._below, self.space.to_host
         found = np.empty((self._matrix.shape[0], array.shape[1]))
-        for column, out in zip(array.T, found.T):
+        for column, out in zip(array.T, found.T, strict=True):
             halo.start(self.space.from_host(column.astype(self.dtype)))
             halo.finish()
             out[:below], out[self._own], out[self._after] = (

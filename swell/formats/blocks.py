@@ -175,7 +175,7 @@ def check_size(block: int, pad: bool, shape, name: str):
     size = f"{shape[0]} rows" if shape[0] == shape[1] else f"{shape[0]} rows and {shape[1]} columns"
     fitting = ", ".join(map(str, divisors(*shape)))
     raise InputError(f"{name}(block={block}) cannot divide a matrix of {size}: of the sizes up to {LARGEST}, these "
-                     f"do: {fitting}; choose one, or pad=True, which fills the last block with zeros")
+                     f"do: {fitting}; choose one, or pad=True, which completes the last block")
 
 
 class BlockPattern:

@@ -229,7 +229,7 @@ class BSRMatrix(Matrix):
 def _check_blocks(indptr, indices, blocks, shape, order):
     """Raise InputError for block row pointers, block columns and blocks that are invalid or inconsistent.
 
-    The arguments are those of `BSRMatrix.from_blocks`; ``blocks`` has shape (count, s, s)."""
+    The arguments are as in `BSRMatrix.from_blocks`; ``blocks`` has shape (count, s, s)."""
     if order not in ("row", "column"):
         raise InputError(f"order={order!r}: expected 'row' (blocks[k, i, j] is row i, column j) or 'column'")
     if blocks.ndim != 3 or blocks.shape[1] != blocks.shape[2] or not 1 <= blocks.shape[1] <= LARGEST:

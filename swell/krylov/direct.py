@@ -42,6 +42,7 @@ class Direct(Method):
     cost = "1 product, 1 solve with the factors, 1 reduction"
     vectors = "2, and the factors"
     preconditionable = False
+    flexible = True                              # each step is judged anew: dense_solver="is" may vary
     regular = True
     few_products = True
 

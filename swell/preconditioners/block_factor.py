@@ -143,10 +143,6 @@ class BlockFactor:
         return xp.concatenate([rows_of(self.lower, self.below, xp), xp.arange(self.diagonals),
                                rows_of(self.triangle(False)[0], self.indices.size - first, xp)])
 
-    def diagonal(self):
-        """Return the diagonal blocks D, a new array."""
-        return self.space.xp.linalg.inv(self.inverse)
-
     def adjoint(self, lower, unit):
         """Return Tᴴ as a new BlockFactor, T the lower triangle if ``lower``, else the upper one."""
         xp, (ptr, columns, blocks) = self.space.xp, self.triangle(lower)
@@ -157,7 +153,7 @@ class BlockFactor:
                                  blocks[order].transpose(0, 2, 1).conj(), inverse.transpose(0, 2, 1).conj(), self.n,
                                  not self.divides_first and not unit)
 
-    def stored(self, dtype):
+    def values(self, dtype):
         """Return ``data`` in the type ``dtype``: itself, or a copy that is kept and refreshed by this call."""
         if dtype == self.dtype:
             return self.data

@@ -1,7 +1,7 @@
 """Block ILU(k): incomplete LU with dense blocks as entries and fill up to level k. PETSc has it for its BAIJ matrices.
 
-A block of A has level 0; the levels of fill are those of ILU(k) in the graph of the blocks (iluk.py). So the host finds
-a pattern of n/s block rows, and a level costs s² times less there than for points. Inside a block all fill is kept.
+A block of A has level 0; ILU(k) in the graph of the blocks gives the levels of fill (iluk.py). So the host finds a
+pattern of n/s block rows, and a level costs s² times less there than for points. Inside a block all fill is kept.
 Level 0 is block ILU(0), whose file block_ilu0.py has the factorisation, its cost and its storage. Blocks of 1 give
 ILU(k).
 """

@@ -120,7 +120,7 @@ class BlockThresholdLUOperator(ThresholdLUOperator):
 
     def update(self, A):
         super().update(A)
-        self._values = None                      # let go of A
+        self._values = self._scale = None        # let go of A
 
     @property
     def nbytes(self):

@@ -1,4 +1,4 @@
-"""The rows of A as block incomplete factorisations take them: whole blocks, in elimination order."""
+"""The rows of A in whole blocks and in elimination order, for incomplete factorisations of blocks."""
 from __future__ import annotations
 
 import numpy as np
@@ -88,7 +88,7 @@ class BlockRows:
             diagonal[...] = moved(self._space.xp, diagonal, scale.reshape(T.count, -1), shift)
 
     def scale_columns(self, T):
-        """Make the strict blocks of U in the BlockFactor T those of N, U = (I + N) D, in place."""
+        """Overwrite the strict blocks of U in the BlockFactor T by N, U = (I + N) D."""
         self._kernels.scale_columns(T.indices, T.data, self._block, T.below, T.below + T.diagonals)
 
     @property

@@ -76,7 +76,7 @@ class BlockTriangular(Gathering):
     def load(self, T):
         if T is not self.factor:
             self.factor.data[...] = T.data
-        self.blocks = self.factor.stored(self.stored(self.dtype))
+        self.blocks = self.factor.values(self.stored(self.dtype))
         self.space.synchronize()                 # a solve may read the blocks before the preceding kernel has ended
 
     def adjoint_of(self, T):

@@ -18,6 +18,7 @@ import numpy as np
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError
 from swell.core.settings import describe
+from swell.dense.solver import solve_scaled
 from swell.preconditioners.factors import Factors
 
 SMALL, NEARLY_FULL = 100, 0.1    # least rows and share of stored entries of a matrix that is factored as a full one
@@ -115,7 +116,8 @@ class DenseFactorsOperator(Factors):
 class DecomposedOperator(DenseFactorsOperator):
     """A⁻¹ by a decomposer and a solver of swell.dense, in double precision.
 
-    An update gives ICM the last factors as its estimate.
+    An update gives ICM the last factors as its estimate. A solver that stops by a tolerance (IS) is no fixed linear map
+    (``variable``): its right-hand sides are scaled to 1, since its tolerance is absolute.
 
     Raises
     ------
@@ -128,6 +130,7 @@ class DecomposedOperator(DenseFactorsOperator):
     def __init__(self, A, decomposer, solver):
         self._decomposer, self._solver, self._factors = decomposer, solver, None
         super().__init__(A)
+        self.variable = solver.tightened() is not None
 
     def _factored(self, full):
         if self._decomposer.takes_estimates and self._factors is not None:
@@ -139,7 +142,8 @@ class DecomposedOperator(DenseFactorsOperator):
         return factors
 
     def _solved(self, x, trans):
-        return self._bound[trans].apply(x.reshape(len(x), -1)).reshape(x.shape)
+        solve, x2 = self._bound[trans].apply, x.reshape(len(x), -1)
+        return (solve_scaled(self.space.xp, solve, x2) if self.variable else solve(x2)).reshape(x.shape)
 
     @property
     def nbytes(self):

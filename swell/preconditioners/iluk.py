@@ -79,10 +79,10 @@ def filled(A, level, entry_bytes, name, unit):
     space = A.space
     indptr, indices = (space.to_host(a) for a in (A.indptr, A.indices))                  # sync
     entries = estimated(indptr, indices, level)
-    what = (f"{name}, its factors of about {entries:.2g} {unit}, {entries / max(A.nnz, 1):.1f} times as many as in A,")
+    factors = f"{name}, its factors of about {entries:.2g} {unit}, {entries / max(A.nnz, 1):.1f} times as many as in A,"
     remedy = "a lower level, or ilut or block_ilut, whose fill is bounded"
-    make_space("cpu").check_fits(entries * SYMBOLIC_BYTES, what, remedy)
-    space.check_fits(entries * entry_bytes, what, remedy)
+    make_space("cpu").check_fits(entries * SYMBOLIC_BYTES, factors, remedy)
+    space.check_fits(entries * entry_bytes, factors, remedy)
     pointers, columns = iluk.fill(indptr, indices, level)
     index = index_type(*A.shape, columns.size)
     return space.from_host(pointers.astype(index)), space.from_host(columns.astype(index))

@@ -105,7 +105,8 @@ class ThresholdLUOperator(LUOperator):
         return CSRMatrix(self.space, *arrays, self.shape)
 
     def _check_memory(self, entries, row, rows):
-        """Raise OutOfMemory if the kernel stopped at ``row``, before the last of ``rows``, with so many ``entries``."""
+        """Raise OutOfMemory if the kernel stopped at ``row``, before the last of ``rows``. ``entries``: their number
+        so far, or of blocks."""
         if row < rows:
             needed = entries * ENTRY_BYTES * self.block**2 * rows / max(row, 1)
             raise OutOfMemory(f"{self._name}: L and U have {entries:.2g} {self._unit} after {row} of {rows} rows, "
@@ -115,8 +116,8 @@ class ThresholdLUOperator(LUOperator):
     def _refactor(self, A):
         super()._refactor(A)
         if self.space.name != "cpu":
-            self.notes = (*self.notes, f"{self._name}: factored on the host, since what a row keeps depends on the "
-                                       "rows before")
+            self.notes = (*self.notes, f"{self._name}: factored on the host, since the entries that a row keeps "
+                                       "depend on earlier rows")
 
     def _solve_with_factor(self):
         self.L = self.U = None                   # the pattern has changed

@@ -79,7 +79,7 @@ class ISAI(GuardedSolve):
         for power in range(self.power + 1, MOST + 1):
             settings = replace(self, power=power)
             if settings.unguarded(T, operator.lower, operator.unit, operator.order).remainder <= self.growth:
-                return settings, f"that of its power {power} is used"
+                return settings, f"the pattern of its power {power} is used"
         return None
 
 
@@ -196,7 +196,7 @@ class ApproximateInverse(TriangularOperator):
         """Return ‖(I − W T) v‖ / ‖v‖ for a fixed random v; ``values`` are the entries of W on the pattern ``ptr``,
         ``columns``."""
         xp, size = self.space.xp, (self.ptr.size - 1) * self.block
-        v = random_vector(size, T.dtype, self.space)
+        given = v = random_vector(size, T.dtype, self.space)
         product, left = v.copy(), v.copy()
         if isinstance(T, CSRMatrix):
             rows = rows_of(T.indptr, T.indices.size, xp)
@@ -210,7 +210,7 @@ class ApproximateInverse(TriangularOperator):
             ptr, columns, blocks = T.triangle(self.lower)
             self._as_matrix(ptr, columns, blocks.copy(), size).apply(v, product, 1, 1)   # a slice need not be aligned
         self._as_matrix(self.ptr, self.columns, values, size).apply(product, left, -1, 1)
-        remainder, _, norm, _ = self.space.norms(left, random_vector(size, T.dtype, self.space))  # sync
+        remainder, _, norm, _ = self.space.norms(left, given)  # sync
         return remainder / max(norm, 1e-300)
 
     def _as_matrix(self, ptr, columns, values, size):

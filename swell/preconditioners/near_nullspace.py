@@ -38,8 +38,7 @@ def checked(given, A, name: str) -> np.ndarray:
     """
     space, n = A.space, A.shape[0]
     with space.agreed():
-        modes = host_array(given, f"{name}(near_nullspace)")
-        modes = modes[:, None] if modes.ndim == 1 else modes
+        modes = _columns(given, name)
         own = "" if space.single_rank else f", or this rank's ({space.local_rows(n)}, k) on every rank,"
         refusal = f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k){own} with k from 1 to {MOST}"
         if modes.ndim != 2 or not 1 <= modes.shape[1] <= MOST:
@@ -48,19 +47,14 @@ def checked(given, A, name: str) -> np.ndarray:
     with space.agreed():
         if modes.shape[0] != (space.local_rows(n) if in_parts else n):
             raise InputError(refusal)
-        if modes.dtype.kind not in "iuf" or not np.isfinite(modes).all():
-            raise InputError(f"{name}(near_nullspace) has complex or non-finite entries: expected real ones")
+        modes = _real(modes, name)
     space.require_equal(modes.shape[1], f"the number of vectors of {name}(near_nullspace)")
-    modes = np.ascontiguousarray(modes, np.float64)
     scaled = modes / max(space.max_over_ranks(float(abs(modes).max(initial=0))), TINY)
     products = scaled.T @ scaled
     if in_parts:
         products = summed(space, products)
     lengths = np.sqrt(np.maximum(products.diagonal(), TINY))
-    rank = int((np.linalg.eigvalsh(products / lengths / lengths[:, None]) > DEPENDENT**2).sum())
-    if rank < modes.shape[1]:
-        raise InputError(f"{name}(near_nullspace) has {modes.shape[1]} columns of rank {rank}: expected linearly "
-                         "independent vectors")
+    _require_rank(int((np.linalg.eigvalsh(products / lengths / lengths[:, None]) > DEPENDENT**2).sum()), modes, name)
     return modes if in_parts or space.single_rank else modes[A.rows]
 
 
@@ -68,18 +62,33 @@ def checked_whole(given, n: int, name: str) -> np.ndarray:
     """Return the array ``given``, with all n rows of A in the user's order, as a float64 host array of shape (n, k).
 
     ``name`` and the errors: as for `checked`."""
-    modes = host_array(given, f"{name}(near_nullspace)")
-    modes = modes[:, None] if modes.ndim == 1 else modes
+    modes = _columns(given, name)
     if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MOST:
         raise InputError(f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k from 1 to {MOST}")
+    modes = _real(modes, name)
+    scaled = modes / np.maximum(np.abs(modes).max(axis=0, initial=0), TINY)
+    _require_rank(int(np.linalg.matrix_rank(scaled, DEPENDENT * np.sqrt(n))), modes, name)
+    return modes
+
+
+def _columns(given, name):
+    """Return the array ``given`` on the host; a vector as one column."""
+    modes = host_array(given, f"{name}(near_nullspace)")
+    return modes[:, None] if modes.ndim == 1 else modes
+
+
+def _real(modes, name):
+    """Return ``modes`` as a contiguous float64 array; raise InputError for complex or non-finite entries."""
     if modes.dtype.kind not in "iuf" or not np.isfinite(modes).all():
         raise InputError(f"{name}(near_nullspace) has complex or non-finite entries: expected real ones")
-    modes = np.ascontiguousarray(modes, np.float64)
-    scaled = modes / np.maximum(np.abs(modes).max(axis=0, initial=0), TINY)
-    if (rank := int(np.linalg.matrix_rank(scaled, DEPENDENT * np.sqrt(n)))) < modes.shape[1]:
+    return np.ascontiguousarray(modes, np.float64)
+
+
+def _require_rank(rank, modes, name):
+    """Raise InputError unless ``rank`` is the number of vectors."""
+    if rank < modes.shape[1]:
         raise InputError(f"{name}(near_nullspace) has {modes.shape[1]} columns of rank {rank}: expected linearly "
                          "independent vectors")
-    return modes
 
 
 def summed(space, numbers):
@@ -115,8 +124,8 @@ def checked_nodes(given, n: int, name: str):
     missing = np.flatnonzero(np.bincount(nodes[nodes >= 0], minlength=count) == 0)
     if (nodes < 0).any() or missing.size:
         row = int(np.argmax(nodes < 0))
-        what = f"node {missing[0]} has no row" if missing.size else f"row {row} has node {nodes[row]}"
-        raise InputError(f"{name}(nodes): {what}: expected the numbers 0 to {count - 1} without holes")
+        found = f"node {missing[0]} has no row" if missing.size else f"row {row} has node {nodes[row]}"
+        raise InputError(f"{name}(nodes): {found}: expected the numbers 0 to {count - 1} without holes")
     return nodes, places(nodes), count
 
 

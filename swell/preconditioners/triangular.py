@@ -92,7 +92,7 @@ class TriangularOperator(LinearOperator):
 
     @abstractmethod
     def update(self, T):
-        """Replace the stored values by those of T, a matrix with the same pattern; the analysis is kept."""
+        """Replace the stored values by T's, a matrix with the same pattern; the analysis is kept."""
 
     def source(self, out):
         """Return the preferred input buffer of a solve that writes ``out``: a caller that puts x there avoids a copy.
@@ -137,7 +137,7 @@ class Gathering(TriangularOperator):
 
     @abstractmethod
     def load(self, T):
-        """Overwrite the stored values by those of T, for the solve with T itself; the operator of Tᴴ is not touched."""
+        """Overwrite the stored values by T's, for the solve with T itself; the operator of Tᴴ is not touched."""
 
     def update(self, T):
         self._source = T

@@ -133,6 +133,26 @@ def test_solutions_that_fail(space):
         dense.solve_batch([], xp.ones((0, 3, 1)))
 
 
+@pytest.mark.parametrize("trans", "NTC")
+def test_inexact_solutions_that_are_no_better_than_zero_are_an_error(trans, space):
+    """Of a batch as of a single matrix."""
+    factors, B = dense.PCM(x=8).factor_batch(matrices(2, 40, "complex128"), space), space.xp.ones((2, 40, 3), complex)
+    B[1] *= 1e-3
+    with pytest.raises(FactorisationError, match="matrix 1 of 2: IS.*nothing of right-hand side 0 is left") as caught:
+        dense.solve_batch(factors, B, "is(tolerance=0.05)", trans)
+    assert caught.value.index == 1
+    with pytest.raises(FactorisationError, match="nothing of right-hand side 0 is left"):
+        factors[1].solve(B[1], "is(tolerance=0.05)", trans)
+
+
+def test_an_iteration_that_does_not_settle_is_named(space):
+    A = np.stack([np.diag([1.0, 1e-300, 1.0]) + np.triu(np.ones((3, 3)), 1), np.eye(3)])
+    factors = dense.PCM(x=8, pivoting="none").factor_batch(A, space)
+    with pytest.raises(FactorisationError, match="^matrix 0 of 2: IS: .*has not settled") as caught:
+        dense.solve_batch(factors, space.xp.full((2, 3, 1), 1e200), "is(form=plain)")
+    assert caught.value.index == 0
+
+
 def test_useless_factors_are_named(space):
     """Of a batch, the first; others are solved with as before."""
     A = np.random.default_rng(0).standard_normal((2, 40, 40))

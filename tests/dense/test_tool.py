@@ -146,6 +146,12 @@ def test_condition(kind, space):
                                 space).condition(1.0) > 1e5
 
 
+@pytest.mark.parametrize("norm", ["a", np.nan, -3, 0, True])
+def test_bad_norms(norm, space):
+    with pytest.raises(swell.InputError, match=r"condition\(norm=.*: expected ‖A‖₁, a positive number"):
+        dense.Getrf().factor(np.eye(3), space).condition(norm)
+
+
 def test_inverse(space):
     A = zero_diagonal(30)
     for text, solver in (("pcm", "is"), ("getrf", "getrs")):

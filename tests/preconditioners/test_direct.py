@@ -289,12 +289,25 @@ def test_loose_factors_are_refined_and_useless_ones_refused():
     assert not r.converged and "L U misses P A" in str(r)
 
 
+@pytest.mark.parametrize("tolerance", ["1e-3", "0.1"])
+def test_a_solver_that_stops_by_a_tolerance(tolerance):
+    """Its tolerance is absolute, and residuals become small: refinement goes on nevertheless. As a preconditioner it is
+    no fixed linear map."""
+    A = gallery.convection_diffusion((12, 12), 20.0, "upwind").tocsr()
+    A, b = A / abs(A).max(), np.linspace(0, 1, 144)
+    text = f"direct(dense_lu=pcm(x=8), dense_solver=is(tolerance={tolerance}))"
+    for r in (swell.solve(A, b, method=text, rtol=1e-12), swell.solve(A, b, method="gmres", precond=text, rtol=1e-12)):
+        assert r.converged and np.linalg.norm(b - A @ r.x) <= 1.01e-12 * np.linalg.norm(b)
+    assert "FGMRES" in str(r)
+
+
 @pytest.mark.parametrize("method, words", [
     ("gertf", "did you mean 'getrf'.*icm, getrf"), ("icm(y=3)", "ICM has no setting 'y'"),
     ("direct(dense_solver=is)", "has no effect without a decomposer"),
     ("direct(dense_lu=icm, ordering=colamd)", "has no effect with dense_lu='icm'"),
     ("direct(dense_lu=pcm, dense_solver=getrs)", "getrs takes factors with the unit diagonal in L"),
-    ("direct(dense_lu=getrf, dense_solver=none)", "expected a solver, such as 'trsm'")])
+    ("direct(dense_lu=getrf, dense_solver=none)", "expected a solver, such as 'trsm'"),
+    (swell.dense.IS(), "expected one of cg, .*, getrf, or one of their settings objects")])
 def test_dense_methods_that_cannot_be(method, words):
     with pytest.raises(swell.InputError, match=words):
         swell.solve(full_matrix(), np.ones(40), method=method)

@@ -207,7 +207,7 @@ def test_a_higher_power_where_it_helps(s, space):
     b = vector(A.shape[0])
     with space.active():
         M = swell.ISAI(guard="more").build(stored(A, s, space), True)
-        assert "that of its power 3 is used" in M.notes[0]
+        assert "the pattern of its power 3 is used" in M.notes[0]
         assert near(applied(M, b), applied(swell.Exact().build(stored(A, s, space), True), b))
 
 

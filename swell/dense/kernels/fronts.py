@@ -27,8 +27,8 @@ def settle(lu, estimate, row, column, first, size, choose, own, x, threads, shar
            state, pivots, counts, below, blocks):
     """Iterate the diagonal blocks of all matrices up to a bad element, then the rows below in the columns up to it.
     With ``choose``, swap the pivot's row; in the estimate too, unless it is ``lu`` (``own``). Go on until there is no
-    bad element. Writes ``lu``, ``state`` and ``pivots``; adds the iterations of each diagonal block to ``counts``, and
-    those of the rows to ``below``, as in ``rest``. Arguments: top of file."""
+    bad element. Writes ``lu``, ``state`` and ``pivots``. The iterations of each diagonal block are added to ``counts``,
+    the iterations of the rows to ``below``, as in ``rest``. Arguments: top of file."""
     across, per, count = -(-(n - first - size) // x), -(-n // x), blocks.size - 1
     found, left = np.zeros((count, 2), np.int64), count
     state[:count] = 0

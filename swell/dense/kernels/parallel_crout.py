@@ -4,7 +4,7 @@ is the GPU's version. The functions for fronts handle many matrices, which are n
 ``lu``: matrices of n rows as a flat array; entry (i, j) is at ``i row + j column``. L and U overwrite it. ``first``:
 the steps before it have been subtracted. ``x``: rows or columns of a tile; ``threads``: of a block on a GPU. A
 front has the ``size`` rows and columns from ``first`` on. ``pivot``, ``tolerance``, ``pivots``: as in crout.py.
-``matrices`` and ``tiles`` give a number by their size only: size − 1 matrices, or tiles.
+``tiles`` gives a number by its size only: size − 1 tiles.
 """
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def complete_row(lu, row, column, j, first, left, end):
 @parallel
 def front(lu, row, column, first, size, pivot, x, threads, shared, cluster, tolerance, n, pivots, blocks):
     """Complete columns ``first`` to ``first + size`` of L, and the front's diagonal block of U, with pivots, in all
-    matrices, in place. ``blocks.size`` − 1: number of matrices, times the blocks
-    of a ``cluster`` with ``shared`` bytes of shared memory each on a GPU. Arguments: top of file."""
+    matrices, in place. ``blocks.size`` − 1: number of matrices, times the blocks of a ``cluster`` with ``shared`` bytes
+    of shared memory each on a GPU. Arguments: top of file."""
     for k in prange(blocks.size - 1):
         complete_front(lu[k * n * n:(k + 1) * n * n], row, column, first, size, pivot, tolerance, n,
                        pivots[k * n:(k + 1) * n])

@@ -149,7 +149,7 @@ class KSP:
 
     @staticmethod
     def _agree_on_reason(ksp):
-        """Set the converged reason of ``ksp``, on all ranks, to that of the first rank that has one."""
+        """Set the converged reason of ``ksp``, on all ranks, to the first rank's that has one."""
         reasons = ranks.of_all(ksp.comm, int(ksp.getConvergedReason()))
         ksp.setConvergedReason(next(filter(None, reasons), 0))
 

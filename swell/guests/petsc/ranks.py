@@ -79,8 +79,9 @@ def new_values(A, prepared):
     matrix of the solver."""
     if A.comm.size == 1:
         return views.matrix(A)
+    from swell.distributed.entries import whole_blocks
     with communicator(A.comm).agreed():
         own, rest, columns = views.parts(A)
-        if not np.isin(columns, prepared.halo.ghosts).all():
+        if not np.array_equal(whole_blocks(columns, prepared.block_size), prepared.halo.ghosts):
             raise InputError("the pattern of the Mat differs from the prepared one: prepare again, ksp.reset()")
     return prepared.with_values(own.tocsr().data, rest.tocsr().data)

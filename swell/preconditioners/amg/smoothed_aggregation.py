@@ -7,7 +7,7 @@ diffusion with constants. Unknowns of a mesh point stay together. hierarchy.py b
 Setup: MIS(2) aggregates, prolongators smoothed by one step with the ℓ1 diagonal, Galerkin products in double precision.
 An application is a W-cycle in single precision with polynomial smoothers of degree 2: some 9 products with A.
 
-Differs from the textbook: no eigenvalue is estimated, since those of D⁻¹A are at most 1 with the ℓ1 diagonal; the
+Differs from the textbook: no eigenvalue is estimated, since none of D⁻¹A exceeds 1 with the ℓ1 diagonal; the
 prolongator is smoothed with all of A, not only with its strong links.
 """
 from __future__ import annotations
@@ -153,5 +153,5 @@ class SmoothedAggregation(Multigrid):
         return f"strength={self.strength:g}"
 
     def build(self, A):
-        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, which also says what is raised."""
+        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, whose docstring lists the errors."""
         return AMGOperator(A, self)

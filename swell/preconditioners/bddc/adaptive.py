@@ -93,7 +93,7 @@ def joined(subdomains, lists):
     return result
 
 
-def places(interface, number, k):
+def _places(interface, number, k):
     """Return the places of the dofs of class ``number`` among the interface copies of subdomain k, in ascending order
     of the dofs. ``interface`` is an `Interface`."""
     at = np.flatnonzero(interface.classes[interface.copies[k]] == number)
@@ -105,11 +105,11 @@ def _side(space, interface, number, k, S, weights, made, threshold):
 
     S and ``weights`` are the subdomain's Schur complement, a device array, and weights on all its interface copies. S̃
     is the Schur complement of S on the class. ``made``: a dict of results for equal S, which gets this one."""
-    at = places(interface, number, k)
+    at = _places(interface, number, k)
     key = id(S), at.tobytes()
     if key not in made:
         here, rest = space.from_host(at), space.from_host(np.setdiff1d(np.arange(len(S)), at))
-        own, least = S[here][:, here], S[here][:, here]
+        own = least = S[here][:, here]
         if rest.size:
             beside = S[rest][:, rest]
             diagonal = space.xp.arange(len(beside))
@@ -194,8 +194,8 @@ def _refuse(bad, pairs, threshold, why):
                                                           f"definite in double precision ({why})"))
 
 
-def _told(threshold, of, what):
+def _told(threshold, of, why):
     """Return the text of an error that concerns the subdomains ``of``."""
     who = f"subdomain{'s' * (len(of) > 1)} {' and '.join(map(str, of))}"
-    return (f"BDDC(adaptive={threshold:g}): {who}: {what}, where A is not positive definite, or coefficients are too "
+    return (f"BDDC(adaptive={threshold:g}): {who}: {why}, where A is not positive definite, or coefficients are too "
             "far apart: scale the coefficients, or leave adaptive out")

@@ -57,7 +57,7 @@ class Basis:
         out[:, self._free] = X[:, self._after:]
         return out
 
-    def restricted(self, S):
+    def reduced(self, S):
         """Return Zᵀ S Z, a new device array."""
         return self.times(self.times(S).T).T
 

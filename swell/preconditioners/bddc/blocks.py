@@ -20,6 +20,7 @@ from swell.core.columns import plain
 from swell.core.operator import LinearOperator
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.renumbering import numbers, renumbered
+from swell.preconditioners.bddc.symmetry import product
 
 
 class Inverses:
@@ -140,10 +141,7 @@ class _Stack:
     def _couple(self, C, opposite, of, to, adjoint):
         """Subtract C z from t, for z of one layer and t of another; with ``adjoint`` the adjoint of the ``opposite``
         coupling times z."""
-        if adjoint:
-            opposite.apply_adjoint(self._z[of], self._t[to], -1, 1)
-        else:
-            C.apply(self._z[of], self._t[to], -1, 1)
+        product(C, opposite, self._z[of], self._t[to], -1, 1, adjoint)
 
     def _multiply(self, k, adjoint):
         """Write zₖ = Dₖ⁻¹ tₖ, or Dₖ⁻ᴴ tₖ, for layer k of the stored t and z; each subdomain has a row of them."""

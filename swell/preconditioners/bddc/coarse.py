@@ -14,7 +14,7 @@ from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator, OperatorAround
 from swell.core.registry import resolve
-from swell.preconditioners.bddc.inverse import estimates, invert, solver_of
+from swell.preconditioners.bddc.inverse import earlier_factors, invert, solver_of
 from swell.preconditioners.bddc.local import bordered
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.bddc.symmetry import HERMITIAN
@@ -110,7 +110,7 @@ class DenseCoarse(LinearOperator):
         last = {0: one for one in before.inverse.factors} if isinstance(before, DenseCoarse) else {}
         try:
             inverse, (condition,), self.notes = invert(space, decomposer, solver, B[None], symmetry.trans,
-                                                       estimates(decomposer, last, [0], len(B)))
+                                                       earlier_factors(decomposer, last, [0], len(B)))
         except FactorisationError as error:
             raise _singular(str(error), definite) if error.singular else error from None
         if not condition * np.finfo(float).eps * len(B) < 1:

@@ -46,6 +46,8 @@ class Interface:
         Index into KINDS.
     sharing : list of int arrays, one entry a class
         The subdomains that have the class, of all ranks, ascending.
+    members : list of int arrays, one entry a class
+        The dofs of the class, ascending.
     notes : tuple of str
     local : list of int arrays
         For each subdomain, the indices of its own dofs that are on the interface.
@@ -90,8 +92,9 @@ class Interface:
         at = np.minimum(np.searchsorted(names[order], corners), max(names.size - 1, 0))
         strange = corners if not names.size else corners[names[order][at] != corners]
         if strange.size:
-            raise InputError(f"BDDC(corners=...): row {strange[0]} is not on the interface, nor are "
-                             f"{strange.size - 1} others: expected rows that two or more subdomains have")
+            more = f", and {strange.size - 1} more are not" if strange.size > 1 else ""
+            raise InputError(f"BDDC(corners=...): row {strange[0]} is not on the interface{more}: expected rows that "
+                             "two or more subdomains have")
         return self.nodes[order[at]]
 
     def make_corners(self, nodes):
@@ -110,7 +113,7 @@ class Interface:
         return np.unique(self.classes, return_index=True)[1]
 
     def _settle(self):
-        """Set ``kinds``, and ``members``: a list with the dofs of each class, ascending."""
+        """Set ``members`` and ``kinds`` for new ``classes``."""
         order = np.argsort(self.classes, kind="stable")
         self.members = np.split(order, np.cumsum(np.bincount(self.classes))[:-1]) if order.size else []
         alone = np.array([(self.nodes[dofs] == self.nodes[dofs[0]]).all() for dofs in self.members], bool)

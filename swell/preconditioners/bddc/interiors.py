@@ -18,14 +18,14 @@ from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.renumbering import numbers, renumbered
 from swell.preconditioners.bddc.subdomains import entries
-from swell.preconditioners.bddc.symmetry import HERMITIAN
+from swell.preconditioners.bddc.symmetry import HERMITIAN, product
 from swell.preconditioners.direct import Direct
 
 RANK = 1e-10            # singular values of near null vectors on a subdomain's interface below this are zero
 
 
 class Interiors:
-    """Interior dofs and what couples them to the interface.
+    """Interior dofs, and their couplings to the interface.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Interiors:
                             _from_subdomains(space, interface, subdomains, inner, A.shape[1]).astype(dtype))
         if inner.size and settings != "blocks":
             A_II = renumbered(A, to_inner, to_inner, (inner.size,) * 2, rows).astype(dtype)
-            choice = resolve("precond", settings)
+            choice = resolve("precond", settings).restricted(A, lambda array: array[inner])
             self.solver = choice.build(A_II)
             if size and not isinstance(choice, Direct):
                 self._A_II = A_II
@@ -81,10 +81,10 @@ class Interiors:
             g.fill(0)
         else:
             self._solve(r, y, adjoint)
-            _product(self._out_of, self._into, y, g, -1, 0, adjoint)           # −A_ΓI B r_I
+            product(self._out_of, self._into, y, g, -1, 0, adjoint)           # −A_ΓI B r_I
             if self._A_II is not None:
                 self._w[...] = r
-                _product(self._A_II, self._A_II, y, self._w, -1, 1, adjoint)
+                product(self._A_II, self._A_II, y, self._w, -1, 1, adjoint)
                 self._spread.apply(self._w, self._c)
                 self._back.apply(self._c, g, 1, 1)                             # + Zᵀ (r_I − A_II B r_I)
         if g.size:
@@ -97,8 +97,8 @@ class Interiors:
             if self._A_II is not None:
                 self._fit.apply(z, self._c)
                 self._values.apply(self._c, self._w)                           # Z z
-                _product(self._A_II, self._A_II, self._w, r, -1, 1, adjoint)
-            _product(self._into, self._out_of, z, r, -1, 1, adjoint)
+                product(self._A_II, self._A_II, self._w, r, -1, 1, adjoint)
+            product(self._into, self._out_of, z, r, -1, 1, adjoint)
         if self.size:
             self._solve(r, y, adjoint)                                         # B (x_I − A_IΓ z − A_II Z z)
             if self._A_II is not None:
@@ -119,14 +119,6 @@ class Interiors:
     def nbytes(self):
         parts = (self.solver, self._into, self._out_of, self._A_II, self._fit)
         return sum(part.nbytes for part in parts if part is not None)
-
-
-def _product(A, opposite, x, out, alpha, beta, adjoint):
-    """Write out = α A x + β out; with ``adjoint`` the adjoint of the ``opposite`` coupling takes the place of A."""
-    if adjoint:
-        opposite.apply_adjoint(x, out, alpha, beta)
-    else:
-        A.apply(x, out, alpha, beta)
 
 
 def _from_subdomains(space, interface, subdomains, inner, n):

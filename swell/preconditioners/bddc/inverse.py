@@ -21,6 +21,7 @@ from swell.core.settings import describe
 from swell.dense.accuracy import PROBES
 from swell.dense.batch import BatchSolver, solve_batch
 from swell.dense.condition import norms1
+from swell.dense.solver import solve_scaled
 
 MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
 ASYMMETRY = 1e-8        # largest asymmetry of Vᵀ X V, over its largest entry, of a solver that is taken as symmetric
@@ -75,7 +76,7 @@ def invert(space, decomposer, solver, B, mirror="C", estimates=None):
     return inverse, condition, notes
 
 
-def estimates(decomposer, before, numbers, n):
+def earlier_factors(decomposer, before, numbers, n):
     """Return the factors ``before[k]``, of n rows, for each k of ``numbers``; None unless all are there and the
     decomposer takes estimates."""
     found = [before.get(k) for k in numbers]
@@ -161,8 +162,8 @@ class StoredBlock:
         """Write out = K V, or Kᴴ V, for each matrix; V and out have shape (m, n, k), or (columns, m, n, k)."""
         xp.matmul(self.matrices.conj().swapaxes(1, 2) if adjoint else self.matrices, V, out=out)
 
-    def diagonal(self):
-        """Return the diagonal of each K."""
+    def energies(self):
+        """Return vᴴ K v of each K for unit vectors v: its diagonal."""
         return self.matrices.diagonal(axis1=1, axis2=2)
 
     @property
@@ -214,11 +215,8 @@ class FactoredInverse:
 
     def solve(self, V, trans="N"):
         """Return op(B)⁻¹ V for each matrix, a new device array."""
-        if not self.variable:
-            return self._by[trans].apply(V)
-        size = abs(V).max(axis=1, keepdims=True)
-        size = self.space.xp.where(size > 0, size, 1).astype(V.dtype)
-        return self._by[trans].apply(V / size) * size
+        solve = self._by[trans].apply
+        return solve_scaled(self.space.xp, solve, V) if self.variable else solve(V)
 
     def times(self, V, trans="N"):
         """Return op(B)⁻¹ V, the mean of two solutions if ``averaged``; ``trans``: "N" or "C"."""
@@ -226,7 +224,8 @@ class FactoredInverse:
         return 0.5 * (X + self._mirrored(V, trans)) if self.averaged else X
 
     def _mirrored(self, V, trans):
-        """Return what ``solve`` would if B⁻¹ had its symmetry, by the mirrored solve; ``trans``: "N" or "C"."""
+        """Return the mirrored inverse times V, which is ``solve(V, trans)`` if B⁻¹ has its symmetry; ``trans``: "N" or
+        "C"."""
         if self.mirror == "C":
             return self.solve(V, "C" if trans == "N" else "N")
         return self.solve(V, "T") if trans == "N" else self.solve(V.conj(), "N").conj()
@@ -275,8 +274,8 @@ class FactoredBlock:
         K = self.inverse.times(B, "C" if adjoint else "N")[:, :self.n] / self.scale
         out[...] = xp.moveaxis(K.reshape(*K.shape[:2], V.shape[3], -1), -1, 0) if columns else K
 
-    def diagonal(self):
-        """Return vᵀ K v for random vectors v, in the diagonal's place: a test of definiteness by its sign."""
+    def energies(self):
+        """Return vᴴ K v of each K for a few random vectors v."""
         xp, one = self.inverse.space.xp, self.factors[0]
         V = probes(self.inverse.space, np.empty((len(self.factors), self.n, 0), one.dtype))
         out = xp.empty_like(V)

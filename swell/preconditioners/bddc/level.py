@@ -118,8 +118,8 @@ class Level(LinearOperator):
     def _schur(self):
         """Set ``_complements``, the Schur complement S of every subdomain; equal subdomains share one array.
 
-        Equal interiors share one factorisation. With ``interior="blocks"`` the solver ``interior`` is made from these
-        factors."""
+        Equal interiors share one factorisation. With ``interior="blocks"`` these factors also make the solver of
+        ``interiors``."""
         space, blocks = self.space, self.settings.interior == "blocks"
         with timed(self.timings, "schur", self.space):
             problems = eliminations(space, self.subdomains, self.interface)

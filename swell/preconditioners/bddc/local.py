@@ -26,7 +26,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.core.registry import resolve
 from swell.preconditioners.bddc.basis import Basis
-from swell.preconditioners.bddc.inverse import StoredBlock, estimates, invert, solver_of
+from swell.preconditioners.bddc.inverse import StoredBlock, earlier_factors, invert, solver_of
 from swell.preconditioners.bddc.symmetry import HERMITIAN
 
 
@@ -66,9 +66,9 @@ class Locals:
 
     @property
     def positive(self) -> bool:
-        """True if no diagonal entry of K is negative beyond rounding, as for a positive definite S."""
-        diagonal = self.K.diagonal().real
-        return not diagonal.size or bool(diagonal.min() >= -1e-8 * abs(diagonal).max())  # sync
+        """True if vᴴ K v is not negative beyond rounding for some vectors v, as for a positive definite S."""
+        energies = self.K.energies().real
+        return not energies.size or bool(energies.min() >= -1e-8 * abs(energies).max())  # sync
 
     @property
     def rows(self):
@@ -145,7 +145,7 @@ def local_problems(space, settings, members, complements, constraints, dtype, hi
         return Locals(members, StoredBlock(empty), empty, empty, np.zeros((count, 0, 0), complements[0].dtype), ())
     if settings.averages == "basis":
         bases = [Basis(space, C) for C, _ in constraints]
-        reduced = [basis.restricted(S) for basis, S in zip(bases, complements, strict=True)]
+        reduced = [basis.reduced(S) for basis, S in zip(bases, complements, strict=True)]
         scale = np.array([scale_of(space, S) for S in reduced])
         B = xp.stack(reduced) / space.from_host(scale)[:, None, None]
         del reduced
@@ -164,7 +164,7 @@ def local_problems(space, settings, members, complements, constraints, dtype, hi
     try:
         decomposer = resolve("decomposer", settings.dense_lu)
         inverse, condition, notes = invert(space, decomposer, solver_of(settings), B, symmetry.trans,
-                                           estimates(decomposer, before or {}, members[:, 0], B.shape[1]))
+                                           earlier_factors(decomposer, before or {}, members[:, 0], B.shape[1]))
     except FactorisationError as error:
         if error.singular:
             raise too_few(error.index, str(error).partition("; take")[0]) from None    # no decomposer helps

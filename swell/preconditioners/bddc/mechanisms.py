@@ -1,5 +1,5 @@
-"""Words for local and coarse problems that are singular: motions without energy that the constraints do not hold, and
-what to add.
+"""Words for singular local and coarse problems: the motions without energy that the constraints do not hold, and the
+settings that would hold them.
 
 The motions are the null space of S among the functions that vanish in the constraints. Their values at nodes tell
 translations from rotations without coordinates: a translation is equal at all nodes, and a rotation in space moves no
@@ -39,7 +39,7 @@ def advice(interface, settings, k, S, C):
 
 
 def remedies(settings, letters, size):
-    """Return words for what to add to the settings of a `BDDC`, "" for nothing.
+    """Return words for additions to the settings of a `BDDC`; "" without any.
 
     ``letters``: the kinds of classes that there are, letters of ``constraints``. ``size``: unknowns of a node."""
     chosen, words = settings.constraints, []

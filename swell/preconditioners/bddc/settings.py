@@ -22,7 +22,7 @@ The library computes dense products: on a CPU their bits depend on the number of
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -296,5 +296,4 @@ class BDDCOperator(LinearOperator):
         return total
 
     def describe(self):
-        plain = replace(self.settings, subdomains=None, near_nullspace="constants", nodes=None, corners=None)
-        return f"{describe(plain)}: {self.level.describe()}"
+        return f"{describe(self.settings)}: {self.level.describe()}"

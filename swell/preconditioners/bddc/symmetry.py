@@ -31,7 +31,7 @@ class Symmetry(Enum):
         return {Symmetry.HERMITIAN: "C", Symmetry.SYMMETRIC: "T"}.get(self)
 
     def mirror(self, X):
-        """Return Xᵀ for a symmetric matrix, else Xᴴ; X is an array whose last two axes are those of matrices."""
+        """Return Xᵀ for a symmetric matrix, else Xᴴ; the last two axes of X are rows and columns."""
         X = X.swapaxes(-1, -2)
         return X if self is Symmetry.SYMMETRIC else X.conj()
 
@@ -55,12 +55,21 @@ def symmetry_of(subdomains) -> Symmetry:
 
 
 def _real(matrices):
+    """True if no matrix is complex."""
     return all(matrix.dtype.kind != "c" for matrix in matrices)
 
 
 def _equal(A, B):
     """True if the sparse matrices A and B are equal, up to rounding."""
     return abs(A - B).max() <= ROUNDING * abs(A.data).max(initial=0)
+
+
+def product(A, opposite, x, out, alpha, beta, adjoint):
+    """Write out = α A x + β out; with ``adjoint`` the adjoint of the ``opposite`` coupling takes the place of A."""
+    if adjoint:
+        opposite.apply_adjoint(x, out, alpha, beta)
+    else:
+        A.apply(x, out, alpha, beta)
 
 
 def double(dtype):

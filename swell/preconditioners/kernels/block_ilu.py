@@ -10,12 +10,11 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.compiled import parallel
-from swell.preconditioners.kernels.block_triangular import size_of
+from swell.preconditioners.kernels.block_triangular import CHUNKS, size_of
 from swell.preconditioners.kernels.ilu import NONE, is_good, replaced
 from swell.preconditioners.kernels.isai import find
 from swell.preconditioners.kernels.triangular import CONTRACT
 
-CHUNKS = 64                                      # more than cores, to balance the load
 NARROW = 16                                      # least block rows of a level for a thread
 GPU_ONLY = ("factor_rows",)                      # its block rows wait for one another
 

@@ -534,6 +534,15 @@ def test_interiors_by_multigrid():
     assert exact < good < 1.6 * exact and poor > 4 * exact, (exact, good, poor)
 
 
+def test_near_null_vectors_of_an_interior_solver():
+    """They are for all rows of A; the solver gets the interior rows."""
+    A, b = gallery.poisson2d(24), RNG.standard_normal(576)
+    given = swell.SmoothedAggregation(near_nullspace=np.ones(576))
+    of_given, plain = (swell.solve(A, b, method="cg", precond=swell.BDDC(domains=4, interior=interior)) for interior in
+                       (given, "smoothed_aggregation"))
+    assert of_given.converged and of_given.iterations == plain.iterations
+
+
 @pytest.mark.parametrize("interior", ["ic0", "smoothed_aggregation", "jacobi"])
 def test_inexact_interiors_extend_near_null_vectors_exactly(device, interior):
     """M is symmetric and positive definite, and the extension of a constant from a floating subdomain is constant."""
