@@ -69,7 +69,7 @@ def condition(factors, norm=None) -> float:
         If the factors no longer represent A, by growth.
     """
     if norm is not None and not (real(norm) and 0 < norm < np.inf):
-        raise InputError(f"norm={shown(norm)}: expected ‖A‖₁, a positive number, or None")
+        raise InputError(f"condition(norm={shown(norm)}): expected ‖A‖₁, a positive number, or None to estimate it")
     factors.require_useful()
     space, one = factors.space, (1, factors.n, factors.dtype)
     inverse = [resolve("dense_solver", "trsm").build(factors, trans) for trans in "NC"]
