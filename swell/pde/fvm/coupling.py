@@ -149,7 +149,8 @@ class Coupling(ABC):
                 flux.a[outside] -= held[outside]
                 extra[i] = metrics.divergence(held)
         self.A = metrics.pattern.matrix(flux, out=self.A)                       # all components share it
-        self.D = self.A.data[metrics.pattern.middle].copy()
+        self.D = self.A.data[metrics.pattern.middle] - metrics.divergence(phi)  # ∇·(u u) − u ∇·u
+        self.A.data[metrics.pattern.middle] = self.D
         return known, extra, acting
 
     def interpolated_flux(self, mobility):

@@ -175,10 +175,7 @@ class Steady(Coupling):
         self.phi = self.interpolated_flux(metrics.volumes / self.D)
         imbalance = metrics.divergence(self.phi)
         mass = float(abs(imbalance).sum() / ((abs(self.phi) * self.way).sum() or 1.0))
-        room = self.D / settings.velocity
-        if settings.consistent:                  # the bound keeps D' positive while fluxes do not conserve yet
-            room = self.space.xp.maximum(self.room, 0.5 * (room - self.D))
-        mobility = metrics.volumes / room
+        mobility = metrics.volumes / (self.room if settings.consistent else self.D / settings.velocity)
         self.pressure.diffuse(mobility)
         flux = self.pressure.flux()
         self.P = metrics.pattern.matrix(flux, out=self.P)
