@@ -259,3 +259,23 @@ def test_bad_input():
         fvm.SIMPLE(scheme="quick")
     with pytest.raises(InputError, match="diffusivity must be positive"):
         fvm.Flow(mesh, CAVITY, -1.0).solve()
+
+
+def test_a_start_that_flows_back_through_the_outlet():
+    """The matrix is an M-matrix whatever the fluxes of the start."""
+    mesh = fvm.box((8, 4), upper=(2.0, 1.0, 1.0))
+    flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet((1.0, 0.0, 0.0)), "xmax": fvm.Neumann(), "y*": WALLS["xmin"]}, 0.05,
+                    {"xmax": fvm.Dirichlet(0.0)})
+    velocity = np.tile([-30.0, 0.0, 0.0], (mesh.n_cells, 1))
+    start = fvm.FlowSolution(velocity, np.zeros(mesh.n_cells), flow.fluxes_of(velocity), False, np.zeros((0, 2)), (0, 0), mesh)
+    solution, usual = flow.solve(start=start), flow.solve()
+    assert solution.converged and abs(solution.velocity - usual.velocity).max() < 1e-4
+
+
+def test_relaxation_holds_the_fluxes_too():
+    """One step from a flow of another viscosity: its imbalance is in proportion to α."""
+    mesh = fvm.box((12, 12))
+    start = fvm.Flow(mesh, CAVITY, 0.1).solve()
+    errors = [fvm.Flow(mesh, CAVITY, 0.02).solve(fvm.SIMPLE(velocity=alpha, maxiter=1), start=start).residuals[0, 1]
+              for alpha in (0.05, 0.5)]
+    assert errors[0] < 0.2 * errors[1], errors

@@ -78,8 +78,8 @@ class Case:
 
         Patches keep the conditions with which they were read."""
         folder, patches = self.path / str(time), self.mesh.patches
-        for name, kind, dimensions, values in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
-                                               ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
+        for name, kind, dimensions, found in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
+                                              ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
             given = self._files[name]
             entries = given.entries["boundaryField"]
             says = {}
@@ -90,7 +90,7 @@ class Case:
                     says[patch.name] = _of_patch(given, entries, patch)
                 else:
                     says[patch.name] = entries.get(patch.name, {"type": ["zeroGradient"]})
-            write_field(folder, name, kind, dimensions, values, says)
+            write_field(folder, name, kind, dimensions, found, says)
         inside = self.mesh.neighbour.size
         through = {patch.name: {"type": [patch.kind if patch.kind in (*UNCONDITIONED, *MIRRORS) else "calculated"]}
                    | ({} if patch.kind == "empty" else {"value": ["nonuniform", solution.fluxes[patch.faces]]})

@@ -116,6 +116,8 @@ class Coupling(ABC):
     def momentum(self, u, phi):
         """Assemble convection and diffusion of the momentum equation into the matrix ``A``, with its diagonal in ``D``.
 
+        Convection is ∇·(u u) − u ∇·u, so that A is an M-matrix also while the fluxes do not conserve.
+
         Parameters
         ----------
         u : dict of arrays, shape (n,)
@@ -149,17 +151,16 @@ class Coupling(ABC):
                 flux.a[outside] -= held[outside]
                 extra[i] = metrics.divergence(held)
         self.A = metrics.pattern.matrix(flux, out=self.A)                       # all components share it
-        self.D = self.A.data[metrics.pattern.middle] - metrics.divergence(phi)  # ∇·(u u) − u ∇·u
+        self.D = self.A.data[metrics.pattern.middle] - metrics.divergence(phi)
         self.A.data[metrics.pattern.middle] = self.D
         return known, extra, acting
 
     def interpolated_flux(self, mobility):
-        """Return Rhie and Chow's fluxes φ, shape (f,); ``mobility``: V/D of each cell."""
+        """Return Rhie and Chow's fluxes φ, shape (f,); ``mobility``: αV/D of each cell, α the relaxation."""
         metrics, g = self.metrics, self.pressure.g
         inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
         phi = self.space.xp.zeros(metrics.owner.size)
-        for i in self.axes:
-            phi[inside] += metrics.interpolate(self.u[i]) * metrics.s[i, inside]
+        phi[inside] = self.through(self.u)
         seen = metrics.difference(self.p) - (metrics.d[:, inside] * metrics.interpolate(self.grad_p)).sum(0)
         phi[inside] -= metrics.interpolate(mobility) * g[inside] * seen
         self._flux_at_boundary(phi)
@@ -168,6 +169,11 @@ class Coupling(ABC):
         seen -= (metrics.d[:, outside] * self.grad_p[:, cells]).sum(0)
         phi[outside] -= ~self.p_sides.free * ~self.p_sides.natural * mobility[cells] * g[outside] * seen
         return phi
+
+    def through(self, u):
+        """Return u_f·s on the internal faces, for velocities interpolated linearly."""
+        metrics = self.metrics
+        return sum(metrics.interpolate(u[i]) * metrics.s[i, :metrics.n_internal] for i in self.axes)
 
     def _flux_at_boundary(self, phi):
         """Overwrite phi on the boundary faces with u_b·s; zero through symmetry planes and patches of kind "empty"."""

@@ -178,8 +178,7 @@ class March(Coupling):
         lost = self._predict(known, extra, old if second else u)
         mobility = metrics.volumes / self.D
         share = metrics.interpolate(rate / self.D)
-        moved = phi_old[:metrics.n_internal] - sum(metrics.interpolate(old[i]) * metrics.s[i, :metrics.n_internal]
-                                                   for i in self.axes)
+        moved = phi_old[:metrics.n_internal] - self.through(old)
         self.pressure.diffuse(mobility)
         for _ in range(settings.correctors):
             self._correct(known, extra, mobility, share * moved)
@@ -221,9 +220,7 @@ class March(Coupling):
             free[i] = (r + self.D * self.u[i]) / D                              # h
         self.u = free
         phi = self.space.xp.zeros(metrics.owner.size)
-        for i in self.axes:
-            phi[inside] += metrics.interpolate(free[i]) * metrics.s[i, inside]
-        phi[inside] += moved
+        phi[inside] = self.through(free) + moved
         self._flux_at_boundary(phi)
         flux = self.pressure.flux()
         self.P = metrics.pattern.matrix(flux, out=self.P)
