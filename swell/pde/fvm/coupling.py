@@ -8,6 +8,7 @@ symmetry, which add nₐ² to the diagonal of component a, and couple it with th
 """
 from __future__ import annotations
 
+import math
 from abc import ABC
 
 import numpy as np
@@ -100,6 +101,15 @@ class Coupling(ABC):
         self.phi = xp.zeros(metrics.owner.size) if start is None else metrics.of_faces(start.fluxes.copy())
         self.follow_boundaries(self.u, self.phi)
         self._flux_at_boundary(self.phi)
+        speeds = [abs(self.sides[i].offset).max() for i in self.axes if self.sides[i].offset.size]
+        self.fastest = max(float(speed) for speed in [*speeds, *(abs(u).max() for u in self.u.values())])
+
+    def lost(self, most):
+        """True if a speed is not finite, or above ``most`` times the largest that boundaries and start have."""
+        now = max(float(abs(u).max()) for u in self.u.values())
+        if not self.fastest and math.isfinite(now):
+            self.fastest = now                   # driven by pressure: the first step sets the scale
+        return not now <= most * max(self.fastest, 1e-300)
 
     def solution(self, converged, residuals, notes, time=None) -> FlowSolution:
         """Return the present flow on the host."""

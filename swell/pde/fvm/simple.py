@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from swell.core.preconditioner import Preconditioner
     from swell.krylov.method import Method
 
+TOO_FAST = 1e6          # growth of the largest speed, over the boundary's and the start's, that counts as divergence
 LOST = 1e10             # ratio of the residual to the first one that counts as divergence
 
 
@@ -128,7 +129,7 @@ class Steady(Coupling):
             if self.interrupted:
                 notes.append("interrupted: this is the current iterate, from which a new run may start (start=...)")
                 break
-            if not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
+            if self.lost(TOO_FAST) or not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
                 notes.append("it diverged: relax more, SIMPLE(velocity=0.5), or begin with scheme='upwind'")
                 break
             if len(residuals) > 1 and max(momentum, mass) <= settings.rtol:
