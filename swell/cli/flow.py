@@ -49,7 +49,7 @@ def add_arguments(parser):
     parser.add_argument("--out", metavar="FILE", help="fields for ParaView: .vtu; in time .pvd, with a .vtu for each "
                         "output")
     parser.add_argument("--write-case", action="store_true", help="write U, p and phi into the case, in folders of the "
-                        "times (steady: of the number of iterations)")
+                        "times (steady: start plus number of iterations)")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report: fields, residuals, forces")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
@@ -82,8 +82,7 @@ def run(arguments) -> int:
         else:
             def watch(count, momentum, mass):
                 progress.phase = f"iteration {count}: momentum {momentum:.2e}, continuity {mass:.2e}"
-            start = case.start if case.start.velocity.any() else None
-            solution = case.flow.solve(settings, arguments.device, start, watch)
+            solution = case.flow.solve(settings, arguments.device, case.start, watch)
             outputs.add(solution)
     forces = case.flow.forces(solution) if np.isfinite(solution.velocity).all() else {}
     if arguments.report:
@@ -115,6 +114,9 @@ def _settings(arguments, case, transient):
     chosen.setdefault("dt", case.dt)
     if "end" not in chosen and case.end is not None:
         chosen["end"] = case.end - begin
+        if chosen["end"] <= 0:
+            raise InputError(f"the start is time {case.time}, and system/controlDict ends at {case.end:g}: give --end, "
+                             "how long to go on, or another --start")
     for name, entry in (("dt", "deltaT"), ("end", "endTime")):
         if chosen.get(name) is None:
             raise InputError(f"--{name} is missing, and the case has no system/controlDict with {entry}: give one")
@@ -132,7 +134,8 @@ class _Outputs:
 
     def add(self, solution):
         """Write one solution."""
-        out, time = self.arguments.out, self._begin + (solution.time or 0.0)
+        count = solution.time if self.transient else solution.iterations
+        out, time = self.arguments.out, self._begin + count
         if out and not self.transient:
             solution.write(out)
             self.written.append(out)
@@ -143,7 +146,7 @@ class _Outputs:
             _write_collection(out, self._pieces)
             self.written = [f"{out}, {len(self._pieces)} times"]
         if self.arguments.write_case:
-            name = f"{time:.10g}" if self.transient else str(solution.iterations)
+            name = f"{time:.10g}"
             self.case.write(name, solution)
             self.written.append(str(self.case.path / name))
 

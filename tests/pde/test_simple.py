@@ -259,3 +259,40 @@ def test_bad_input():
         fvm.SIMPLE(scheme="quick")
     with pytest.raises(InputError, match="diffusivity must be positive"):
         fvm.Flow(mesh, CAVITY, -1.0).solve()
+
+
+def test_a_start_that_flows_back_through_the_outlet():
+    """The matrix is an M-matrix whatever the fluxes of the start."""
+    mesh = fvm.box((8, 4), upper=(2.0, 1.0, 1.0))
+    flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet((1.0, 0.0, 0.0)), "xmax": fvm.Neumann(), "y*": WALLS["xmin"]}, 0.05,
+                    {"xmax": fvm.Dirichlet(0.0)})
+    velocity = np.tile([-30.0, 0.0, 0.0], (mesh.n_cells, 1))
+    start = fvm.FlowSolution(velocity, np.zeros(mesh.n_cells), flow.fluxes_of(velocity), False, np.zeros((0, 2)), (0, 0), mesh)
+    solution, usual = flow.solve(start=start), flow.solve()
+    assert solution.converged and abs(solution.velocity - usual.velocity).max() < 1e-4
+
+
+def test_relaxation_holds_the_fluxes_too():
+    """One step from a flow of another viscosity: its imbalance is in proportion to α."""
+    mesh = fvm.box((12, 12))
+    start = fvm.Flow(mesh, CAVITY, 0.1).solve()
+    errors = [fvm.Flow(mesh, CAVITY, 0.02).solve(fvm.SIMPLE(velocity=alpha, maxiter=1), start=start).residuals[0, 1]
+              for alpha in (0.05, 0.5)]
+    assert errors[0] < 0.2 * errors[1], errors
+
+
+def test_divergence_is_said_before_numbers_overflow():
+    """A wall that bends by 60 degrees between cells ten thousand times as long as high."""
+    mesh = fvm.box((60, 40))
+    x, y, z = mesh.points.T
+    x, growth = 10.39 * x - 6.39, 1.276
+    bump = 0.128 * np.exp(-((x - 0.3) / 0.25) ** 2)
+    y = bump + (0.9 - bump) * (growth ** (40 * y) - 1) / (growth ** 40 - 1)
+    mesh = fvm.Mesh.from_faces(np.stack([x, y, z], 1), mesh.face_ptr, mesh.face_points, mesh.owner, mesh.neighbour,
+                               mesh.patches)
+    flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet((1.0, 0.0, 0.0)), "xmax": fvm.Neumann(), "ymin": WALLS["xmin"],
+                           "ymax": fvm.Symmetry()}, 0.128 / 500, {"xmax": fvm.Dirichlet(0.0)})
+    velocity = np.tile([1.0, 0.0, 0.0], (mesh.n_cells, 1))
+    start = fvm.FlowSolution(velocity, np.zeros(mesh.n_cells), flow.fluxes_of(velocity), False, np.zeros((0, 2)), (0, 0), mesh)
+    solution = flow.solve(fvm.SIMPLE(scheme="upwind", pressure_precond="amg", maxiter=100), start=start)
+    assert not solution.converged and "it diverged" in solution.notes[0] and np.isfinite(solution.velocity).all()

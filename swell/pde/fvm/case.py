@@ -34,6 +34,7 @@ MIRRORS = "slip", "symmetry", "symmetryPlane"
 OPEN = "zeroGradient", "inletOutlet", "pressureInletOutletVelocity"
 TRANSIENT = "icoFoam", "pisoFoam", "pimpleFoam"
 STEADY = ("simpleFoam",)
+VOLUME_FLUX = [["0", "3", "-1", "0", "0", "0", "0"]]
 
 
 @dataclass(eq=False)
@@ -46,7 +47,7 @@ class Case:
     mesh : Mesh
     flow : Flow
     start : FlowSolution
-        U and p of the time that the run starts from, with the fluxes of U.
+        U and p of the time that the run starts from, with the fluxes of the file phi, or else of U.
     time : str
         The name of this time's folder.
     viscosity : float
@@ -70,19 +71,30 @@ class Case:
     end: float | None = None
     write_every: float | None = None
     notes: list = field(default_factory=list)
-    _entries: dict = field(default_factory=dict, repr=False)
+    _files: dict = field(default_factory=dict, repr=False)
 
     def write(self, time, solution):
         """Write U, p and phi of a FlowSolution into the folder ``time`` of the case, as OpenFOAM's fields.
 
         Patches keep the conditions with which they were read."""
-        folder = self.path / str(time)
-        write_field(folder, "U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity, self._entries["U"])
-        write_field(folder, "p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p, self._entries["p"])
+        folder, patches = self.path / str(time), self.mesh.patches
+        for name, kind, dimensions, found in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
+                                              ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
+            given = self._files[name]
+            entries = given.entries["boundaryField"]
+            says = {}
+            for patch in patches:
+                if patch.kind in UNCONDITIONED:
+                    says[patch.name] = {"type": [patch.kind]}
+                elif patch.size:
+                    says[patch.name] = _of_patch(given, entries, patch)
+                else:
+                    says[patch.name] = entries.get(patch.name, {"type": ["zeroGradient"]})
+            write_field(folder, name, kind, dimensions, found, says)
         inside = self.mesh.neighbour.size
-        through = {patch.name: {"type": [patch.kind if patch.kind in UNCONDITIONED else "calculated"],
-                                "value": ["nonuniform", solution.fluxes[patch.faces]]}
-                   for patch in self.mesh.patches}
+        through = {patch.name: {"type": [patch.kind if patch.kind in (*UNCONDITIONED, *MIRRORS) else "calculated"]}
+                   | ({} if patch.kind == "empty" else {"value": ["nonuniform", solution.fluxes[patch.faces]]})
+                   for patch in patches}
         write_field(folder, "phi", "surfaceScalarField", "[0 3 -1 0 0 0 0]", solution.fluxes[:inside], through)
 
 
@@ -114,6 +126,8 @@ def read_case(path, time=None, laminar=False) -> Case:
     notes = _model(path, laminar)
     flow = Flow(mesh, velocity, nu, pressure)
     start = _fields(mesh, flow, U, p)
+    if any((path / time / name).exists() for name in ("phi", "phi.gz")):
+        _read_fluxes(mesh, FoamDictionary(path / time, "phi"), start.fluxes)
     if (path / "system" / "fvSchemes").exists() or (path / "system" / "fvSolution").exists():
         notes.append("system/fvSchemes and fvSolution are not read: swell's schemes, relaxation and tolerances hold")
     application = " ".join(control.get("application", []))
@@ -121,7 +135,7 @@ def read_case(path, time=None, laminar=False) -> Case:
     dt, end = (number(control[name], f"{path / 'system' / 'controlDict'}: {name}") if name in control else None
                for name in ("deltaT", "endTime"))
     return Case(path, mesh, flow, start, time, nu, transient, dt, end, _write_every(path, control, dt), notes,
-                {"U": U.entries["boundaryField"], "p": p.entries["boundaryField"]})
+                {"U": U, "p": p})
 
 
 def _optional(folder, name) -> dict:
@@ -166,7 +180,7 @@ def _conditions(mesh, U, p):
     for patch in mesh.patches:
         if patch.kind in UNCONDITIONED or not patch.size:
             continue
-        one, other = (_of_patch(given, fields[given], patch.name) for given in (U, p))
+        one, other = (_of_patch(given, fields[given], patch) for given in (U, p))
         kind, of_p = (" ".join(map(str, entries.get("type", ["nothing"]))) for entries in (one, other))
         for given, word, known in ((U, kind, VELOCITY), (p, of_p, PRESSURE)):
             if word not in known:
@@ -204,8 +218,10 @@ def _values(given, entries, key, patch, width):
                   f"faces in patch {patch.name!r}")
 
 
-def _of_patch(given, conditions, name):
-    """Return a patch's entries: its own, else those of the last pattern that fits."""
+def _of_patch(given, conditions, patch):
+    """Return a patch's entries: its own, else those of the last pattern that fits, else the mesh's kind of patch if this
+    kind is a condition."""
+    name = patch.name
     if isinstance(conditions.get(name), dict):
         return conditions[name]
     for pattern, entries in reversed(conditions.items()):
@@ -215,7 +231,9 @@ def _of_patch(given, conditions, name):
             fits = False
         if fits and isinstance(entries, dict):
             return entries
-    raise InputError(f"{given.path} has no condition for patch {name!r}: it names {', '.join(conditions)}")
+    if patch.kind in MIRRORS:
+        return {"type": [patch.kind]}
+    raise InputError(f"{given.path} has no condition for patch {name!r}: it names {', '.join(conditions) or 'none'}")
 
 
 def _viscosity(path) -> float:
@@ -256,6 +274,23 @@ def _fields(mesh, flow, U, p) -> FlowSolution:
             raise InputError(f"{given.path}: internalField has values that are not finite")
     velocity, pressure = found
     return FlowSolution(velocity, pressure, flow.fluxes_of(velocity), False, np.zeros((0, 2)), (0, 0), mesh, [])
+
+
+def _read_fluxes(mesh, phi, fluxes):
+    """Replace ``fluxes``, shape (f,), by the conserving ones of an earlier run, where the file phi has them."""
+    inside = mesh.neighbour.size
+    if phi.entries.get("dimensions", VOLUME_FLUX) != VOLUME_FLUX or "internalField" not in phi.entries:
+        raise InputError(f"{phi.path} has no internalField of dimensions [0 3 -1 0 0 0 0], volume fluxes in m³/s: remove "
+                         "it, and the fluxes of U are taken")
+    fluxes[:inside] = values(phi.entries["internalField"], inside, 1, f"{phi.path}: internalField", "internal faces")
+    conditions = phi.entries.get("boundaryField", {})
+    for patch in mesh.patches:
+        says = conditions.get(patch.name, {})
+        if "value" in says and patch.kind != "empty":
+            fluxes[patch.faces] = values(says["value"], patch.size, 1, f"{phi.path}: value of patch {patch.name!r}",
+                                         f"faces in patch {patch.name!r}")
+    if not np.isfinite(fluxes).all():
+        raise InputError(f"{phi.path} has values that are not finite: remove it, and the fluxes of U are taken")
 
 
 def _write_every(path, control, dt):

@@ -8,6 +8,7 @@ symmetry, which add nₐ² to the diagonal of component a, and couple it with th
 """
 from __future__ import annotations
 
+import math
 from abc import ABC
 
 import numpy as np
@@ -100,6 +101,15 @@ class Coupling(ABC):
         self.phi = xp.zeros(metrics.owner.size) if start is None else metrics.of_faces(start.fluxes.copy())
         self.follow_boundaries(self.u, self.phi)
         self._flux_at_boundary(self.phi)
+        speeds = [abs(self.sides[i].offset).max() for i in self.axes if self.sides[i].offset.size]
+        self.fastest = max(float(speed) for speed in [*speeds, *(abs(u).max() for u in self.u.values())])
+
+    def lost(self, most):
+        """True if a speed is not finite, or above ``most`` times the largest that boundaries and start have."""
+        now = max(float(abs(u).max()) for u in self.u.values())
+        if not self.fastest and math.isfinite(now):
+            self.fastest = now                   # driven by pressure: the first step sets the scale
+        return not now <= most * max(self.fastest, 1e-300)
 
     def solution(self, converged, residuals, notes, time=None) -> FlowSolution:
         """Return the present flow on the host."""
@@ -115,6 +125,8 @@ class Coupling(ABC):
 
     def momentum(self, u, phi):
         """Assemble convection and diffusion of the momentum equation into the matrix ``A``, with its diagonal in ``D``.
+
+        Convection is ∇·(u u) − u ∇·u, so that A is an M-matrix also while the fluxes do not conserve.
 
         Parameters
         ----------
@@ -149,16 +161,16 @@ class Coupling(ABC):
                 flux.a[outside] -= held[outside]
                 extra[i] = metrics.divergence(held)
         self.A = metrics.pattern.matrix(flux, out=self.A)                       # all components share it
-        self.D = self.A.data[metrics.pattern.middle].copy()
+        self.D = self.A.data[metrics.pattern.middle] - metrics.divergence(phi)
+        self.A.data[metrics.pattern.middle] = self.D
         return known, extra, acting
 
     def interpolated_flux(self, mobility):
-        """Return Rhie and Chow's fluxes φ, shape (f,); ``mobility``: V/D of each cell."""
+        """Return Rhie and Chow's fluxes φ, shape (f,); ``mobility``: αV/D of each cell, α the relaxation."""
         metrics, g = self.metrics, self.pressure.g
         inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
         phi = self.space.xp.zeros(metrics.owner.size)
-        for i in self.axes:
-            phi[inside] += metrics.interpolate(self.u[i]) * metrics.s[i, inside]
+        phi[inside] = self.through(self.u)
         seen = metrics.difference(self.p) - (metrics.d[:, inside] * metrics.interpolate(self.grad_p)).sum(0)
         phi[inside] -= metrics.interpolate(mobility) * g[inside] * seen
         self._flux_at_boundary(phi)
@@ -167,6 +179,11 @@ class Coupling(ABC):
         seen -= (metrics.d[:, outside] * self.grad_p[:, cells]).sum(0)
         phi[outside] -= ~self.p_sides.free * ~self.p_sides.natural * mobility[cells] * g[outside] * seen
         return phi
+
+    def through(self, u):
+        """Return u_f·s on the internal faces, for velocities interpolated linearly."""
+        metrics = self.metrics
+        return sum(metrics.interpolate(u[i]) * metrics.s[i, :metrics.n_internal] for i in self.axes)
 
     def _flux_at_boundary(self, phi):
         """Overwrite phi on the boundary faces with u_b·s; zero through symmetry planes and patches of kind "empty"."""

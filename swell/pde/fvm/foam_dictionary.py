@@ -1,7 +1,7 @@
 """Parser of OpenFOAM's dictionaries and fields: nested entries, lists, uniform and nonuniform fields, macros.
 
-A long list of numbers (``nonuniform List<vector> N ( ... )``) is parsed at once, in text or binary; a placeholder takes
-its place among the tokens. ``$name`` is looked up in the dictionary and in those around it. ``#includeEtc`` of
+A long list of numbers (``nonuniform List<vector> N ( ... )``, or ``N{value}``) is parsed at once, in text or binary; a
+placeholder takes its place among the tokens. ``$name`` is looked up in the dictionary and in those around it. ``#includeEtc`` of
 setConstraintTypes is skipped, since the mesh knows these patches; other directives are refused by name.
 """
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.pde.fvm.foam_file import COMMENT, PARENTHESES, FoamFile
 
-FIELD = re.compile(rb"nonuniform\s+List<(scalar|vector)>\s*(\d+)\s*\(")
+FIELD = re.compile(rb"nonuniform\s+List<(scalar|vector)>\s*(\d+)\s*([({])")
 EMPTY = re.compile(rb"nonuniform\s+(?:List<(?:scalar|vector)>\s*)?0\s*(?:\(\s*\))?")
-TOKEN = re.compile(r'"[^"]*"|[{}();\[\]]|[^\s{}();\[\]"]+')
+TOKEN = re.compile(r'"[^"]*"|\$\{[^{}]*\}|[{}();\[\]]|[^\s{}();\[\]"]+')
 WIDTH = {b"scalar": 1, b"vector": 3}
 
 
@@ -43,15 +43,16 @@ class FoamDictionary(FoamFile):
         while found := FIELD.search(self.content, at):
             kind, count = found[1], int(found[2])
             parts.append(self.content[at:found.start()])
-            if self.binary:
+            if self.binary and found[3] == b"(":
                 values = self._raw("scalar", "numbers", count * WIDTH[kind], found.end())
                 at = self.at
-            else:
+            else:                                # N{value} stands for N equal values, in text
                 end = self.content.find(b";", found.end())
-                stop = self.content.rfind(b")", found.end(), end)
+                stop = self.content.rfind(b")" if found[3] == b"(" else b"}", found.end(), end)
                 if end < 0 or stop < 0:
                     raise self._damaged("its list of numbers has no end")
                 values = self._numbers(self.content[found.end():stop].translate(PARENTHESES), np.float64)
+                values = values if found[3] == b"(" else np.tile(values, count)
                 at = stop + 1
             if values.size != count * WIDTH[kind]:
                 raise self._damaged(f"it announces {count} {kind.decode()}s and has {values.size} numbers for them")

@@ -22,12 +22,10 @@ import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.core.stopping import Stopping
-from swell.pde.fvm.boundary import Boundary, Dirichlet, Neumann
+from swell.pde.fvm.boundary import Boundary, Neumann
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.coupling import Coupling
 from swell.pde.fvm.laplacian import Laplacian
@@ -100,14 +98,11 @@ class March(Coupling):
         known = {name: flow.pressure.get(name, Neumann()) for name in flow.velocity}
         self.pressure = Laplacian(self.metrics, Boundary.of(self.metrics, known), interpolation="linear")
         self.floating = self.pressure.boundary.floating
-        walls = [c.value for c in flow.velocity.values() if isinstance(c, Dirichlet)]
-        self.fastest = max([float(np.abs(v).max()) for v in walls if not callable(v)], default=0.0)
 
     def run(self, start, watch):
         """March from ``start`` to the end; return the FlowSolution. ``watch``: as in `Flow.march`."""
         settings = self.settings
         self.begin(start)
-        self.fastest = max([self.fastest, *(float(abs(u).max()) for u in self.u.values())])
         self.before, t, step, shown = None, 0.0, 0, 0
         residuals, notes = [], []
         while t < settings.end * (1 - 1e-12):
@@ -118,7 +113,7 @@ class March(Coupling):
             step, t = step + 1, t + dt
             residuals.append((momentum, mass))
             courant = self.courant(dt)
-            if self.lost():
+            if self.lost(LOST):
                 better = dt * CAREFUL / courant if math.isfinite(courant) and courant > CAREFUL else dt / 4
                 notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
                              "or scheme='upwind'")
@@ -143,13 +138,6 @@ class March(Coupling):
         found = self.solution(not notes, residuals, list(notes), t)
         found.courant = courant
         return found
-
-    def lost(self):
-        """True if a speed is not finite, or far above what boundaries and start have."""
-        most = max(float(abs(u).max()) for u in self.u.values())
-        if not self.fastest and math.isfinite(most):
-            self.fastest = most                  # driven by pressure: the first step sets the scale
-        return not most <= LOST * max(self.fastest, 1e-300)
 
     def courant(self, dt):
         """Return the largest Courant number, ½ Σ |φ| Δt/V."""
@@ -178,8 +166,7 @@ class March(Coupling):
         lost = self._predict(known, extra, old if second else u)
         mobility = metrics.volumes / self.D
         share = metrics.interpolate(rate / self.D)
-        moved = phi_old[:metrics.n_internal] - sum(metrics.interpolate(old[i]) * metrics.s[i, :metrics.n_internal]
-                                                   for i in self.axes)
+        moved = phi_old[:metrics.n_internal] - self.through(old)
         self.pressure.diffuse(mobility)
         for _ in range(settings.correctors):
             self._correct(known, extra, mobility, share * moved)
@@ -221,9 +208,7 @@ class March(Coupling):
             free[i] = (r + self.D * self.u[i]) / D                              # h
         self.u = free
         phi = self.space.xp.zeros(metrics.owner.size)
-        for i in self.axes:
-            phi[inside] += metrics.interpolate(free[i]) * metrics.s[i, inside]
-        phi[inside] += moved
+        phi[inside] = self.through(free) + moved
         self._flux_at_boundary(phi)
         flux = self.pressure.flux()
         self.P = metrics.pattern.matrix(flux, out=self.P)

@@ -8,14 +8,18 @@ An iteration, with D the diagonal of the momentum matrix A_u (2.4):
 1. Solve A_u u = −V ∇p, relaxed: D/α on the diagonal, (1 − α)/α D u on the right. Convection is upwind in the matrix and
    second-order on the right (deferred). All components share one matrix, and are solved together as its right-hand
    sides; except on the diagonal at symmetry planes, which fix only the normal component.
-2. Compute the fluxes φ = u_f·s − (V/D)_f g (p_N − p_O − d·(∇p)_f). They depend on the pressure difference across the
-   face, not on the interpolated gradient alone, so that a chequerboard of pressures has an effect.
+2. Compute the fluxes φ = u_f·s − (αV/D)_f g (p_N − p_O − d·(∇p)_f) + (1 − α)(φ_old − (u_old)_f·s). They depend on the
+   pressure difference across the face, not on the interpolated gradient alone, so that a chequerboard of pressures has
+   an effect. The last term (Majumdar 1988) relaxes the fluxes as step 1 relaxes the velocity.
 3. Solve −∇·(V/D' ∇p') = −∇·φ, (2.6) for a correction p', with D' = D/α − Σ|off-diagonal| (SIMPLEC) or D/α. The matrix
    is symmetric positive definite. With walls all round, p' is determined only up to a constant: a null space.
 4. Correct: φ += flux of p' (φ then conserves to the tolerance of the solve), u −= (V/D') ∇p', p += p', relaxed.
 
-What differs from the textbook: D in step 2 is not relaxed, so that the converged solution does not depend on α. The
-pressure at walls is extrapolated with the cell's least-squares gradient. Both matrices keep their pattern: from the
+With Majumdar's term the converged solution does not depend on α. Without it, fluxes keep 1 − α of the last velocities,
+whose corrections the third term of step 2 does not know: flat cells on a bent wall then diverge.
+
+What differs from the textbook: convection is ∇·(u u) − u ∇·u, which is the same once φ conserves, and until then keeps
+A_u an M-matrix, D' positive. The pressure at walls is extrapolated with the cell's least-squares gradient. Both matrices keep their pattern: from the
 second iteration on, both solvers reuse analysis, buffers and captured graphs, and assembly writes in place.
 """
 from __future__ import annotations
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from swell.core.preconditioner import Preconditioner
     from swell.krylov.method import Method
 
+TOO_FAST = 1e6          # growth of the largest speed, over the boundary's and the start's, that counts as divergence
 LOST = 1e10             # ratio of the residual to the first one that counts as divergence
 
 
@@ -124,7 +129,7 @@ class Steady(Coupling):
             if self.interrupted:
                 notes.append("interrupted: this is the current iterate, from which a new run may start (start=...)")
                 break
-            if not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
+            if self.lost(TOO_FAST) or not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
                 notes.append("it diverged: relax more, SIMPLE(velocity=0.5), or begin with scheme='upwind'")
                 break
             if len(residuals) > 1 and max(momentum, mass) <= settings.rtol:
@@ -133,9 +138,10 @@ class Steady(Coupling):
         return self.solution(converged, residuals, notes)
 
     def solve_momentum(self):
-        """Do step 1 (top of this file): update the velocity ``u``. Return the relative residual of the momentum
-        equation before."""
+        """Do step 1 (top of this file): update the velocity ``u``, and ``moved``, φ_old − (u_old)_f·s on internal faces.
+        Return the relative residual of the momentum equation before."""
         metrics, alpha, xp = self.metrics, self.settings.velocity, self.space.xp
+        self.moved = self.phi[:metrics.n_internal] - self.through(self.u)
         self.grad_p = self.slope(self.p)
         rhs, extra, acting = self.momentum(self.u, self.phi)
         for i in self.axes:
@@ -172,13 +178,12 @@ class Steady(Coupling):
         """Do steps 2 to 4 (top of this file): update ``phi``, ``p`` and ``u``. Return the relative imbalance of the
         fluxes before their correction."""
         metrics, settings = self.metrics, self.settings
-        self.phi = self.interpolated_flux(metrics.volumes / self.D)
+        alpha = settings.velocity
+        self.phi = self.interpolated_flux(alpha * metrics.volumes / self.D)
+        self.phi[:metrics.n_internal] += (1 - alpha) * self.moved
         imbalance = metrics.divergence(self.phi)
         mass = float(abs(imbalance).sum() / ((abs(self.phi) * self.way).sum() or 1.0))
-        room = self.D / settings.velocity
-        if settings.consistent:                  # the bound keeps D' positive while fluxes do not conserve yet
-            room = self.space.xp.maximum(self.room, 0.5 * (room - self.D))
-        mobility = metrics.volumes / room
+        mobility = metrics.volumes / (self.room if settings.consistent else self.D / settings.velocity)
         self.pressure.diffuse(mobility)
         flux = self.pressure.flux()
         self.P = metrics.pattern.matrix(flux, out=self.P)

@@ -1,0 +1,123 @@
+"""``swell flow``: steady and in time, what it prints and writes, restarts, what it refuses."""
+import json
+
+import numpy as np
+import pytest
+
+from swell.pde.fvm import box, write_polymesh
+
+N = 6
+FILES = {
+    "0/U": """internalField uniform (0 0 0);
+boundaryField { ymax { type fixedValue; value uniform (1 0 0); } "[xy].*" { type noSlip; } "z.*" { type empty; } }""",
+    "0/p": """internalField uniform 0; boundaryField { ".*" { type zeroGradient; } "z.*" { type empty; } }""",
+    "constant/transportProperties": "nu 0.05;",
+    "system/controlDict": "application icoFoam; endTime 0.2; deltaT 0.05; writeInterval 2;"}
+
+
+def put(case, place, text):
+    path = case / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"FoamFile {{ format ascii; object {path.name}; }}\n{text}\n")
+
+
+@pytest.fixture
+def cavity(tmp_path):
+    case = tmp_path / "cavity"
+    write_polymesh(box((N, N)), case)
+    for place, text in FILES.items():
+        put(case, place, text)
+    put(case, "0/U", FILES["0/U"].replace('"[xy].*"', '"xmin|xmax|ymin"'))
+    return case
+
+
+def times(case):
+    return {path.name for path in case.iterdir()} - {"constant", "system"}
+
+
+def test_in_time(cli, cavity, tmp_path):
+    """The application of controlDict chooses PISO; two outputs, a collection that lists them, and a report."""
+    meshio = pytest.importorskip("meshio", reason="needs meshio")
+    status, out, err = cli("flow", cavity, "--out", tmp_path / "w.pvd", "--report", tmp_path / "r.html", "--write-case")
+    assert status == 0 and not err
+    assert "36 cells, nu = 0.05 m2/s, from time 0, in time" in out and "t = 0.2 in 4 steps" in out and "Courant number" in out
+    assert "force on ymin: pressure (" in out and "written: " in out
+    listed = (tmp_path / "w.pvd").read_text()
+    assert 'timestep="0.1" file="w_0000.vtu"' in listed and 'timestep="0.2" file="w_0001.vtu"' in listed
+    fields = meshio.read(tmp_path / "w_0001.vtu").cell_data
+    assert fields["U"][0].shape == (36, 3) and fields["p"][0].shape == (36,)
+    assert times(cavity) == {"0", "0.1", "0.2"} and {p.name for p in (cavity / "0.2").iterdir()} == {"U", "p", "phi"}
+    report = (tmp_path / "r.html").read_text("utf-8")
+    assert report.count("<img") == 2 and "PISO(dt=0.05, end=0.2" in report and "Forces of a fluid of density 1" in report
+
+
+def test_a_restart_goes_on(cli, cavity):
+    assert cli("flow", cavity, "--write-case", "--quiet")[0] == 0
+    status, out, err = cli("flow", cavity, "--start", "latest", "--json")
+    assert status == 2 and "the start is time 0.2, and system/controlDict ends at 0.2: give --end" in err
+    status, out, err = cli("flow", cavity, "--start", "latest", "--end", "0.1", "--every", "0.1", "--write-case", "--json")
+    found = json.loads(out)
+    assert status == 0 and not err and found["converged"] and found["time"] == pytest.approx(0.1)
+    assert times(cavity) == {"0", "0.1", "0.2", "0.3"} and found["written"] == [str(cavity / "0.3")]
+
+
+def test_steady(cli, cavity, tmp_path):
+    status, out, err = cli("flow", cavity, "--steady", "--relax", "0.9", "--out", tmp_path / "s.vtu", "--report",
+                           tmp_path / "r.html", "--json", "--write-case")
+    found = json.loads(out)
+    assert status == 0 and not err and out.count("\n") == 1
+    assert found["converged"] and found["time"] is None and max(found["residuals"]) < 1e-6
+    assert found["written"] == [str(tmp_path / "s.vtu"), str(cavity / str(found["iterations"]))]
+    drag = {name: force["viscous"][0] for name, force in found["forces"].items()}
+    pressure = sum(force["pressure"][0] for force in found["forces"].values())
+    assert drag["ymax"] < 0 and sum(drag.values()) + pressure == pytest.approx(0, abs=0.05 * abs(drag["ymax"]))
+    assert "outer iteration" not in out and (tmp_path / "s.vtu").exists() and "SIMPLE(velocity=0.9" in (tmp_path / "r.html").read_text()
+
+
+def test_steady_by_the_application(cli, cavity):
+    put(cavity, "system/controlDict", "application simpleFoam;")
+    status, out, _ = cli("flow", cavity, "--maxiter", "2")
+    assert status == 1 and "from time 0, steady" in out and "NOT converged in 2 iterations" in out
+    status, _, err = cli("flow", cavity, "--transient")
+    assert status == 2 and "--dt is missing, and the case has no system/controlDict with deltaT" in err
+
+
+def test_divergence_is_said(cli, cavity, tmp_path):
+    """Exit status 1, the Courant number and a smaller step; the fields at the end are written, the forces left out."""
+    put(cavity, "constant/transportProperties", "nu 1e-4;")
+    status, out, err = cli("flow", cavity, "--dt", "20", "--end", "4000", "--every", "4000", "--json", "--report",
+                           tmp_path / "r.html")
+    found = json.loads(out)
+    assert status == 1 and not err and not found["converged"]
+    assert "it diverged at t = " in found["notes"][0] and "take dt=" in found["notes"][0]
+    assert "NOT converged" in (tmp_path / "r.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("options, words", [
+    (["--rtol", "1e-5"], "--rtol has no effect on a march in time: leave it out, or give --steady"),
+    (["--steady", "--time-scheme", "euler"], "--time-scheme has no effect on steady flow"),
+    (["--steady", "--transient"], "not allowed with argument"), (["--dt", "-1"], "dt=-1.0: expected a positive time step"),
+    (["--scheme", "quick"], "scheme='quick': expected one of"), (["--time-scheme", "rk4"], "time scheme 'rk4'"),
+    (["--pressure-precond", "magic"], "magic"), (["--out", "w.vtu"], ".pvd"), (["--steady", "--out", "w.pvd"], ".vtu"),
+    (["--start", "7"], "no folder of the time 7"), (["--report", "r.txt"], ".html"), (["--device", "tpu"], "tpu"),
+    (["--steady", "--relax", "1.5"], "velocity=1.5")])
+def test_bad_options(cli, cavity, options, words):
+    status, out, err = cli("flow", cavity, *options)
+    assert status == 2 and words in err and "Traceback" not in err
+    assert times(cavity) == {"0"}
+
+
+@pytest.mark.parametrize("place, text, words", [
+    ("0/p", "internalField uniform 0; boundaryField { ymax { type zeroGradient; } }", "0/p has no condition for patch 'xmin'"),
+    ("constant/transportProperties", "nu 0;", "nu is 0: expected a positive"),
+    ("constant/turbulenceProperties", "simulationType LES;", "asks for LES")])
+def test_bad_cases(cli, cavity, place, text, words):
+    put(cavity, place, text)
+    status, out, err = cli("flow", cavity)
+    assert status == 2 and words in err and not out and "Traceback" not in err
+
+
+def test_a_turbulence_model_is_left_out_when_asked(cli, cavity):
+    put(cavity, "constant/turbulenceProperties", "simulationType RAS;")
+    status, out, _ = cli("flow", cavity, "--laminar", "--json")
+    assert status == 0 and "RAS" in json.loads(out)["notes"][0] and np.isfinite(json.loads(out)["residuals"]).all()
