@@ -126,8 +126,8 @@ def sweep_matrices(K, M, B, loads, rows, frequencies, *, speed=None, names=None,
     """
     for name, A in zip("KMB", (K, M, B)):
         if len(getattr(A, "shape", ())) != 2:
-            raise InputError(f"{name} is of type {type(A).__name__}: expected a sparse matrix; without damping, B is one "
-                             "without entries")
+            raise InputError(f"{name} is of type {type(A).__name__}: expected a sparse matrix; without damping, B "
+                             "has no entries")
     n = K.shape[0]
     loads = np.asarray(loads)
     if loads.ndim not in (1, 2) or loads.shape[0] != n or loads.size == 0:
