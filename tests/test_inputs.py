@@ -538,6 +538,8 @@ BAD_SETTINGS = {
     "setting text": ({"method": "gmres(restart=x)"}, "restart='x'.: expected an integer"),
     "setting formula": ({"method": "gmres(restart=x+1)"}, "cannot read the settings"),
     "setting without name": ({"method": "gmres(30)"}, "cannot read the settings"),
+    "settings twice": ({"method": "gmres(restart=5)(restart=7)"}, "cannot read the settings"),
+    "a sum of methods": ({"method": "gmres(restart=5)+cg()"}, "cannot read the settings"),
     "setting word misspelt": ({"method": "stationary(smoother=chebishev)"}, "did you mean 'chebyshev'"),
     "setting inside": ({"precond": "ic0(solve=sweeps(count=0))"}, r"Sweeps\(count=0\)"),
     "smoother none": ({"method": "stationary(smoother=None)"}, "smoother=None.: expected one of jacobi"),

@@ -15,8 +15,6 @@ import dataclasses
 import sys
 from pathlib import Path
 
-import numpy as np
-
 from swell.cli.output import as_json, check_paths
 from swell.core.errors import InputError
 
@@ -57,6 +55,8 @@ def add_arguments(parser):
 
 def run(arguments) -> int:
     """Read the case, solve, write and print; return the exit status."""
+    import numpy as np
+
     from swell.core.devices import make_space
     from swell.pde import fvm
     from swell.solving.progress import Progress

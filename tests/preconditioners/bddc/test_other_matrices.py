@@ -211,3 +211,9 @@ def test_cg_is_refused_for_a_nonsymmetric_matrix():
     subdomains = square(3, 2, CASES["nonsymmetric"][0])
     with pytest.raises(swell.InputError, match="needs a"):
         swell.solve(subdomains.assemble(), np.ones(49), method="cg", precond=swell.BDDC(subdomains=subdomains))
+
+
+@pytest.mark.parametrize("parts, words", [([], "no parts came"), (None, "None came"), (3, "3 came")])
+def test_subdomains_are_a_list(parts, words):
+    with pytest.raises(swell.InputError, match=f"Subdomains: {words}: expected a list of"):
+        swell.Subdomains(parts)
