@@ -1,5 +1,5 @@
-"""OpenFOAM cases of flow: the parser of dictionaries and fields, conditions, control of time, what may be wrong in a case,
-and fields that are written and read again."""
+"""OpenFOAM cases of flow: the parser of dictionaries and fields, conditions, control of time, bad cases, and
+fields that are written and read again."""
 from __future__ import annotations
 
 import numpy as np
@@ -77,7 +77,8 @@ def test_dictionaries(tmp_path):
 @pytest.mark.parametrize("text, words", [
     ("a $nowhere;", r"\$nowhere stands for nothing"), ("a 1;\n$a;", r"\$a stands for no dictionary"),
     ('#include "initial"', 'the directive #include "initial" is not read'),
-    ("a { b 1;", "the dictionary a has no end"), ("a (1 2;", "the entry a has no end"), ("a 1", "the entry a has no end"),
+    ("a { b 1;", "the dictionary a has no end"), ("a (1 2;", "the entry a has no end"), ("a 1",
+     "the entry a has no end"),
     ("a 1);", "closes a parenthesis that is not open"), ("a 1; }", "came where an entry should begin"),
     ("{ a 1; }", "came where an entry should begin"), ("#calc", "the directive #calc"), ("a", "the entry a has no end"),
     ("f nonuniform List<scalar> 3 (1 2);", "announces 3 scalars and has 2 numbers"),
@@ -103,9 +104,11 @@ def test_binary_lists(tmp_path):
     """Raw bytes may contain any character, such as ; } ) or //."""
     values = np.frombuffer(b"// ; } )" * 6, np.float64).reshape(2, 3)
     write_field(tmp_path, "U", "volVectorField", "[0 1 -1 0 0 0 0]", values,
-                {"wall": {"type": ["fixedValue"], "value": ["nonuniform", np.array([[1.0, 2, 3]])]}, "a|b": {"type": ["empty"]}})
+                {"wall": {"type": ["fixedValue"], "value": ["nonuniform", np.array([[1.0, 2, 3]])]},
+                 "a|b": {"type": ["empty"]}})
     found = FoamDictionary(tmp_path, "U").entries
-    assert found["internalField"][1].tobytes() == values.tobytes() and found["boundaryField"]["a|b"] == {"type": ["empty"]}
+    assert found["internalField"][1].tobytes() == values.tobytes()
+    assert found["boundaryField"]["a|b"] == {"type": ["empty"]}
     np.testing.assert_array_equal(found["boundaryField"]["wall"]["value"][1], [[1, 2, 3]])
     content = (tmp_path / "U").read_bytes()
     (tmp_path / "U").write_bytes(content[:content.index(b"// ; }") + 20])
@@ -139,7 +142,8 @@ def test_conditions(tmp_path):
     put(case, "constant/physicalProperties", "nu 0.1;")
     found = fvm.read_case(case)
     kinds = {name: type(condition).__name__ for name, condition in found.flow.velocity.items()}
-    assert kinds == {"xmin": "Dirichlet", "xmax": "InletOutlet", "ymin": "Dirichlet", "ymax": "Symmetry", "zmin": "Symmetry",
+    assert kinds == {"xmin": "Dirichlet", "xmax": "InletOutlet", "ymin": "Dirichlet", "ymax": "Symmetry",
+                     "zmin": "Symmetry",
                      "zmax": "Symmetry"}
     np.testing.assert_array_equal(found.flow.velocity["xmin"].value[:, 0], range(1, 7))
     assert found.transient is None and found.dt is None and found.start.p[0] == 2
@@ -187,7 +191,7 @@ def test_the_start(cavity):
     assert fvm.read_case(cavity, "2.0").time == "2"
     put(cavity, "system/controlDict", "startFrom latestTime;")
     assert fvm.read_case(cavity).time == "10"
-    put(cavity, "system/controlDict", "startFrom startTime; startTime 0.1; writeControl runTime; writeInterval 3; deltaT 1;")
+    put(cavity, "system/controlDict", "startTime 0.1; writeControl runTime; writeInterval 3; deltaT 1;")
     case = fvm.read_case(cavity)
     assert case.time == "0.1" and case.write_every == 3 and case.end is None
     with pytest.raises(InputError, match="no folder of the time 5: there are 0, 0.1, 10, 2"):
@@ -197,21 +201,26 @@ def test_the_start(cavity):
 @pytest.mark.parametrize("place, old, new, words", [
     ("0/U", "uniform (0 0 0)", "nonuniform List<vector> 2 ((1 0 0) (1 0 0))",
      "0/U: internalField has 2 vectors, and the mesh has 36 cells: the field belongs to another mesh"),
-    ("0/p", "uniform 0", "nonuniform List<scalar> 37{1}", "0/p: internalField has 37 numbers, and the mesh has 36 cells"),
+    ("0/p", "uniform 0", "nonuniform List<scalar> 37{1}",
+     "0/p: internalField has 37 numbers, and the mesh has 36 cells"),
     ("0/p", "uniform 0", "uniform (1 2)", r"internalField is uniform 1 2: expected a number"),
     ("0/U", "uniform (0 0 0)", "uniform 3", r"internalField is uniform 3: expected a vector, such as \(1 0 0\)"),
     ("0/U", "uniform (0 0 0)", "uniform (nan 0 0)", "internalField has values that are not finite"),
     ("0/U", "uniform (0 0 0)", "constant", "internalField is 'constant': expected uniform"),
     ("0/U", "internalField uniform (0 0 0);", "", "0/U has no internalField"),
-    ("0/U", "noSlip", "partialSlip", "patch 'xmin' has the condition partialSlip, which is not known: swell knows fixedValue, noSlip"),
-    ("0/p", "zeroGradient", "totalPressure", "has the condition totalPressure, which is not known: swell knows fixedValue, zeroGradient"),
+    ("0/U", "noSlip", "partialSlip",
+     "patch 'xmin' has the condition partialSlip, which is not known: swell knows fixedValue, noSlip"),
+    ("0/p", "zeroGradient", "totalPressure",
+     "has the condition totalPressure, which is not known: swell knows fixedValue, zeroGradient"),
     ("0/U", '"(xmin|xmax|ymin)"', '"(xmin|xmax)"', "0/U has no condition for patch 'ymin': it names ymax"),
     ("0/U", "value uniform (1 0 0);", "", "patch 'ymax' has no value: expected value uniform"),
-    ("0/U", "value uniform (1 0 0);", "value nonuniform List<vector> 2{(1 0 0)};", "has 2 vectors, and the mesh has 6 faces in patch 'ymax'"),
+    ("0/U", "value uniform (1 0 0);", "value nonuniform List<vector> 2{(1 0 0)};",
+     "has 2 vectors, and the mesh has 6 faces in patch 'ymax'"),
     ("0/U", "boundaryField", "boundary", "0/U has no boundaryField"),
     ("0/p", '".*" { type zeroGradient; }', '".*" { type fixedValue; value uniform 0; }',
      "has noSlip for U and fixedValue for p|has fixedValue for U and fixedValue for p"),
-    ("0/U", "fixedValue; value uniform (1 0 0)", "zeroGradient", "patch 'ymax' has zeroGradient for U and zeroGradient for p"),
+    ("0/U", "fixedValue; value uniform (1 0 0)", "zeroGradient",
+     "patch 'ymax' has zeroGradient for U and zeroGradient for p"),
     ("0/U", "uniform (1 0 0)", "uniform (1 1 0)", "let .* out of the domain, and no patch is an outlet"),
     ("constant/transportProperties", "0.01", "-0.01", "nu is -0.01: expected a positive kinematic viscosity"),
     ("constant/transportProperties", "0.01", "water", "nu is .*water.*: expected a number"),
@@ -228,13 +237,13 @@ def test_bad_cases(cavity, place, old, new, words):
 
 def test_a_turbulence_model_is_refused_unless_left_out(cavity):
     put(cavity, "constant/turbulenceProperties", "simulationType RAS; RAS { model kOmegaSST; }")
-    with pytest.raises(InputError, match=r"asks for RAS: swell solves laminar flow alone: give laminar=True \(--laminar\)"):
+    with pytest.raises(InputError, match=r"asks for RAS: swell solves laminar flow alone: give .*True \(--laminar\)"):
         fvm.read_case(cavity)
     assert "RAS" in fvm.read_case(cavity, laminar=True).notes[0]
     put(cavity, "constant/turbulenceProperties", "simulationType laminar;")
     put(cavity, "system/fvSchemes", "")
-    assert fvm.read_case(cavity).notes == ["system/fvSchemes and fvSolution are not read: swell's schemes, relaxation and "
-                                           "tolerances hold"]
+    assert fvm.read_case(cavity).notes == ["system/fvSchemes and fvSolution are not read: swell's schemes, "
+                                           "relaxation and tolerances hold"]
 
 
 def test_what_is_no_case(cavity, tmp_path):

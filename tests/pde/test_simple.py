@@ -267,7 +267,8 @@ def test_a_start_that_flows_back_through_the_outlet():
     flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet((1.0, 0.0, 0.0)), "xmax": fvm.Neumann(), "y*": WALLS["xmin"]}, 0.05,
                     {"xmax": fvm.Dirichlet(0.0)})
     velocity = np.tile([-30.0, 0.0, 0.0], (mesh.n_cells, 1))
-    start = fvm.FlowSolution(velocity, np.zeros(mesh.n_cells), flow.fluxes_of(velocity), False, np.zeros((0, 2)), (0, 0), mesh)
+    start = fvm.FlowSolution(velocity, np.zeros(mesh.n_cells), flow.fluxes_of(velocity), False, np.zeros((0, 2)),
+                             (0, 0), mesh)
     solution, usual = flow.solve(start=start), flow.solve()
     assert solution.converged and abs(solution.velocity - usual.velocity).max() < 1e-4
 
@@ -293,6 +294,7 @@ def test_divergence_is_said_before_numbers_overflow():
     flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet((1.0, 0.0, 0.0)), "xmax": fvm.Neumann(), "ymin": WALLS["xmin"],
                            "ymax": fvm.Symmetry()}, 0.128 / 500, {"xmax": fvm.Dirichlet(0.0)})
     velocity = np.tile([1.0, 0.0, 0.0], (mesh.n_cells, 1))
-    start = fvm.FlowSolution(velocity, np.zeros(mesh.n_cells), flow.fluxes_of(velocity), False, np.zeros((0, 2)), (0, 0), mesh)
+    start = fvm.FlowSolution(velocity, np.zeros(mesh.n_cells), flow.fluxes_of(velocity), False, np.zeros((0, 2)),
+                             (0, 0), mesh)
     solution = flow.solve(fvm.SIMPLE(scheme="upwind", pressure_precond="amg", maxiter=100), start=start)
     assert not solution.converged and "it diverged" in solution.notes[0] and np.isfinite(solution.velocity).all()

@@ -219,8 +219,8 @@ def _values(given, entries, key, patch, width):
 
 
 def _of_patch(given, conditions, patch):
-    """Return a patch's entries: its own, else those of the last pattern that fits, else the mesh's kind of patch if this
-    kind is a condition."""
+    """Return a patch's entries: its own, else those of the last pattern that fits, else its kind in the mesh, if this
+    is a condition."""
     name = patch.name
     if isinstance(conditions.get(name), dict):
         return conditions[name]
@@ -280,8 +280,8 @@ def _read_fluxes(mesh, phi, fluxes):
     """Replace ``fluxes``, shape (f,), by the conserving ones of an earlier run, where the file phi has them."""
     inside = mesh.neighbour.size
     if phi.entries.get("dimensions", VOLUME_FLUX) != VOLUME_FLUX or "internalField" not in phi.entries:
-        raise InputError(f"{phi.path} has no internalField of dimensions [0 3 -1 0 0 0 0], volume fluxes in m³/s: remove "
-                         "it, and the fluxes of U are taken")
+        raise InputError(f"{phi.path} has no internalField of dimensions [0 3 -1 0 0 0 0], volume fluxes in m³/s: "
+                         "remove it, and the fluxes of U are taken")
     fluxes[:inside] = values(phi.entries["internalField"], inside, 1, f"{phi.path}: internalField", "internal faces")
     conditions = phi.entries.get("boundaryField", {})
     for patch in mesh.patches:

@@ -1,8 +1,9 @@
 """Parser of OpenFOAM's dictionaries and fields: nested entries, lists, uniform and nonuniform fields, macros.
 
 A long list of numbers (``nonuniform List<vector> N ( ... )``, or ``N{value}``) is parsed at once, in text or binary; a
-placeholder takes its place among the tokens. ``$name`` is looked up in the dictionary and in those around it. ``#includeEtc`` of
-setConstraintTypes is skipped, since the mesh knows these patches; other directives are refused by name.
+placeholder takes its place among the tokens. ``$name`` is looked up in the dictionary and in those around it.
+``#includeEtc`` of setConstraintTypes is skipped, since the mesh knows these patches; other directives are refused by
+name.
 """
 from __future__ import annotations
 

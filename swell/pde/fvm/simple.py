@@ -15,12 +15,13 @@ An iteration, with D the diagonal of the momentum matrix A_u (2.4):
    is symmetric positive definite. With walls all round, p' is determined only up to a constant: a null space.
 4. Correct: φ += flux of p' (φ then conserves to the tolerance of the solve), u −= (V/D') ∇p', p += p', relaxed.
 
-With Majumdar's term the converged solution does not depend on α. Without it, fluxes keep 1 − α of the last velocities,
-whose corrections the third term of step 2 does not know: flat cells on a bent wall then diverge.
+By Majumdar's term the converged solution does not depend on α. Without it the fluxes keep 1 − α of the last velocities
+in the cells, and on flat cells at bent walls the residuals stay near 1.
 
 What differs from the textbook: convection is ∇·(u u) − u ∇·u, which is the same once φ conserves, and until then keeps
-A_u an M-matrix, D' positive. The pressure at walls is extrapolated with the cell's least-squares gradient. Both matrices keep their pattern: from the
-second iteration on, both solvers reuse analysis, buffers and captured graphs, and assembly writes in place.
+A_u an M-matrix, D' positive. The pressure at walls is extrapolated with the cell's least-squares gradient. Both
+matrices keep their pattern: from the second iteration on, both solvers reuse analysis, buffers and captured graphs,
+and assembly writes in place.
 """
 from __future__ import annotations
 
@@ -138,8 +139,8 @@ class Steady(Coupling):
         return self.solution(converged, residuals, notes)
 
     def solve_momentum(self):
-        """Do step 1 (top of this file): update the velocity ``u``, and ``moved``, φ_old − (u_old)_f·s on internal faces.
-        Return the relative residual of the momentum equation before."""
+        """Do step 1 (top of this file): update the velocity ``u``, and ``moved``, φ_old − (u_old)_f·s inside. Return
+        the relative residual of the momentum equation before."""
         metrics, alpha, xp = self.metrics, self.settings.velocity, self.space.xp
         self.moved = self.phi[:metrics.n_internal] - self.through(self.u)
         self.grad_p = self.slope(self.p)
