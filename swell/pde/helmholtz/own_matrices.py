@@ -130,15 +130,9 @@ def sweep_matrices(K, M, B, loads, rows, frequencies, *, speed=None, names=None,
         For matrices that are no square matrices of one size, loads, rows, names or frequencies that do not fit them.
     """
     for name, A in zip("KMB", (K, M, B)):
-<<<<<<< HEAD
         if len(shape := getattr(A, "shape", ())) != 2 or shape[0] != shape[1]:
             raise InputError(f"{name} is of type {type(A).__name__} and shape {shape}: expected a square matrix; in "
                              "place of a missing one give K * 0")
-=======
-        if len(getattr(A, "shape", ())) != 2:
-            raise InputError(f"{name} is of type {type(A).__name__}: expected a sparse matrix; without damping, B "
-                             "has no entries")
->>>>>>> hostile
     n = K.shape[0]
     loads = np.asarray(loads)
     if loads.dtype.kind not in "biufc":
