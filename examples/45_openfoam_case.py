@@ -40,6 +40,7 @@ for name, (pressure, viscous) in cavity.flow.forces(steady).items():
 assert steady.converged
 
 # 2. In time, by PISO; every output becomes a folder of the case.
+assert cavity.dt and cavity.end and cavity.write_every                    # of system/controlDict
 march = fvm.PISO(dt=cavity.dt, end=cavity.end, every=cavity.write_every, pressure_precond="amg")
 flow = cavity.flow.march(march, start=cavity.start, watch=lambda now: cavity.write(f"{now.time:g}", now))
 print(f"in time: {flow}")
