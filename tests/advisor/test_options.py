@@ -43,7 +43,6 @@ REFUSED = [
     ("precond", "direct(dense_solver=is)", "dense_solver", "without a decomposer"),
     ("precond", "direct(dense_lu=pcm, largest=5)", "largest", "full matrix"),
     ("precond", "direct(dense_lu=pcm, ordering=minimum_degree)", "ordering", "full matrix"),
-    ("precond", "bddc(constraints=c, averages=basis)", "averages", "no averages"),
     ("precond", lambda: swell.ShiftedLaplacian(shift=0.0, mass=sp.eye_array(3)), "mass", "shift=0"),
     ("precond", lambda: swell.BDDC(subdomains=swell.Subdomains([(np.eye(2), [0, 1])]), partition="rows"), "partition",
      "with subdomains"),

@@ -141,8 +141,6 @@ class BDDC(Preconditioner):
                             ("averages", ("constraints", "basis"))):
             if getattr(self, name) not in known:
                 raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
-        if not set(letters) & set("ef"):
-            without_effect(self, "with constraints that have no averages", "add e or f to constraints", "averages")
         if resolve("decomposer", self.dense_lu) is None:
             raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
         if self.dense_solver != STORED:
