@@ -308,7 +308,6 @@ def test_a_bar(ranks):
 @more
 @pytest.mark.parametrize("change, words", [
     (lambda k, K, dofs: (K[:4], dofs), "on rank 1: subdomain 0 has 5 dofs and a matrix of shape"),
-    (lambda k, K, dofs: (np.triu(K), dofs), "on rank 1: subdomain 0 has a matrix that is not symmetric"),
     (lambda k, K, dofs: (K * np.nan, dofs), "on rank 1: .* not finite"),
     (lambda k, K, dofs: (K, dofs[[0, 0, 1, 2, 3]]), "on rank 1: .* names a dof twice"),
     (lambda k, K, dofs: (K, dofs + 100), "row 9 is in no subdomain of any rank"),
@@ -322,8 +321,8 @@ def test_a_bad_subdomain_on_one_rank_is_told_to_all(ranks, change, words):
 
 
 @more
-def test_too_few_constraints_on_one_rank(ranks):
-    """Slabs have no corners: none holds those in the middle."""
+def test_slabs_without_corners_get_some(ranks):
+    """Nothing else holds the slabs in the middle: a node of each face becomes a corner."""
     def on_rank(communicator):
         A = gallery.neumann((9, 9 * communicator.size)).tocsr()
         A = sp.csr_array(A + sp.diags_array(1.0 * (np.arange(A.shape[0]) == 0)))
@@ -331,8 +330,7 @@ def test_too_few_constraints_on_one_rank(ranks):
         return swell.solve(M, np.ones(M.own.shape[0]), method="cg", precond=settings)
 
     settings = swell.BDDC(domains=2 * ranks.size, partition="rows", constraints="c")
-    with pytest.raises(swell.InputError, match="on rank .*local problem of subdomain .* is singular .*add .*faces"):
-        ranks.run(on_rank)
+    assert all(result.converged for result in ranks.run(on_rank))
 
 
 @more
@@ -404,7 +402,7 @@ def test_a_matrix_that_is_not_positive_definite_on_one_rank(ranks):
 
 
 @pytest.mark.parametrize("change, words", [
-    (lambda A: A * (1 + 0j), "real matrices"), (lambda A: A + sp.diags_array(np.ones(440), offsets=1), "Hermitian"),
+    (lambda A: A + sp.diags_array(np.ones(440), offsets=1), "positive off the diagonal"),
     (lambda A: sp.csr_array(abs(A)), r"its entry \(.*positive off the diagonal"),
     (lambda A: sp.csr_array(A - 2 * sp.eye_array(441)), "row .* sums to"),
 ])
