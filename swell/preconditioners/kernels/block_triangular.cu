@@ -108,7 +108,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
 }
 
 // One block of threads solves many narrow levels, with a barrier between two instead of a launch.
-// launch: one block of 1024 threads
+// launch: one block of 1024 threads, 16 bytes at once
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(1024) levels(Context* ctx,
     const I* rows, const I* order, const I* ptr, const I* columns, const V* blocks, const I* bounds, const T* b, T* w, T* x,
     int block, long long diagonal, long long bounds_size, long long b_size, long long w_size, long long x_size) {
@@ -140,7 +140,7 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
 // its members different blocks of it. Warps draw their block rows in turn, so that a block row waits for running warps
 // only. w has two halves: this solve writes one and empties the other for the next solve. state: the half to write, the
 // number of drawn tasks, the number of finished warps.
-// launch: elements of rows, 256 threads, a warp each, at most 2 blocks per multiprocessor
+// launch: elements of rows, 256 threads, a warp each, at most 2 blocks per multiprocessor, 16 bytes at once
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) sync_free(Context* ctx,
     const I* rows, const I* order, const I* ptr, const I* columns, const V* blocks, const T* b, T* w, T* x, int* state,
     int block, long long diagonal, long long n, long long b_size, long long x_size) {
