@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,7 @@ KINDS = ("constant", "checkerboard", "channels")
 
 
 @dataclass(frozen=True, eq=False)
-class Cube:
+class Cube(ABC):
     """The unit cube, or square, cut into equal subdomains of equal elements.
 
     Attributes
@@ -67,18 +68,18 @@ class Cube:
                 f"{self.elements}{power} elements")
 
     @property
+    @abstractmethod
     def ends(self) -> list:
         """(first, last + 1) for each axis: the nodes that are unknowns."""
-        raise NotImplementedError
 
+    @abstractmethod
     def terms(self, box) -> list:
         """Return the terms of the stiffness in a box, a slice for each axis: a list as for `stencil_matrix`."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def load(self):
         """The right-hand side: a number for every unknown, or an array."""
-        raise NotImplementedError
 
     @property
     def n(self) -> int:

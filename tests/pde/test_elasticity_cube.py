@@ -47,7 +47,7 @@ def test_the_matrix_is_that_of_scikit_fem(axes, young, poisson):
 
 @pytest.mark.parametrize("axes, motions", [(2, 3), (3, 6)])
 def test_elements(axes, motions):
-    """Rigid motions have no energy; a patch has that of the mean divergence."""
+    """Rigid motions have no energy; a patch has the energy of its mean divergence."""
     volumetric, shear = element_matrices(axes, 0.5)
     assert np.linalg.matrix_rank(volumetric + shear, tol=1e-10) == len(shear) - motions
     points = np.array(np.unravel_index(np.arange(3 ** axes), (3,) * axes)).T * 0.5

@@ -66,7 +66,7 @@ def test_long_times_give_the_steady_state(dt):
 
 def test_a_channel_starts_from_rest():
     """A plane channel between an inlet pressure and an outlet pressure of equal velocity profile: it ends in a parabola,
-    and the force on the walls is that of the pressure drop."""
+    and the force on the walls balances the pressure drop."""
     mesh = fvm.box((8, 24), upper=(2.0, 1.0, 1.0))
     parabola = lambda x: np.stack([6 * x[:, 1] * (1 - x[:, 1]), 0 * x[:, 0], 0 * x[:, 0]], 1)   # noqa: E731
     flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet(parabola), "xmax": fvm.InletOutlet((0.0, 0, 0)), "y*": WALL}, 0.1,

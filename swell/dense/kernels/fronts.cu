@@ -61,7 +61,7 @@ template <int X, bool UPPER, class T> DEVICE T less_final(T r, const T (&enterin
 
 // Iterate the diagonal block up to a bad element, then the rows below in the columns up to it; swap the pivot's row;
 // and so on until there is no bad element. A cluster a matrix: each of its blocks iterates the diagonal block, and some of the
-// rows. Below the diagonal block, `rest` takes what is left.
+// rows. Below the diagonal block, `rest` takes the other rows.
 // launch: a block of threads threads for each slice of blocks, shared bytes shared, in clusters of cluster
 template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Context* ctx, T* lu, T* estimate, long long row,
     long long column, int first, int size, bool choose, bool own, int x, int threads, int shared, int cluster,

@@ -3,7 +3,7 @@
 A step from tⁿ to tⁿ⁺¹, with D the diagonal of the momentum matrix, time term included:
 
 1. Predictor: solve A u = b − V ∇pⁿ for all components together. Convection takes the fluxes, and deferred terms the
-   velocities, extrapolated to tⁿ⁺¹ by BDF2, and those of tⁿ by Euler.
+   velocities, extrapolated to tⁿ⁺¹; with Euler, both of tⁿ.
 2. Corrector, ``correctors`` times: with h = (b − (A − D) u)/D, the velocity without pressure,
        φₕ = h_f·s + (V/(D Δt))_f (φ_old − (u_old)_f·s)
        −∇·(V/D ∇p) = −∇·φₕ,  φ = φₕ − (V/D)_f g (p_N − p_O),  u = h − (V/D) ∇p.
@@ -229,7 +229,7 @@ class March(Coupling):
             self.u[i] = free[i] - metrics.volumes / D * gradient[i]
 
     def _flux_of_walls(self, phi, given):
-        """Keep the given fluxes where no pressure acts: on all boundary faces but those of given pressure."""
+        """Keep the given fluxes on the boundary faces whose pressure is not given."""
         acting = self.pressure.boundary.slope != 0
         outside = self.outside
         phi[outside] = self.space.xp.where(acting, phi[outside], given[outside])
