@@ -7,7 +7,7 @@ import numpy as np
 
 from swell.core.columns import Columns
 from swell.core.errors import InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import OperatorLike
 from swell.core.space import Space
 from swell.distributed.communicator import Broken
 from swell.distributed.graph import DistributedGraphLoop
@@ -215,7 +215,7 @@ class DistributedSpace(Space):
         self.local.collect(dots)
 
 
-class Guarded(OperatorAround):
+class Guarded(OperatorLike):
     """A preconditioner of this rank's rows that answers an error with NaN, so that all ranks come to the same end."""
 
     def __init__(self, inner, ranks):
@@ -243,20 +243,3 @@ class Guarded(OperatorAround):
 
     def keep_for(self, A):
         self.inner.keep_for(A)
-
-    @property
-    def spd(self):
-        """True if the inner operator is symmetric positive definite. The next three properties also return the inner
-        operator's."""
-        return self.inner.spd
-
-    @property
-    def self_adjoint(self):
-        return self.inner.self_adjoint
-
-    @property
-    def nbytes(self):
-        return self.inner.nbytes
-
-    def describe(self):
-        return self.inner.describe()

@@ -133,10 +133,10 @@ class SuperLUOperator(Factors):
             self.repair("a pivot on the diagonal vanished")
 
     @property
-    def loose(self) -> bool:
-        """True if the factors have their pivots on the diagonal although other entries of a row may be up to a thousand
-        times larger; False with full pivoting."""
-        return self._made[0] is not None
+    def loose(self) -> CSRMatrix | None:
+        """A, if the factors have their pivots on the diagonal although other entries of a row may be up to a thousand
+        times larger; None with full pivoting."""
+        return None if self._made[0] is None else self._A
 
     def _analyse(self, A, weak):
         """Return the `Permuted` matrix in the order of minimum degree, or None if COLAMD is to order the columns.
@@ -173,11 +173,6 @@ class SuperLUOperator(Factors):
         self._weak = None                        # the next matrix is analysed anew
         self.repairs = (f"{why}: the factorisation was repeated by COLAMD with full pivoting",)
 
-    def rounding(self, x, adjoint=False):
-        terms, moduli = self.space.buffer(x.size, np.finfo(x.dtype).dtype), self._A.absolute()
-        (moduli.apply_adjoint if adjoint else moduli.apply)(abs(x), terms)
-        return np.finfo(x.dtype).eps * self.space.norms(terms)[0]
-
     def apply(self, x, out, alpha=1, beta=0):
         x, (p, factors) = plain(x).T.astype(self.wide, copy=False), self._made     # one column of x, or k of them
         y = factors.solve(x) if p is None else factors.solve(x[p.order], "T")[p.place]
@@ -194,7 +189,7 @@ class SuperLUOperator(Factors):
         return self._made[1].nnz * (self.wide.itemsize + 4)
 
     def describe(self):
-        order = "minimum degree" if self.loose else "COLAMD"
+        order = "COLAMD" if self.loose is None else "minimum degree"
         return f"Direct() by SuperLU, {order}, {self._made[1].nnz} entries in the factors"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT, in_triangle
 
 
-@njit(cache=True)
+@helper
 def find(columns, begin, end, column):
     """Return the place of ``column`` in the sorted columns[begin:end], or ``end``."""
     low, high = begin, end
