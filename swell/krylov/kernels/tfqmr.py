@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import quotient, vanishes

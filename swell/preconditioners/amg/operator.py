@@ -88,14 +88,7 @@ class AMGOperator(InPrecision):
         s = self.settings
         return f"{s.smoother} of degree {s.degree}, strength {s.strength:g}, {s.dtype}"
 
-    def __str__(self):
-        return report.text(self)                 # print(solver.M)
-
-    def __repr__(self):
-        return report.short(self)
-
-    def _repr_html_(self):
-        return report.html(self)                 # a notebook shows this
+    __str__, __repr__, _repr_html_ = report.text, report.short, report.html     # print, a prompt, a notebook
 
     def describe(self):
         h = self.hierarchy

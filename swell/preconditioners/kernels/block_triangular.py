@@ -17,28 +17,11 @@ import numpy as np
 from numba import njit, prange
 
 from swell.core.compiled import helper, parallel
+from swell.formats.kernels.bsr import four_rows
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 CHUNKS = 64             # more than there are cores, so that threads finish at about the same time
 GPU_ONLY = ("level", "levels", "sync_free")      # a CPU solves row by row and needs no levels
-
-
-@helper(fastmath=CONTRACT, inlined=True)
-def four_rows(values, x, zero, at, j, size, count):
-    """Return the products of ``count`` ≤ 4 rows of a block with x, four numbers; ``zero`` for missing rows.
-
-    The first of these rows begins at values[at], and has ``size`` entries. The block's first column belongs to x[j]."""
-    p0 = p1 = p2 = p3 = zero
-    for c in range(size):
-        xc = x[j + c]
-        p0 += values[at + c] * xc
-        if count > 1:
-            p1 += values[at + size + c] * xc
-        if count > 2:
-            p2 += values[at + np.uint64(2) * size + c] * xc
-        if count > 3:
-            p3 += values[at + np.uint64(3) * size + c] * xc
-    return p0, p1, p2, p3
 
 
 @helper(fastmath=CONTRACT, inlined=True)
@@ -79,7 +62,7 @@ def block_row(order, mapped, columns, values, x, begin, end, size, b, from_row, 
         s0 = s1 = s2 = s3 = zero
         for k in range(begin, end):
             j = numbered(order, np.uint64(columns[k]), mapped) * size
-            p0, p1, p2, p3 = four_rows(values, x, zero, k * area, j, size, size)
+            p0, p1, p2, p3 = four_rows(values, x, zero, k * area, j, size, size, size)
             s0, s1, s2, s3 = s0 + p0, s1 + p1, s2 + p2, s3 + p3
         put_four(b, y, from_row, row, size, s0, s1, s2, s3, minus)
     else:
@@ -89,7 +72,7 @@ def block_row(order, mapped, columns, values, x, begin, end, size, b, from_row, 
             j = numbered(order, np.uint64(columns[k]), mapped) * size
             for first in range(np.uint64(0), size, np.uint64(4)):
                 count = min(size - first, np.uint64(4))
-                p0, p1, p2, p3 = four_rows(values, x, zero, k * area + first * size, j, size, count)
+                p0, p1, p2, p3 = four_rows(values, x, zero, k * area + first * size, j, size, size, count)
                 put_four(y, y, row + first, row + first, count, p0, p1, p2, p3, minus)
 
 
@@ -101,7 +84,7 @@ def finish(values, k, x, j, size, y, row):
         zero, area = y.dtype.type(0), size * size
         for first in range(np.uint64(0), size, np.uint64(4)):
             count = min(size - first, np.uint64(4))
-            p0, p1, p2, p3 = four_rows(values, x, zero, np.uint64(k) * area + first * size, j, size, count)
+            p0, p1, p2, p3 = four_rows(values, x, zero, np.uint64(k) * area + first * size, j, size, size, count)
             put_four(x[:0], y, row, row + first, count, p0, p1, p2, p3, y.dtype.type(1))
     else:
         for r in range(min(size, np.uint64(y.size) - row)):

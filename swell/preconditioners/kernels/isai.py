@@ -3,7 +3,7 @@ Single entries are blocks of 1. Blocks are row-major; ``blocks``, ``inverse`` an
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from swell.core.compiled import helper, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT, in_triangle
