@@ -118,8 +118,8 @@ def show(runs, width):
     theirs = median(runs["PETSc"])
     for label, measured in runs.items():
         m = median(measured)
-        print(f"  {label:{width}s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve {m['solve']:7.3f} s "
-              f"({1e3 * m['solve'] / m['iterations']:6.2f} ms each), residual {m['residual']:.1e}, "
+        print(f"  {label:{width}s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve "
+              f"{m['solve']:7.3f} s ({1e3 * m['solve'] / m['iterations']:6.2f} ms each), residual {m['residual']:.1e}, "
               f"{(theirs['setup'] + theirs['solve']) / (m['setup'] + m['solve']):.2f} times PETSc", flush=True)
 
 
