@@ -55,7 +55,7 @@ class CoarseSpace(OperatorAround):
         super().__init__(A.shape, A.dtype, A.space)
         self.inner, self._name, space, n = inner, name, A.space, A.shape[0]
         self._check(A)
-        double = _double(A)
+        double = A.in_double()
         constants = isinstance(near_nullspace, str)
         modes = (blocks(double, A.block_size)[1] if constants else
                  space.from_host(checked(near_nullspace, A, name)))
@@ -100,7 +100,7 @@ class CoarseSpace(OperatorAround):
         """Recompute M and the coarse matrix, in place, for new values of A with the same pattern."""
         self._check(A)
         self.inner.update(A)
-        double = _double(A)
+        double = A.in_double()
         self._interpolation.update(double)
         P, R = self._interpolation.P, self._restriction
         R.data[...] = P.data[self._order]
@@ -145,8 +145,3 @@ class CoarseSpace(OperatorAround):
 
     def describe(self):
         return f"{self.inner.describe()}; a coarse space of {self.size} vectors"
-
-
-def _double(A):
-    """Return A if it is in double precision, else a copy in double precision."""
-    return A if A.dtype == np.float64 else A.astype(np.float64)
