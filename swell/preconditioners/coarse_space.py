@@ -6,8 +6,8 @@ in smoothed aggregation with subdomains as aggregates (amg/aggregation.py). P ha
 
     B = (I − Q A) M (I − A Q) + Q,    Q = P (Pᵀ A P)⁻¹ Pᵀ.
 
-This is the balancing form; an additive one, M + Q, took 1.3 to 1.7 times the iterations on plates, beams and Poisson's
-equation. B is symmetric if M is, and needs no special start vector.
+This is the balancing form. The additive form, M + Q, takes 1.3 to 1.7 times the iterations on plates, beams and
+Poisson's equation. B is symmetric if M is, and needs no special start vector.
 
 An application: M, two products with A, and twice Q: two thin products and a dense one each. Storage: P, Pᵀ, the dense
 inverse, which also serves a singular A, and four vectors. For symmetric positive (semi)definite real matrices.
@@ -88,8 +88,8 @@ class CoarseSpace(OperatorAround):
         require_hermitian(A, f"{self._name}(coarse='nicolaides')")
 
     def _inverted(self, invert):
-        """Return ``invert()``, which inverts Pᵀ A P; its FactorisationError, if A is indefinite, gets the right words.
-        """
+        """Return ``invert()``, which inverts Pᵀ A P. A FactorisationError then says that the coarse matrix is
+        indefinite."""
         try:
             return invert()
         except FactorisationError as error:

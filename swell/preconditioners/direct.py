@@ -4,10 +4,10 @@ SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python
 small ones on a GPU, LAPACK or cuSOLVER (dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular
 matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
-On a CPU rows and columns come in the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
-diagonal down to a thousandth of their row's largest entry. Where most diagonal entries are zero, nothing is gained by
-that: COLAMD orders columns for any exchange of rows. In minimum degree's order Aᵀ is factored, whose columns are the
-rows of A, and solved with as transposed.
+On a CPU rows and columns have the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
+diagonal down to a thousandth of their row's largest entry. In this order SuperLU factors Aᵀ, whose columns are the rows
+of A, and solves with its transpose. If most diagonal entries are zero, COLAMD orders the columns, and SuperLU exchanges
+rows freely.
 
 An application: 1 solve with the factors. Storage: the factors.
 """
@@ -35,8 +35,8 @@ from swell.preconditioners.dense_factors import DecomposedOperator, DenseFactors
 from swell.preconditioners.factors import Factors
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
-ZERO_SHARE = 0.5        # of zeros on the diagonal, from which it is no place for pivots
-DEEP = 250              # flops an entry of the factors from which SuperLU's own panels of 20 columns pay; else 2
+ZERO_SHARE = 0.5        # largest share of zeros on the diagonal for which pivots are sought there
+DEEP = 250              # least flops an entry of the factors for which SuperLU's panels of 20 columns pay; else 2
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Direct(Preconditioner):
     """LU factors: SuperLU on a CPU, cuDSS on a GPU. As the method it refines iteratively.
 
     A matrix that is more than a tenth full is factored as a full one by LAPACK or cuSOLVER. On a GPU so is every matrix
-    of up to 4000 rows, and up to 10 000 rows where diagonal entries are zero.
+    of up to 4000 rows, and up to 10 000 rows if diagonal entries are zero.
 
     Attributes
     ----------
@@ -263,10 +263,10 @@ class CuDSSOperator(Factors, Shareable):
         if facts.empty_rows:
             raise FactorisationError("A has empty rows: the matrix is singular", singular=True)
         from cupyx.scipy.sparse import csr_matrix
-        # A vector, or the k columns of a matrix: what cuDSS has planned for.
+        # cuDSS plans for one vector, or for a matrix of k columns.
         self._rhs = A.space.empty((A.space.columns, A.shape[0]) if A.space.columns > 1 else A.shape[0], A.dtype).T
         self._rhs.fill(1)
-        # Its own values, so that update can write new ones where the analysis expects them.
+        # A copy of the values: the analysis keeps their address, and update writes new ones there.
         self._matrix = csr_matrix((A.data.copy(), A.indices, A.indptr), shape=A.shape)
         self._adjoint = None
         options = DirectSolverOptions(multithreading_lib=threading_library(), logger=logging.getLogger("swell.cudss"))

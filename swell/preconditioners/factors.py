@@ -13,7 +13,7 @@ class Factors(LinearOperator):
     loose : Matrix or None
         The factored matrix, if its pivots were not the largest and `repair` gives better factors; else None.
     repairs : tuple of str
-        What `repair` did.
+        Notes on what `repair` has done.
     """
 
     loose: Matrix | None = None

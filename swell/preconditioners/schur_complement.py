@@ -231,7 +231,7 @@ def stacked(upper, lower):
 
 
 def beside_identity(M):
-    """Return (a new CSRMatrix with the pattern of (M, I); the places of M's values in its data; those of I's ones)."""
+    """Return (a new CSRMatrix with the pattern of (M, I); the places of M's values in its data; the places of I's)."""
     space, xp, (m, n) = M.space, M.space.xp, M.shape
     every = xp.arange(m + 1)
     places, ones = xp.arange(M.nnz) + M.rows(), M.indptr[1:] + every[:-1]

@@ -1,4 +1,4 @@
-"""What the preconditioners of this folder build: a hierarchy and its cycle, in the cycle's precision."""
+"""The operator of this folder's preconditioners: a hierarchy and its cycle, in the cycle's precision."""
 from __future__ import annotations
 
 import math
