@@ -76,7 +76,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate and its time; those of the default and of the best are kept."""
+    """One candidate and its time; the matrices of the default and of the best are kept."""
 
     format: str
     seconds: float

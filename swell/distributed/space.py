@@ -18,7 +18,7 @@ from swell.distributed.words import merged, merged_notes
 class DistributedSpace(Space):
     """A local space, a communicator, and who has which rows.
 
-    What kernels leave in scalars are the sums of one rank; ``allreduce`` makes them those of all. The spaces for one
+    Kernels leave the sums of one rank in scalars; ``allreduce`` adds them over all ranks. The spaces for one
     and for several right-hand sides share the communicator; one of them is used at a time.
 
     Parameters
