@@ -101,7 +101,7 @@ class SmoothedAggregation(Multigrid):
         if not self.as_given:
             return self
         if self.nodes is not None:
-            raise InputError("SmoothedAggregation(nodes) needs the whole matrix on one device, and a rank or a subdomain"
+            raise InputError("SmoothedAggregation(nodes) needs the whole matrix on one device; a rank or a subdomain"
                              " aggregates its own rows alone: give near_nullspace and block")
         size = np.shape(self.coordinates)[-1:]
         given = self.near_nullspace if self.coordinates is None else rigid_body_modes(self.coordinates)
