@@ -307,7 +307,7 @@ class PatternLUOperator(LUOperator):
 
     def update(self, A):
         super().update(A)
-        self._values = None                      # the next ``_load`` replaces it: free a copy, or let go of A's data
+        self._values = None                      # free the copy, or the reference to A's data
 
     @property
     def nbytes(self):

@@ -4,14 +4,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from swell.core.compiled import helper
 
 EPS = 2.0**-52          # machine epsilon of double: an inner product below it, relative to the norms, is noise
 
 
-@njit(cache=True)
+@helper
 def quotient(a, b):
     """a/b, or 0 where b = 0."""
     return a / b if b != 0 else a * 0
