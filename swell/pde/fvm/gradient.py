@@ -43,7 +43,7 @@ class LeastSquares:
         jump[boundary.faces] *= metrics.normal_distance[boundary.faces]
         h = [metrics.pattern.collect(self.reach[i] * jump, 1) for i in range(3)]
         g = self.inverse
-        return xp.stack([sum(g[min(i, j), max(i, j)] * h[j] for j in range(3)) for i in range(3)])
+        return metrics.refresh(xp.stack([sum(g[min(i, j), max(i, j)] * h[j] for j in range(3)) for i in range(3)]))
 
 
 class Gauss:
@@ -64,7 +64,8 @@ class Gauss:
         at_face = xp.empty(metrics.owner.size, metrics.dtype)
         at_face[:metrics.n_internal] = metrics.interpolate(p)
         at_face[metrics.n_internal:] = self.boundary.values(p, gradient)
-        return xp.stack([metrics.divergence(at_face * metrics.s[i]) / metrics.volumes for i in range(3)])
+        return metrics.refresh(xp.stack([metrics.divergence(at_face * metrics.s[i]) / metrics.volumes
+                                         for i in range(3)]))
 
 
 GRADIENTS = {"least_squares": LeastSquares, "gauss": Gauss}
