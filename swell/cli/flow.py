@@ -12,6 +12,7 @@ run and keeps the fields.
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from pathlib import Path
 
@@ -49,6 +50,12 @@ def add_arguments(parser):
     parser.add_argument("--write-case", action="store_true", help="write U, p and phi into the case, in folders of the "
                         "times (steady: start plus number of iterations)")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report: fields, residuals, forces")
+    parser.add_argument("--forces", metavar="NAMES", help="walls, such as cylinder or wing*,flap, whose forces are "
+                        "recorded in each iteration or step: columns of --history, a curve in the report")
+    parser.add_argument("--coefficients", metavar="U,A", help="give forces as coefficients: over U^2 A/2, with the "
+                        "speed U in m/s and the area A in m2")
+    parser.add_argument("--history", metavar="FILE", help="write residuals, times, Courant numbers and forces of each "
+                        "iteration or step, .csv")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
 
@@ -66,8 +73,10 @@ def run(arguments) -> int:
         case = fvm.read_case(arguments.CASE, arguments.start, arguments.laminar)
     transient = arguments.transient or (case.transient is True and not arguments.steady)
     settings = _settings(arguments, case, transient)
-    check_paths({"--out": arguments.out, "--report": arguments.report}, (),
-                {"--out": (".pvd",) if transient else (".vtu",), "--report": (".html", ".htm")})
+    label, unit = _unit(arguments.coefficients)
+    record = tuple(filter(None, (arguments.forces or "").split(",")))
+    check_paths({"--out": arguments.out, "--report": arguments.report, "--history": arguments.history}, (),
+                {"--history": (".csv",), "--out": (".pvd",) if transient else (".vtu",), "--report": (".html", ".htm")})
     outputs = _Outputs(arguments, case, transient)
     if not arguments.quiet and not arguments.json:
         print(f"{arguments.CASE}: {case.mesh.n_cells} cells, nu = {case.viscosity:g} m2/s, from time {case.time}, "
@@ -78,21 +87,40 @@ def run(arguments) -> int:
                 outputs.add(solution)
                 progress.phase = (f"t = {solution.time:.5g} of {settings.end:g}, Courant number "
                                   f"{solution.courant:.2g}, continuity {solution.residuals[-1][1]:.1e}")
-            solution = case.flow.march(settings, arguments.device, case.start, watch)
+            solution = case.flow.march(settings, arguments.device, case.start, watch, record)
         else:
             def watch(count, momentum, mass):
                 progress.phase = f"iteration {count}: momentum {momentum:.2e}, continuity {mass:.2e}"
-            solution = case.flow.solve(settings, arguments.device, case.start, watch)
+            solution = case.flow.solve(settings, arguments.device, case.start, watch, record)
             outputs.add(solution)
     forces = case.flow.forces(solution) if np.isfinite(solution.velocity).all() else {}
+    forces = {name: (pressure / unit, viscous / unit) for name, (pressure, viscous) in forces.items()}
+    solution.forces = {name: found / unit for name, found in solution.forces.items()}
+    if arguments.history:
+        solution.write_history(arguments.history)
+        outputs.written.append(arguments.history)
     if arguments.report:
         from swell.report import flow as report
         facts = [("cells", case.mesh.n_cells), ("viscosity", f"{case.viscosity:g} m²/s"), ("start", case.time),
-                 ("settings", str(settings)), ("device", arguments.device)]
+                 ("settings", str(settings)), ("device", arguments.device),
+                 ("forces", f"over U² A/2 = {unit:g} m⁴/s²" if arguments.coefficients else "for a fluid of density 1")]
         report.html(dataclasses.replace(solution, notes=[*case.notes, *solution.notes]), arguments.report,
-                    f"swell flow {Path(arguments.CASE).name}", facts, forces)
-    _print(arguments, case, solution, forces, outputs.written)
+                    f"swell flow {Path(arguments.CASE).resolve().name}", facts, forces, label)
+    _print(arguments, case, solution, forces, label, outputs.written)
     return 0 if solution.converged else 1
+
+
+def _unit(given):
+    """Return (label, unit) of the forces; ``given``: the option "U,A", or None."""
+    if given is None:
+        return "force", 1.0
+    try:
+        speed, area = (float(word) for word in given.split(","))
+    except ValueError:
+        speed = area = 0.0
+    if not (0 < speed < math.inf and 0 < area < math.inf):
+        raise InputError(f"--coefficients {given}: expected a speed and an area above 0, such as 1.5,0.1")
+    return "force coefficient", 0.5 * speed ** 2 * area
 
 
 def _settings(arguments, case, transient):
@@ -159,7 +187,7 @@ def _write_collection(path, pieces):
     write_atomically(Path(path), lambda stream: stream.write("\n".join(lines).encode()))
 
 
-def _print(arguments, case, solution, forces, written):
+def _print(arguments, case, solution, forces, label, written):
     """Print the result on stdout, and a note of an interruption on stderr."""
     if any("interrupted" in note for note in solution.notes):
         print("swell: interrupted; the output and the files have the current fields", file=sys.stderr)
@@ -177,7 +205,7 @@ def _print(arguments, case, solution, forces, written):
         for note in case.notes:
             print(f"  note: {note}")
         for name, (p, w) in forces.items():
-            print(f"  force on {name}: pressure ({', '.join(f'{v:.5g}' for v in p)}), viscous "
+            print(f"  {label} on {name}: pressure ({', '.join(f'{v:.5g}' for v in p)}), viscous "
                   f"({', '.join(f'{v:.5g}' for v in w)})")
         for path in [*written, *([arguments.report] if arguments.report else [])]:
             print(f"  written: {path}")

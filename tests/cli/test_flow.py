@@ -50,7 +50,7 @@ def test_in_time(cli, cavity, tmp_path):
     assert times(cavity) == {"0", "0.1", "0.2"} and {p.name for p in (cavity / "0.2").iterdir()} == {"U", "p", "phi"}
     report = (tmp_path / "r.html").read_text("utf-8")
     assert report.count("<img") == 2 and "PISO(dt=0.05, end=0.2" in report
-    assert "Forces of a fluid of density 1" in report
+    assert "Force, at the end" in report and "for a fluid of density 1" in report
 
 
 def test_a_restart_goes_on(cli, cavity):

@@ -16,6 +16,7 @@ import numpy as np
 from swell.core.stopping import Reason
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, InletOutlet, Neumann, Symmetry
 from swell.pde.fvm.convection import Convection
+from swell.pde.fvm.forces import Forces
 from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.metrics import Metrics
@@ -31,9 +32,11 @@ class Coupling(ABC):
     flow : Flow
     settings : SIMPLE or PISO
     space : Space
+    forces : sequence of str
+        Walls whose forces `record` records.
     """
 
-    def __init__(self, flow, settings, space):
+    def __init__(self, flow, settings, space, forces=()):
         self.flow, self.settings, self.space = flow, settings, space
         self.metrics = metrics = Metrics(flow.mesh, space)
         self.axes, self.outside = metrics.dimensions, slice(metrics.n_internal, None)
@@ -46,6 +49,7 @@ class Coupling(ABC):
         self.closed |= self.p_sides.natural                                     # nothing flows through
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
+        self.forces, self.recorded = Forces(flow, metrics, forces) if forces else None, []
         self.linear_iterations, self.interrupted, self.failed = [0, 0], False, ""
         self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
 
@@ -111,6 +115,11 @@ class Coupling(ABC):
             self.fastest = now                   # driven by pressure: the first step sets the scale
         return not now <= most * max(self.fastest, 1e-300)
 
+    def record(self):
+        """Record the forces of the present flow, if asked."""
+        if self.forces is not None:
+            self.recorded.append(self.forces(self.u, self.p))
+
     def solution(self, converged, residuals, notes, time=None) -> FlowSolution:
         """Return the present flow on the host."""
         space, metrics, p = self.space, self.metrics, self.p
@@ -120,8 +129,10 @@ class Coupling(ABC):
         for i in self.axes:
             velocity[:, i] = space.to_host(self.u[i])
         fluxes = metrics.mesh.on_mesh(space.to_host(self.phi))
+        forces = {name: np.array([found[k] for found in self.recorded])
+                  for k, name in enumerate(self.forces.patches)} if self.forces is not None else {}
         return FlowSolution(velocity, space.to_host(p), fluxes, converged, np.array(residuals),
-                            tuple(self.linear_iterations), self.flow.mesh, notes, time)
+                            tuple(self.linear_iterations), self.flow.mesh, notes, time, forces=forces)
 
     def momentum(self, u, phi):
         """Assemble convection and diffusion of the momentum equation into the matrix ``A``, with its diagonal in ``D``.

@@ -10,8 +10,8 @@ import numpy as np
 
 from swell.core.devices import make_space
 from swell.core.errors import InputError
-from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, InletOutlet, Symmetry, by_patch, lines
-from swell.pde.fvm.gradient import LeastSquares
+from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Symmetry, by_patch, lines
+from swell.pde.fvm.forces import Forces
 from swell.pde.fvm.metrics import Metrics
 from swell.pde.fvm.piso import PISO, March
 from swell.pde.fvm.simple import SIMPLE, Steady
@@ -83,7 +83,7 @@ class Flow:
         return metrics.mesh.on_mesh(phi)
 
     def forces(self, solution) -> dict:
-        """Return the force on each wall and other patch of given velocity, of a fluid of density 1.
+        """Return the force on each wall and other patch of given velocity, for a fluid of density 1.
 
         Parameters
         ----------
@@ -95,26 +95,11 @@ class Flow:
             Patch name → (pressure force, viscous force), each of shape (3,): ∫ p s and −∫ ν ∂u/∂n, the latter along the
             wall.
         """
-        metrics = Metrics(self.mesh, make_space("cpu"))
-        outside, cells = slice(metrics.n_internal, None), metrics.owner[metrics.n_internal:]
-        known = {name: self.pressure.get(name, Extrapolated()) for name in self.velocity}
-        sides = Boundary.of(metrics, known)
-        p = sides.values(solution.p, LeastSquares(metrics, sides)(solution.p))
-        normal = metrics.s[:, outside] / metrics.area[outside]
-        slope = np.zeros((3, cells.size))
-        for axis in metrics.dimensions:
-            side = Boundary(metrics, *self.of_component(axis, metrics.mesh))
-            slope[axis] = side.rate - side.slope * solution.velocity[cells, axis]
-        slope -= (slope * normal).sum(0) * normal
-        viscous = -metrics.full(self.viscosity, "viscosity")[cells] * metrics.area[outside] * slope
-        found, first = {}, metrics.n_internal
-        for patch in metrics.mesh.patches:
-            if isinstance(self.velocity.get(patch.name), Dirichlet) and patch.size:
-                faces = slice(patch.start - first, patch.start - first + patch.size)
-                found[patch.name] = (p[faces] * metrics.s[:, outside][:, faces]).sum(1), viscous[:, faces].sum(1)
-        return found
+        forces = Forces(self, Metrics(self.mesh, make_space("cpu")))
+        found = forces(dict(enumerate(np.ascontiguousarray(solution.velocity.T))), solution.p)
+        return {name: (pressure, viscous) for name, (pressure, viscous) in zip(forces.patches, found)}
 
-    def solve(self, settings=SIMPLE(), device="cpu", start=None, watch=None) -> FlowSolution:
+    def solve(self, settings=SIMPLE(), device="cpu", start=None, watch=None, forces=()) -> FlowSolution:
         """Iterate to the steady state.
 
         Parameters
@@ -125,6 +110,8 @@ class Flow:
             A solution on the same mesh, for example at another Reynolds number; default: the fluid at rest.
         watch : callable, optional
             ``watch(iterations, momentum, continuity)`` after each iteration, with the residuals.
+        forces : sequence of str
+            Walls, by name or pattern, whose forces are recorded after each iteration in `FlowSolution.forces`.
 
         Returns
         -------
@@ -136,9 +123,9 @@ class Flow:
         self._check_start(start)
         space = make_space(device)
         with space.active(self.mesh.n_cells):
-            return Steady(self, settings, space).run(start, watch)
+            return Steady(self, settings, space, forces).run(start, watch)
 
-    def march(self, settings, device="cpu", start=None, watch=None) -> FlowSolution:
+    def march(self, settings, device="cpu", start=None, watch=None, forces=()) -> FlowSolution:
         """March in time by PISO.
 
         Parameters
@@ -150,6 +137,8 @@ class Flow:
             The flow at time 0; default: the fluid at rest.
         watch : callable, optional
             ``watch(solution)`` gets the flow every ``settings.every`` time units, and at the end.
+        forces : sequence of str
+            Walls, by name or pattern, whose forces are recorded after each step in `FlowSolution.forces`.
 
         Returns
         -------
@@ -161,7 +150,7 @@ class Flow:
         self._check_start(start)
         space = make_space(device)
         with space.active(self.mesh.n_cells):
-            return March(self, settings, space).run(start, watch)
+            return March(self, settings, space, forces).run(start, watch)
 
     def _check_start(self, start):
         """Raise InputError unless ``start`` is None or a FlowSolution of this mesh."""

@@ -22,6 +22,8 @@ import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.core.stopping import Stopping
@@ -93,8 +95,8 @@ class PISO:
 class March(Coupling):
     """One run of PISO."""
 
-    def __init__(self, flow, settings, space):
-        super().__init__(flow, settings, space)
+    def __init__(self, flow, settings, space, forces=()):
+        super().__init__(flow, settings, space, forces)
         known = {name: flow.pressure.get(name, Neumann()) for name in flow.velocity}
         self.pressure = Laplacian(self.metrics, Boundary.of(self.metrics, known), interpolation="linear")
         self.floating = self.pressure.boundary.floating
@@ -104,15 +106,17 @@ class March(Coupling):
         settings = self.settings
         self.begin(start)
         self.before, t, step, shown = None, 0.0, 0, 0
-        residuals, notes = [], []
+        residuals, notes, self.times = [], [], []
         while t < settings.end * (1 - 1e-12):
             dt = min(settings.dt, settings.end - t)
             if dt < (1 - 1e-9) * settings.dt:
                 self.before = None               # BDF2 needs equal steps: the last one is Euler's
             momentum, mass = self.step(dt)
             step, t = step + 1, t + dt
-            residuals.append((momentum, mass))
             courant = self.courant(dt)
+            residuals.append((momentum, mass))
+            self.record()
+            self.times.append((t, courant))
             if self.lost(LOST):
                 better = dt * CAREFUL / courant if math.isfinite(courant) and courant > CAREFUL else dt / 4
                 notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
@@ -136,7 +140,7 @@ class March(Coupling):
 
     def _at(self, t, residuals, notes, courant):
         found = self.solution(not notes, residuals, list(notes), t)
-        found.courant = courant
+        found.courant, found.times = courant, np.array(self.times)
         return found
 
     def courant(self, dt):

@@ -106,8 +106,8 @@ class SIMPLE:
 class Steady(Coupling):
     """One run of SIMPLE."""
 
-    def __init__(self, flow, settings, space):
-        super().__init__(flow, settings, space)
+    def __init__(self, flow, settings, space, forces=()):
+        super().__init__(flow, settings, space, forces)
         metrics = self.metrics
         zero = {name: Dirichlet(0.0) if name in flow.pressure else Extrapolated() for name in flow.velocity}
         fixed = {name: Dirichlet(0.0) if name in flow.pressure else Neumann() for name in flow.velocity}
@@ -125,6 +125,7 @@ class Steady(Coupling):
             momentum = self.solve_momentum()
             mass = self.correct_pressure()
             residuals.append((momentum, mass))
+            self.record()
             if watch is not None:
                 watch(len(residuals), momentum, mass)
             if self.interrupted:
