@@ -7,7 +7,7 @@ values. The rank's rows then equal the serial system's rows, to rounding.
 from __future__ import annotations
 
 import math
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -41,18 +41,17 @@ class Division:
             self._piece = piece = Piece.of(mesh, owner, ranks.rank)
         self.order, self.part = piece.cells, joined(piece.mesh, piece.part_beyond, ranks)
 
-    def conditions(self, whole) -> dict:
-        """Return the conditions (patch name → condition) with per-face arrays restricted to this part's faces."""
-        return {name: self._restricted(condition, self.mesh.patch(name)) for name, condition in whole.items()}
+    def conditions(self, whole, components=1) -> dict:
+        """Return the conditions (patch name → condition), of a field of 1 or 3 ``components``, with per-face arrays
+        restricted to this part's faces."""
+        by_faces = 1 if components == 1 else 2                   # dimensions of an array with one value a face
+        return {name: self._restricted(condition, self.mesh.patch(name), by_faces) for name, condition in whole.items()}
 
-    def _restricted(self, condition, patch):
-        if not is_dataclass(condition):
-            return condition
+    def _restricted(self, condition, patch, by_faces):
         faces = self._piece.faces[self.part.patch(patch.name).faces] - patch.start
         arrays = {f.name: np.asarray(getattr(condition, f.name)) for f in fields(condition)
                   if not callable(getattr(condition, f.name))}
-        return replace(condition, **{name: values[faces] for name, values in arrays.items()
-                                     if values.ndim and len(values) == patch.size})
+        return replace(condition, **{name: values[faces] for name, values in arrays.items() if values.ndim == by_faces})
 
     def of_part(self, value):
         """Return ``value``, cell or face data of the whole mesh, restricted to this part; numbers and functions are
@@ -73,6 +72,19 @@ class Division:
         array."""
         piece = self._piece
         return self._gathered(self.mesh.n_faces, piece.faces, np.where(piece.backwards, -fluxes, fluxes))
+
+    def of_flow(self, solution):
+        """Return a FlowSolution of the whole mesh, or None, restricted to this part."""
+        if solution is None:
+            return None
+        fluxes = solution.fluxes[self._piece.faces]
+        return replace(solution, velocity=solution.velocity[self.order], p=solution.p[self.order], mesh=self.part,
+                       fluxes=np.where(self._piece.backwards, -fluxes, fluxes))
+
+    def whole(self, solution):
+        """Gather each part's FlowSolution into one of the whole mesh, on every rank."""
+        return replace(solution, velocity=self.cells(solution.velocity), p=self.cells(solution.p),
+                       fluxes=self.faces(solution.fluxes), mesh=self.mesh)
 
     def _gathered(self, size, numbers, values):
         whole = np.empty((size, *values.shape[1:]), values.dtype)
@@ -96,6 +108,8 @@ class RankMatrix:
     ----------
     metrics : Metrics
         Of a PartMesh.
+    local : CSRMatrix
+        Such a matrix; unknown k c + i is component i of cell c, for some k.
     device : str
         Where A lies; the local matrices lie where ``metrics`` does.
     order : int array, optional
@@ -106,15 +120,16 @@ class RankMatrix:
     A : DistributedMatrix
     """
 
-    def __init__(self, metrics, device, order=None):
+    def __init__(self, metrics, local, device, order=None):
         import scipy.sparse as sp
-        pattern, own, host = metrics.pattern, metrics.own, metrics.space.to_host
-        ptr = host(pattern.indptr)[:own + 1]
+        mesh, k, host = metrics.mesh.whole, local.shape[0] // metrics.n, metrics.space.to_host
+        own, ghosts = k * metrics.own, (k * mesh.border.ghosts[:, None] + np.arange(k)).ravel()
+        ptr = host(local.indptr[:own + 1])
         # A matrix with the entries' numbers as values shows where from_parts puts each entry.
-        rows = sp.csr_array((np.arange(1.0, ptr[-1] + 1), host(pattern.indices)[:ptr[-1]], ptr), shape=(own, metrics.n))
-        mesh = metrics.mesh.whole
-        self.A = from_parts(mesh.ranks, rows[:, :own], rows[:, own:], mesh.border.ghosts, device=device, block=1,
-                            starts=mesh.starts, order=order)
+        rows = sp.csr_array((np.arange(1.0, ptr[-1] + 1), host(local.indices[:int(ptr[-1])]), ptr),
+                            shape=(own, local.shape[0]))
+        self.A = from_parts(mesh.ranks, rows[:, :own], rows[:, own:], ghosts, device=device, block=1,
+                            starts=k * mesh.starts, order=order)
         with self.A.space.active():
             self._places = [(block.data - 1).astype(np.int64) for block in (self.A.own, self.A.rest)]
             if metrics.dtype != self.A.dtype:
@@ -152,7 +167,7 @@ class RankSystem:
             self.space = space_of(problem.mesh, "cpu")
             self._part = part = System(problem, self.space, np.dtype(dtype))
         metrics, own = part.metrics, part.metrics.own
-        self.A = RankMatrix(metrics, device, division and division.order).update(part.A)
+        self.A = RankMatrix(metrics, part.A, device, division and division.order).update(part.A)
         self.b, self.source, self._volumes = part.b[:own], part.source[:own], metrics.volumes[:own]
         self.flux, self.deferred, self.floating = part.flux, part.deferred, part.floating
         self._all = np.zeros(metrics.n, self.A.dtype)

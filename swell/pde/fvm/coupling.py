@@ -51,7 +51,10 @@ class Coupling(ABC):
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
         self.forces, self.recorded = Forces(flow, metrics, forces) if forces else None, []
         self.linear_iterations, self.interrupted, self.failed = [0, 0], False, ""
-        self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
+        lows, highs = zip(*flow.mesh.of_ranks((flow.mesh.points.min(0), flow.mesh.points.max(0))))
+        extent = float((np.max(highs, axis=0) - np.min(lows, axis=0))[self.axes].max())
+        self.way = metrics.normal_distance / extent * (metrics.owner < metrics.own)                     # d/L, once a face
+        self.of_ranks, self.systems = flow.mesh.of_ranks, {}
 
     def _mirrors(self, flow):
         """Set the boundary of planes of symmetry: u_b = u − (u·n) n, of which the part of the component itself is
@@ -100,17 +103,20 @@ class Coupling(ABC):
         """Take u, p and the fluxes from ``start``, a FlowSolution, or None for the fluid at rest."""
         space, metrics = self.space, self.metrics
         xp, n = space.xp, metrics.n
-        self.u = {i: xp.zeros(n) if start is None else space.from_host(start.velocity[:, i].copy()) for i in self.axes}
-        self.p = xp.zeros(n) if start is None else space.from_host(start.p.copy())
-        self.phi = xp.zeros(metrics.owner.size) if start is None else metrics.of_faces(start.fluxes.copy())
+        self.u, self.p, self.phi = {i: xp.zeros(n) for i in self.axes}, xp.zeros(n), xp.zeros(metrics.owner.size)
+        if start is not None:
+            velocity = metrics.with_ghosts(start.velocity)
+            self.u = {i: space.from_host(velocity[:, i].copy()) for i in self.axes}
+            self.p = space.from_host(metrics.with_ghosts(start.p).copy())
+            self.phi = metrics.of_fluxes(start.fluxes.copy())
         self.follow_boundaries(self.u, self.phi)
         self._flux_at_boundary(self.phi)
         speeds = [abs(self.sides[i].offset).max() for i in self.axes if self.sides[i].offset.size]
-        self.fastest = max(float(speed) for speed in [*speeds, *(abs(u).max() for u in self.u.values())])
+        self.fastest = max(self.of_ranks(max(float(v) for v in [*speeds, *(abs(u).max() for u in self.u.values())])))
 
     def lost(self, most):
         """True if a speed is not finite, or above ``most`` times the largest that boundaries and start have."""
-        now = max(float(abs(u).max()) for u in self.u.values())
+        now = max(self.of_ranks(max(float(abs(u[:self.metrics.own]).max()) for u in self.u.values())))
         if not self.fastest and math.isfinite(now):
             self.fastest = now                   # driven by pressure: the first step sets the scale
         return not now <= most * max(self.fastest, 1e-300)
@@ -124,15 +130,19 @@ class Coupling(ABC):
         """Return the present flow on the host."""
         space, metrics, p = self.space, self.metrics, self.p
         if not self.flow.pressure:               # p is determined up to a constant
-            p = p - (metrics.volumes * p).sum() / metrics.volumes.sum()
-        velocity = np.zeros((metrics.n, 3))
+            p = p - self.total(metrics.volumes * p) / self.total(metrics.volumes)
+        velocity = np.zeros((metrics.own, 3))
         for i in self.axes:
-            velocity[:, i] = space.to_host(self.u[i])
+            velocity[:, i] = space.to_host(self.u[i][:metrics.own])
         fluxes = metrics.mesh.on_mesh(space.to_host(self.phi))
         forces = {name: np.array([found[k] for found in self.recorded])
                   for k, name in enumerate(self.forces.patches)} if self.forces is not None else {}
-        return FlowSolution(velocity, space.to_host(p), fluxes, converged, np.array(residuals),
+        return FlowSolution(velocity, space.to_host(p[:metrics.own]), fluxes, converged, np.array(residuals),
                             tuple(self.linear_iterations), self.flow.mesh, notes, time, forces=forces)
+
+    def total(self, values) -> float:
+        """Return the sum over the cells of all ranks."""
+        return sum(self.of_ranks(float(values[:self.metrics.own].sum())))
 
     def momentum(self, u, phi):
         """Assemble convection and diffusion of the momentum equation into the matrix ``A``, with its diagonal in ``D``.
@@ -173,7 +183,7 @@ class Coupling(ABC):
                 extra[i] = metrics.divergence(held)
         self.A = metrics.pattern.matrix(flux, out=self.A)                       # all components share it
         self.D = self.A.data[metrics.pattern.middle] - metrics.divergence(phi)
-        self.A.data[metrics.pattern.middle] = self.D
+        self.A.data[metrics.pattern.middle] = metrics.refresh(self.D)
         return known, extra, acting
 
     def interpolated_flux(self, mobility):
@@ -209,10 +219,23 @@ class Coupling(ABC):
         preconditioner. The other arguments are those of ``swell.prepare``."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
+        if not self.space.single_rank:
+            from swell.pde.fvm.across_ranks import RankMatrix
+            if solver is None:
+                self.systems[id(A)] = RankMatrix(self.metrics, A, self.space.local.name)
+            A = self.systems[id(A)].update(A)
         if solver is not None:
             return solver.update(A, keep_preconditioner=keep)
-        return prepare(A, method=method, precond=precond, scaling=scaling, format=default_format(A), stopping=stopping,
-                       nullspace=nullspace)
+        return prepare(A, method=method, precond=precond, scaling=scaling, format=default_format(A.diagonal_block),
+                       stopping=stopping, nullspace=nullspace)
+
+    def field(self, x):
+        """Return a solver's x, for this rank's cells, as a field with ghosts."""
+        if self.space.single_rank:
+            return x
+        values = self.space.empty(self.metrics.n, self.metrics.dtype)
+        values[:x.size] = x
+        return self.metrics.refresh(values)
 
     def _solved(self, which, result):
         """Count the iterations of a Result or Results, of the solver ``which``, and note an interruption."""

@@ -144,6 +144,10 @@ class Mesh:
         """Return cell data as they are; a PartMesh appends the values of other ranks' cells."""
         return values
 
+    def of_ranks(self, value) -> list:
+        """Return the list of ``value`` on each rank that has a part of the mesh; [value] of a whole mesh."""
+        return [value]
+
     @property
     def n_points(self) -> int:
         """Number of points."""

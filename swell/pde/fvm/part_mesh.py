@@ -90,6 +90,9 @@ class PartMesh(Mesh):
     def agreed(self):
         return self.ranks.agreed()
 
+    def of_ranks(self, value) -> list:
+        return self.ranks.allgather(value)
+
     def with_ghosts(self, values):
         """Return cell data, shape (n, ...), with the ghosts' values behind them. All ranks call it together."""
         return np.concatenate([values, *self.ranks.alltoall([values[cells] for cells in self.border.asked])])

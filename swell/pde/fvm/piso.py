@@ -146,7 +146,8 @@ class March(Coupling):
     def courant(self, dt):
         """Return the largest Courant number, ½ Σ |φ| Δt/V."""
         metrics = self.metrics
-        return float((0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes).max())
+        found = 0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes
+        return max(self.of_ranks(float(found[:metrics.own].max())))
 
     def step(self, dt):
         """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes)."""
@@ -171,11 +172,12 @@ class March(Coupling):
         mobility = metrics.volumes / self.D
         share = metrics.interpolate(rate / self.D)
         moved = phi_old[:metrics.n_internal] - self.through(old)
-        self.pressure.diffuse(mobility)
+        self.pressure.k = self.pressure._on_faces(mobility)
         for _ in range(settings.correctors):
             self._correct(known, extra, mobility, share * moved)
-        imbalance = abs(metrics.divergence(self.phi)).sum() / ((abs(self.phi) * self.way).sum() or 1.0)
-        return float(lost / (acting or 1.0)), float(imbalance)
+        lost, acting, through = map(sum, zip(*self.of_ranks((
+            float(lost), float(acting), float((abs(self.phi) * self.way).sum())))))
+        return lost / (acting or 1.0), self.total(abs(metrics.divergence(self.phi))) / (through or 1.0)
 
     def _predict(self, known, extra, start):
         """Solve for the predicted velocities; return Σ |residual| at ``start``."""
@@ -187,17 +189,18 @@ class March(Coupling):
             self.A.data[middle] = self.D + extra[i] if self.mirrored else self.D
             r = self.space.empty(metrics.n, metrics.dtype)
             self.A.residual(start[i], rhs[i], r)
-            lost = lost + abs(r).sum()
+            lost = lost + abs(r[:metrics.own]).sum()
             if self.mirrored:
                 self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum,
                                                     settings.momentum_precond, None, stopping)
-                self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=start[i])).x
+                found = self.momentum_solver.solve(rhs[i][:metrics.own], x0=start[i][:metrics.own])
+                self.u[i] = self.field(self._solved(0, found).x)
         if not self.mirrored:
             self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum,
                                                 settings.momentum_precond, None, stopping)
-            b, x0 = (xp.stack([vectors[i] for i in self.axes], axis=1) for vectors in (rhs, start))
+            b, x0 = (xp.stack([vectors[i][:metrics.own] for i in self.axes], axis=1) for vectors in (rhs, start))
             for i, result in zip(self.axes, self._solved(0, self.momentum_solver.solve(b, x0=x0))):
-                self.u[i] = result.x
+                self.u[i] = self.field(result.x)
         self.A.data[middle] = self.D
         return lost
 
@@ -209,7 +212,7 @@ class March(Coupling):
             D = self.D + extra[i] if self.mirrored else self.D
             r = self.space.empty(metrics.n, metrics.dtype)
             self.A.residual(self.u[i], known[i], r)
-            free[i] = (r + self.D * self.u[i]) / D                              # h
+            free[i] = metrics.refresh((r + self.D * self.u[i]) / D)             # h
         self.u = free
         phi = self.space.xp.zeros(metrics.owner.size)
         phi[inside] = self.through(free) + moved
@@ -219,18 +222,18 @@ class March(Coupling):
         explicit = flux.c + self.pressure.explicit(self.slope(self.p))
         b = -metrics.divergence(phi + explicit)
         if self.floating:
-            b -= b.mean()                        # no p can produce the mean, which is rounding
+            b -= self.total(b) / sum(self.of_ranks(metrics.own))                 # no p can produce the mean: rounding
         self.pressure_solver = self._solver(
             self.pressure_solver, self.P, settings.pressure_solver, settings.pressure_precond,
             None if settings.pressure_precond else "jacobi", Stopping(rtol=settings.pressure_rtol),
             "constants" if self.floating else None)
-        self.p = self._solved(1, self.pressure_solver.solve(b, x0=self.p)).x
+        self.p = self.field(self._solved(1, self.pressure_solver.solve(b[:metrics.own], x0=self.p[:metrics.own])).x)
         self.phi = phi + flux.with_explicit(explicit - flux.c).of(metrics, self.p)
         self._flux_of_walls(self.phi, phi)
         gradient = self.slope(self.p)
         for i in self.axes:
             D = self.D + extra[i] if self.mirrored else self.D
-            self.u[i] = free[i] - metrics.volumes / D * gradient[i]
+            self.u[i] = metrics.refresh(free[i] - metrics.volumes / D * gradient[i])     # extra is not known for ghosts
 
     def _flux_of_walls(self, phi, given):
         """Keep the given fluxes on the boundary faces whose pressure is not given."""

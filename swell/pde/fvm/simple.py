@@ -149,9 +149,9 @@ class Steady(Coupling):
         for i in self.axes:
             force = metrics.volumes * self.grad_p[i]
             rhs[i] -= force
-            acting = acting + abs(force).sum()
+            acting = acting + abs(force[:metrics.own]).sum()
         self.A.data[metrics.pattern.middle] = self.D / alpha
-        self.room = self.A.row_sums()                                           # D/α − Σ|off-diagonal|
+        self.room = metrics.refresh(self.A.row_sums())                          # D/α − Σ|off-diagonal|
         lost = 0.0
         for i in self.axes:
             D = self.D + extra[i] if self.mirrored else self.D
@@ -159,16 +159,18 @@ class Steady(Coupling):
             rhs[i] += (1 - alpha) / alpha * D * self.u[i]
             r = self.space.empty(metrics.n, metrics.dtype)
             self.A.residual(self.u[i], rhs[i], r)
-            lost = lost + abs(r).sum()
+            lost = lost + abs(r[:metrics.own]).sum()
             if self.mirrored:                    # this component's own matrix
                 self._update_momentum()
-                self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=self.u[i])).x
+                found = self.momentum_solver.solve(rhs[i][:metrics.own], x0=self.u[i][:metrics.own])
+                self.u[i] = self.field(self._solved(0, found).x)
         if not self.mirrored:
             self._update_momentum()
-            b, x0 = (xp.stack([vectors[i] for i in self.axes], axis=1) for vectors in (rhs, self.u))
+            b, x0 = (xp.stack([vectors[i][:metrics.own] for i in self.axes], axis=1) for vectors in (rhs, self.u))
             for i, result in zip(self.axes, self._solved(0, self.momentum_solver.solve(b, x0=x0))):
-                self.u[i] = result.x
-        return float(lost / acting) if float(acting) else float(float(lost) > 0)           # 0: at rest
+                self.u[i] = self.field(result.x)
+        lost, acting = map(sum, zip(*self.of_ranks((float(lost), float(acting)))))
+        return lost / acting if acting else float(lost > 0)                     # 0: at rest
 
     def _update_momentum(self):
         """Prepare the momentum solver for the present values of the momentum matrix."""
@@ -184,9 +186,10 @@ class Steady(Coupling):
         self.phi = self.interpolated_flux(alpha * metrics.volumes / self.D)
         self.phi[:metrics.n_internal] += (1 - alpha) * self.moved
         imbalance = metrics.divergence(self.phi)
-        mass = float(abs(imbalance).sum() / ((abs(self.phi) * self.way).sum() or 1.0))
+        through = sum(self.of_ranks(float((abs(self.phi) * self.way).sum())))
+        mass = self.total(abs(imbalance)) / (through or 1.0)
         mobility = metrics.volumes / (self.room if settings.consistent else self.D / settings.velocity)
-        self.pressure.diffuse(mobility)
+        self.pressure.k = self.pressure._on_faces(mobility)
         flux = self.pressure.flux()
         self.P = metrics.pattern.matrix(flux, out=self.P)
         self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver,
@@ -195,9 +198,9 @@ class Steady(Coupling):
                                             "constants" if self.pressure.boundary.floating else None,
                                             keep=self.most > 0)
         if self.pressure.boundary.floating:
-            imbalance -= imbalance.mean()        # no p' can produce the mean, which is rounding
+            imbalance -= self.total(imbalance) / sum(self.of_ranks(metrics.own))     # no p' can produce it: rounding
         before = self.linear_iterations[1]
-        correction = self._solved(1, self.pressure_solver.solve(-imbalance)).x
+        correction = self.field(self._solved(1, self.pressure_solver.solve(-imbalance[:metrics.own])).x)
         count = self.linear_iterations[1] - before
         self.most = self.most or count + settings.pressure_renewal
         if count >= self.most:
@@ -205,6 +208,6 @@ class Steady(Coupling):
         self.phi += flux.of(metrics, correction)
         gradient = self.slope_of_correction(correction)
         for i in self.axes:
-            self.u[i] = self.u[i] - mobility * gradient[i]
+            self.u[i] = self.u[i] - mobility * gradient[i]                      # ghosts, too
         self.p = self.p + settings.pressure * correction
         return mass
