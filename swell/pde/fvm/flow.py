@@ -13,6 +13,7 @@ import difflib
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.loop import interruptible
 from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Symmetry, by_patch, lines
 from swell.pde.fvm.forces import Forces
 from swell.pde.fvm.metrics import Metrics, space_of
@@ -185,8 +186,10 @@ class Flow:
             return division.whole(self._of_part(division)._run(kind, settings, device, division.of_flow(start), show,
                                                                forces))
         space = space_of(self.mesh, device)
-        with space.active(int(self.mesh.n_cells)):
-            return kind(self, settings, space, forces).run(start, watch)
+        with space.active(self.mesh.n_cells), space.deferred_errors():
+            run = kind(self, settings, space, forces)
+            with interruptible(run.interrupt):   # Ctrl-C between two linear solves
+                return run.run(start, watch)
 
     def _of_part(self, division) -> "Flow":
         """Return a copy of this flow on this rank's part of the mesh."""
