@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.support.across import on_gpus
 from tests.support.cases import rng
 
 import swell
@@ -183,3 +184,17 @@ def test_what_a_division_gives_to_a_part(ranks):
     sizes = [size for vector, each, size in ranks.run(parts)
              if vector.tolist() == [1, 2, 3] and each.shape == (size, 3)]
     assert len(sizes) in (1, ranks.size) and (len(sizes) == 1 or sum(sizes) == 3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("flow", [cavity, slanted, periodic])
+def test_on_gpus(count, flow):
+    """A GPU for each rank: the flow of one CPU, steady and in time."""
+    flow = flow()
+    start, settings, steps = start_of(flow), fvm.SIMPLE(maxiter=3, **TIGHT), fvm.PISO(0.02, 0.06, **TIGHT)
+    one, later = flow.solve(settings, start=start, forces=("y*",)), flow.march(steps, start=start)
+    for found, then in on_gpus(count, lambda c: (flow.solve(settings, "cuda", start, forces=("y*",), ranks=c),
+                                                 flow.march(steps, "cuda", start, ranks=c))):
+        close(found, one)
+        close(then, later)
+        assert all(np.allclose(found.forces[name], one.forces[name], atol=1e-8) for name in one.forces)
