@@ -286,7 +286,8 @@ def main():
     if given.write:
         return 0
     status = swell_command(command)
-    history = np.genfromtxt(case / "history.csv", delimiter=",", names=True, deletechars="", replace_space=" ")
+    history = np.atleast_1d(np.genfromtxt(case / "history.csv", delimiter=",", names=True, deletechars="",
+                                          replace_space=" "))
     compare(fvm.read_case(case, "latest"), reynolds, cells, history)
     return status
 

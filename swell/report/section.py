@@ -80,16 +80,18 @@ def figure(mesh, fields, cut=None):
     width, height = high - low
     tall = height > BESIDE * width
     size = ((5.4 * len(fields), min(7.0, 1.0 + 4.0 * height / width)) if tall
-            else (9.0, (1.2 + 7.5 * height / width) * len(fields)))
+            else (9.0, (0.7 + 7.3 * height / width) * len(fields)))
     drawing = Figure(figsize=size, layout="constrained", facecolor="white")
     panels = drawing.subplots(1 if tall else len(fields), len(fields) if tall else 1, squeeze=False).ravel()
     for panel, (label, values) in zip(panels, fields.items()):
-        shown = PolyCollection(polygons, array=np.asarray(values)[cells], cmap="viridis", edgecolors="face",
-                               linewidths=0.1, rasterized=True)
+        shown = PolyCollection(polygons, array=np.asarray(values)[cells], cmap="viridis", edgecolors="none",
+                               antialiased=False, rasterized=True)
         panel.add_collection(shown)
         panel.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         panel.set_xlabel("xyz"[axes[0]], color=INK)
         panel.set_ylabel("xyz"[axes[1]], color=INK)
         panel.tick_params(colors=INK, labelsize=8)
-        drawing.colorbar(shown, ax=panel, label=label, shrink=0.9)
+        bar = drawing.colorbar(shown, cax=panel.inset_axes([1.02, 0, 0.25 / size[0], 1]))
+        bar.set_label(label, color=INK, fontsize=8)
+        bar.ax.tick_params(colors=INK, labelsize=8)
     return drawing
