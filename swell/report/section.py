@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.errors import InputError
 from swell.display.figure import INK
 
 SHIFT = 1e-7            # of the extent: the plane must not go through points
@@ -29,6 +30,11 @@ def section(mesh, axis=None, at=None):
         For each, its corners in the plane, in order around it.
     axes : (int, int)
         The coordinates of the corners.
+
+    Raises
+    ------
+    InputError
+        If the plane lies beside the mesh.
     """
     extent = np.ptp(mesh.points, axis=0)
     axis = _flat(mesh, extent) if axis is None else axis
@@ -53,6 +59,9 @@ def section(mesh, axis=None, at=None):
     cells, place, count = np.unique(cell, return_inverse=True, return_counts=True)
     middle = np.stack([np.bincount(place, corner[:, k]) / count for k in (0, 1)], axis=1)[place]
     angle = np.arctan2(*(corner - middle).T[::-1])
+    if not cells.size:
+        raise InputError(f"the plane {'xyz'[axis]} = {at:g} cuts no cell: the mesh lies between {low:g} and "
+                         f"{low + extent[axis]:g}")
     order = np.lexsort((angle, place))
     return cells, np.split(corner[order], np.cumsum(count)[:-1]), axes
 
@@ -72,8 +81,9 @@ def figure(mesh, fields, cut=None):
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
     cells, polygons, axes = section(mesh) if cut is None else cut
-    if len(cells) > LARGEST:
-        keep = np.linspace(0, len(cells) - 1, LARGEST).astype(int)
+    of_all = len(cells)
+    if of_all > LARGEST:
+        keep = np.linspace(0, of_all - 1, LARGEST).astype(int)
         cells, polygons = cells[keep], [polygons[k] for k in keep]
     corners = np.concatenate(polygons)
     low, high = corners.min(axis=0), corners.max(axis=0)
@@ -82,6 +92,8 @@ def figure(mesh, fields, cut=None):
     size = ((5.4 * len(fields), min(7.0, 1.0 + 4.0 * height / width)) if tall
             else (9.0, (0.7 + 7.3 * height / width) * len(fields)))
     drawing = Figure(figsize=size, layout="constrained", facecolor="white")
+    if of_all > LARGEST:
+        drawing.suptitle(f"{LARGEST} of the {of_all} cells in this cut are drawn", fontsize=8, color=INK)
     panels = drawing.subplots(1 if tall else len(fields), len(fields) if tall else 1, squeeze=False).ravel()
     for panel, (label, values) in zip(panels, fields.items()):
         shown = PolyCollection(polygons, array=np.asarray(values)[cells], cmap="viridis", edgecolors="none",

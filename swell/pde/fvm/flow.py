@@ -125,7 +125,7 @@ class Flow:
         with space.active(self.mesh.n_cells):
             return Steady(self, settings, space, forces).run(start, watch)
 
-    def march(self, settings, device="cpu", start=None, watch=None, forces=()) -> FlowSolution:
+    def march(self, settings, device="cpu", start=None, watch=None, forces=(), progress=None) -> FlowSolution:
         """March in time by PISO.
 
         Parameters
@@ -139,6 +139,8 @@ class Flow:
             ``watch(solution)`` gets the flow every ``settings.every`` time units, and at the end.
         forces : sequence of str
             Walls, by name or pattern, whose forces are recorded after each step in `FlowSolution.forces`.
+        progress : callable, optional
+            ``progress(time, courant, continuity)`` after each step.
 
         Returns
         -------
@@ -150,7 +152,7 @@ class Flow:
         self._check_start(start)
         space = make_space(device)
         with space.active(self.mesh.n_cells):
-            return March(self, settings, space, forces).run(start, watch)
+            return March(self, settings, space, forces).run(start, watch, progress)
 
     def _check_start(self, start):
         """Raise InputError unless ``start`` is None or a FlowSolution of this mesh."""

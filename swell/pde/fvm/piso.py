@@ -102,8 +102,8 @@ class March(Coupling):
         self.stopping = Stopping(rtol=settings.momentum_rtol)
         self.imbalance = space.xp.zeros(self.metrics.n)
 
-    def run(self, start, watch):
-        """March from ``start`` to the end; return the FlowSolution. ``watch``: as in `Flow.march`."""
+    def run(self, start, watch, progress=None):
+        """March from ``start`` to the end; return the FlowSolution. ``watch``, ``progress``: as in `Flow.march`."""
         settings = self.settings
         self.begin(start)
         self.before, t, step, shown = None, 0.0, 0, 0
@@ -118,6 +118,8 @@ class March(Coupling):
             residuals.append((momentum, mass))
             self.record_forces()
             self.times.append((t, courant))
+            if progress is not None:
+                progress(t, courant, mass)
             if self.lost(fastest, LOST):
                 better = dt * CAREFUL / courant if math.isfinite(courant) and courant > CAREFUL else dt / 4
                 notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
