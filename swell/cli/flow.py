@@ -41,7 +41,8 @@ def add_arguments(parser):
     parser.add_argument("--scheme", metavar="NAME", help="convection: linear_upwind (default of steady flow), linear "
                         "(default in time), upwind")
     parser.add_argument("--rtol", type=float, metavar="R", help="steady: both residuals at the end; default 1e-6")
-    parser.add_argument("--maxiter", type=int, metavar="N", help="steady: most outer iterations; default 2000")
+    parser.add_argument("--maxiter", type=int, metavar="N", help="steady: most outer iterations; default: to endTime of a case for "
+                        "simpleFoam, whose deltaT is 1, else 2000")
     parser.add_argument("--relax", type=float, metavar="A", help="steady: relaxation of the velocity; default 0.8")
     parser.add_argument("--dt", type=float, metavar="T", help="in time: the step; default: deltaT")
     parser.add_argument("--end", type=float, metavar="T", help="in time: how long; default: to endTime")
@@ -60,6 +61,8 @@ def add_arguments(parser):
                         "speed U in m/s and the area A in m2")
     parser.add_argument("--history", metavar="FILE", help="write residuals, times, Courant numbers and forces of each "
                         "iteration or step, .csv")
+    parser.add_argument("--cut", metavar="PLANE", help="plane of the report's picture, such as z=0.5; default: through "
+                        "the middle, along the empty patches or across the shortest side")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
 
@@ -84,25 +87,28 @@ def _run(arguments, ranks) -> int:
         case = fvm.read_case(arguments.CASE, arguments.start, arguments.laminar, ranks)
     parts, alone = case.mesh.ranks is not None, ranks is None or ranks.rank == 0
     if parts:                                    # each rank writes its part
-        arguments.out, arguments.report = ranks.allgather((arguments.out, arguments.report))[0]
+        arguments.out, arguments.report, arguments.cut = ranks.allgather((arguments.out, arguments.report,
+                                                                          arguments.cut))[0]
     transient = arguments.transient or (case.transient is True and not arguments.steady)
     settings = _settings(arguments, case, transient)
+    cut = _cut(arguments, case.mesh)
     label, unit = _unit(arguments.coefficients)
     record = tuple(filter(None, (arguments.forces or "").split(",")))
+    if record and alone and not (arguments.history or arguments.report):
+        raise InputError("--forces has no effect without a file that shows them: give --history FILE or --report FILE")
     check_paths({"--out": arguments.out, "--report": arguments.report, "--history": arguments.history}, (),
                 {"--history": (".csv",), "--out": (".pvd",) if transient else (".pvtu",) if parts else (".vtu",),
                  "--report": (".html", ".htm")})
     outputs = _Outputs(arguments, case, transient, ranks)
     if not arguments.quiet and not arguments.json:
-        print(f"{arguments.CASE}: {case.start.cells} cells{_of_ranks(ranks, parts)}, nu = {case.viscosity:g} m2/s, from time {case.time}, "
-              f"{'in time' if transient else 'steady'}")
+        print(f"{arguments.CASE}: {case.start.cells} cells{_of_ranks(ranks, parts)}, nu = {case.viscosity:g} m2/s, from "
+              f"time {case.time}, {'in time' if transient else 'steady'}")
     with Progress(shown=not arguments.quiet) as progress:
         if transient:
-            def watch(solution):
-                outputs.add(solution)
-                progress.phase = (f"t = {solution.time:.5g} of {settings.end:g}, Courant number "
-                                  f"{solution.courant:.2g}, continuity {solution.residuals[-1][1]:.1e}")
-            solution = case.flow.march(settings, arguments.device, case.start, watch, record, ranks)
+            def show(time, courant, mass):
+                progress.phase = (f"t = {time:.5g} of {settings.end:g}, Courant number {courant:.2g}, continuity "
+                                  f"{mass:.1e}")
+            solution = case.flow.march(settings, arguments.device, case.start, outputs.add, record, show, ranks)
         else:
             def watch(count, momentum, mass):
                 progress.phase = f"iteration {count}: momentum {momentum:.2e}, continuity {mass:.2e}"
@@ -117,11 +123,11 @@ def _run(arguments, ranks) -> int:
         outputs.written.append(arguments.history)
     if arguments.report:
         from swell.report import flow as report
-        facts = [("cells", f"{case.start.cells}{_of_ranks(ranks, parts)}"), ("viscosity", f"{case.viscosity:g} m²/s"), ("start", case.time),
-                 ("settings", str(settings)), ("device", arguments.device),
+        facts = [("cells", f"{case.start.cells}{_of_ranks(ranks, parts)}"),
+                 ("viscosity", f"{case.viscosity:g} m²/s"), ("start", case.time), ("settings", str(settings)), ("device", arguments.device),
                  ("forces", f"over U² A/2 = {unit:g} m⁴/s²" if arguments.coefficients else "for a fluid of density 1")]
         report.html(dataclasses.replace(solution, notes=[*case.notes, *solution.notes]), arguments.report,
-                    f"swell flow {Path(arguments.CASE).resolve().name}", facts, forces, label)
+                    f"swell flow {Path(arguments.CASE).resolve().name}", facts, forces, label, cut)
     if alone:
         _print(arguments, case, solution, forces, label, outputs.written)
     return 0 if solution.converged else 1
@@ -145,6 +151,23 @@ def _unit(given):
     return "force coefficient", 0.5 * speed ** 2 * area
 
 
+def _cut(arguments, mesh):
+    """Return the cut through the mesh that the report shows; None without a report."""
+    if not arguments.report:
+        if arguments.cut is not None:
+            raise InputError("--cut is the plane of the report's picture: give --report FILE, too")
+        return None
+    from swell.report.section import section
+    if arguments.cut is None:
+        return section(mesh)
+    axis, _, place = arguments.cut.partition("=")
+    try:
+        plane = "xyz".index(axis or "?"), float(place)
+    except ValueError:
+        raise InputError(f"--cut {arguments.cut}: expected an axis and its coordinate, such as z=0.5") from None
+    return section(mesh, *plane)
+
+
 def _settings(arguments, case, transient):
     """Return the SIMPLE or PISO settings; raise InputError for options of the other kind, or without a step."""
     from swell.pde import fvm
@@ -158,15 +181,16 @@ def _settings(arguments, case, transient):
     if arguments.scheme:
         chosen["scheme"] = arguments.scheme
     chosen["pressure_precond"] = arguments.pressure_precond or "amg"
+    last, step = ("end", 1.0) if transient else ("maxiter", case.dt or 1.0)
+    if last not in chosen and case.end is not None and (transient or case.transient is False):
+        chosen[last] = (case.end - float(case.time)) / step
+        if chosen[last] <= 0:
+            raise InputError(f"the start is time {case.time}, and system/controlDict ends at {case.end:g}: give "
+                             f"--{last}, how long to go on, or another --start")
     if not transient:
+        chosen |= {"maxiter": math.ceil(chosen["maxiter"])} if "maxiter" in chosen else {}
         return fvm.SIMPLE(**chosen)
-    begin = float(case.time)
     chosen.setdefault("dt", case.dt)
-    if "end" not in chosen and case.end is not None:
-        chosen["end"] = case.end - begin
-        if chosen["end"] <= 0:
-            raise InputError(f"the start is time {case.time}, and system/controlDict ends at {case.end:g}: give --end, "
-                             "how long to go on, or another --start")
     for name, entry in (("dt", "deltaT"), ("end", "endTime")):
         if chosen.get(name) is None:
             raise InputError(f"--{name} is missing, and the case has no system/controlDict with {entry}: give one")

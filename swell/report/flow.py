@@ -43,13 +43,14 @@ def forces(solution, label):
     return finish(figure, axes, "outer iteration" if solution.times is None else "time", label)
 
 
-def fields(solution):
-    """Return a figure of the speed and the pressure in a cut through the middle of the mesh."""
+def fields(solution, cut=None):
+    """Return a figure of the speed and the pressure in a cut, as `section` returns it; default: through the middle."""
     return section.figure(solution.mesh, {"speed |u|": np.linalg.norm(solution.velocity, axis=1),
-                                          "kinematic pressure p": solution.p})
+                                          "kinematic pressure p": solution.p},
+                          cut)
 
 
-def html(solution, path, title, facts=(), walls=None, label="force"):
+def html(solution, path, title, facts=(), walls=None, label="force", cut=None):
     """Write the report of a flow as one self-contained HTML file. Of a rank's part: rank 0 writes the file, with all
     parts in the pictures; all ranks call it together.
 
@@ -64,6 +65,8 @@ def html(solution, path, title, facts=(), walls=None, label="force"):
         As `Flow.forces` returns them.
     label : str
         The name of the forces.
+    cut : tuple, optional
+        The plane of the picture, as `section` returns it; default: through the middle.
 
     Raises
     ------
@@ -74,7 +77,7 @@ def html(solution, path, title, facts=(), walls=None, label="force"):
             page.paragraph(f"swell {swell.__version__}, {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}", soft=True),
             f"<p>{page.badge('converged' if solution.converged else 'NOT converged', solution.converged)} "
             f"{page.escape(str(solution).splitlines()[0])}</p>",
-            page.image(png(fields(solution)), "speed and pressure in the middle of the mesh"),
+            page.image(png(fields(solution, cut)), "speed and pressure in the cut"),
             page.table(list(facts)), page.bullets(solution.notes), page.heading("Residuals"),
             page.image(png(residuals(solution)), "residuals, as SIMPLE.rtol or PISO measure them")]
     if solution.forces:

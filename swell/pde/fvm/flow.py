@@ -146,9 +146,10 @@ class Flow:
         """
         if not isinstance(settings, SIMPLE):
             raise InputError(f"settings={settings!r}: expected SIMPLE(...), such as SIMPLE(velocity=0.7)")
-        return self._run(Steady, settings, device, start, watch, forces, ranks)
+        return self._run(Steady, settings, device, start, forces, ranks, watch)
 
-    def march(self, settings, device="cpu", start=None, watch=None, forces=(), ranks=None) -> FlowSolution:
+    def march(self, settings, device="cpu", start=None, watch=None, forces=(), progress=None,
+              ranks=None) -> FlowSolution:
         """March in time by PISO.
 
         Parameters
@@ -162,7 +163,8 @@ class Flow:
             ``watch(solution)`` gets the flow every ``settings.every`` time units, and at the end.
         forces : sequence of str
             Walls, by name or pattern, whose forces are recorded after each step in `FlowSolution.forces`.
-
+        progress : callable, optional
+            ``progress(time, courant, continuity)`` after each step.
         ranks : Communicator, optional
             As in `solve`.
 
@@ -173,23 +175,24 @@ class Flow:
         """
         if not isinstance(settings, PISO):
             raise InputError(f"settings={settings!r}: expected PISO(dt=..., end=...)")
-        return self._run(March, settings, device, start, watch, forces, ranks)
+        return self._run(March, settings, device, start, forces, ranks, watch, progress)
 
-    def _run(self, kind, settings, device, start, watch, forces, ranks=None):
-        """Return the FlowSolution of one run of ``kind``, Steady or March; the other arguments as in `solve`."""
+    def _run(self, kind, settings, device, start, forces, ranks, watch, *progress):
+        """Return the FlowSolution of one run of ``kind``, Steady or March; the other arguments as in `solve` or
+        `march`."""
         with self.mesh.agreed():
             self._check_start(start)
         if self.mesh.ranks is None and ranks is not None and ranks.size > 1:
             from swell.pde.fvm.across_ranks import Division
             division = Division(ranks, self.mesh)
             show = watch if watch is None or kind is Steady else lambda found: watch(division.whole(found))
-            return division.whole(self._of_part(division)._run(kind, settings, device, division.of_flow(start), show,
-                                                               forces))
+            return division.whole(self._of_part(division)._run(kind, settings, device, division.of_flow(start), forces,
+                                                               None, show, *progress))
         space = space_of(self.mesh, device)
         with space.active(self.mesh.n_cells), space.deferred_errors():
             run = kind(self, settings, space, forces)
             with interruptible(run.interrupt):   # Ctrl-C between two linear solves
-                return run.run(start, watch)
+                return run.run(start, watch, *progress)
 
     def _of_part(self, division) -> "Flow":
         """Return a copy of this flow on this rank's part of the mesh."""

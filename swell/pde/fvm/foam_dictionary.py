@@ -12,7 +12,7 @@ import re
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.pde.fvm.foam_file import COMMENT, PARENTHESES, FoamFile
+from swell.pde.fvm.foam_file import PARENTHESES, FoamFile
 
 FIELD = re.compile(rb"nonuniform\s+List<(scalar|vector)>\s*(\d+)\s*([({])")
 EMPTY = re.compile(rb"nonuniform\s+(?:List<(?:scalar|vector)>\s*)?0\s*(?:\(\s*\))?")
@@ -61,7 +61,7 @@ class FoamDictionary(FoamFile):
             self._lists.append(values.reshape(-1, 3) if kind == b"vector" else values)
         parts.append(self.content[at:])
         text = EMPTY.sub(b" nonuniform ", b"".join(parts))
-        text = COMMENT.sub(b"", text).decode("utf-8", "replace")
+        text = self.without_comments(text).decode("utf-8", "replace")
         return [*TOKEN.findall(text), ""]
 
     def _damaged(self, why):

@@ -18,14 +18,13 @@ above some 5 a run may diverge, which is noticed and said.
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import positive, real
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import Boundary, Neumann
 from swell.pde.fvm.convection import check_scheme
@@ -83,12 +82,12 @@ class PISO:
         positive(self, "correctors")
         for name, least in (("end", 0.0), ("every", -1.0)):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not least < value < math.inf or value < 0:
+            if not real(value) or not least < value < math.inf or value < 0:
                 raise InputError(f"PISO({name}={value!r}): expected a time "
                                  + ("above 0" if least == 0 else "of 0 or more"))
         for name in ("momentum_rtol", "pressure_rtol"):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0 < value < 1:
+            if not real(value) or not 0 < value < 1:
                 raise InputError(f"PISO({name}={value!r}): expected a number above 0 and below 1")
 
 
@@ -103,8 +102,8 @@ class March(Coupling):
         self.stopping = Stopping(rtol=settings.momentum_rtol)
         self.imbalance, self.ones = space.xp.zeros(self.metrics.n), space.xp.ones(self.metrics.n)
 
-    def run(self, start, watch):
-        """March from ``start`` to the end; return the FlowSolution. ``watch``: as in `Flow.march`."""
+    def run(self, start, watch, progress=None):
+        """March from ``start`` to the end; return the FlowSolution. ``watch``, ``progress``: as in `Flow.march`."""
         settings = self.settings
         self.begin(start)
         self.before, t, step, shown = None, 0.0, 0, 0
@@ -115,10 +114,12 @@ class March(Coupling):
                 self.before = None               # BDF2 needs equal steps: the last one is Euler's
             momentum, mass, fastest = self.step(dt)
             step, t = step + 1, t + dt
-            residuals.append((momentum, mass))
             courant = self.courant(dt)
+            residuals.append((momentum, mass))
             self.record_forces()
             self.times.append((t, courant))
+            if progress is not None:
+                progress(t, courant, mass)
             if self.lost(fastest, LOST):
                 better = dt * CAREFUL / courant if math.isfinite(courant) and courant > CAREFUL else dt / 4
                 notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "

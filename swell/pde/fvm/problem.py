@@ -15,7 +15,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.registry import resolve
-from swell.core.settings import REAL
+from swell.core.settings import REAL, real
 from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import by_patch, lines
@@ -117,7 +117,7 @@ class Problem:
     def _steady(self, solvers, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:
         """Solve the steady equation by outer corrections, on one device or across ranks; see `Poisson.solve` for the
         arguments. ``solvers``: the arguments for the linear solves."""
-        if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
+        if not real(mean) or not math.isfinite(mean):
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
         in_parts = isinstance(self.mesh, PartMesh)
         ranks = self.mesh.ranks if in_parts else ranks

@@ -25,12 +25,11 @@ and assembly writes in place.
 """
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import positive, real
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann
 from swell.pde.fvm.convection import check_scheme
@@ -97,7 +96,7 @@ class SIMPLE:
         for name, most in (("velocity", 1.0), ("pressure", 1.0 + 1e-12), ("rtol", 1.0), ("momentum_rtol", 1.0),
                            ("pressure_rtol", 1.0)):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0 < value < most:
+            if not real(value) or not 0 < value < most:
                 raise InputError(f"SIMPLE({name}={value!r}): expected a number above 0 and "
                                  + ("at most 1" if most > 1 else "below 1"))
         positive(self, "maxiter")
