@@ -101,8 +101,8 @@ def _run(arguments, ranks) -> int:
                  "--report": (".html", ".htm")})
     outputs = _Outputs(arguments, case, transient, ranks)
     if not arguments.quiet and not arguments.json:
-        print(f"{arguments.CASE}: {case.start.cells} cells{_of_ranks(ranks, parts)}, nu = {case.viscosity:g} m2/s, from "
-              f"time {case.time}, {'in time' if transient else 'steady'}")
+        print(f"{arguments.CASE}: {case.start.cells} cells{_of_ranks(ranks, parts)}, nu = {case.viscosity:g} m2/s, "
+              f"from time {case.time}, {'in time' if transient else 'steady'}")
     with Progress(shown=not arguments.quiet) as progress:
         if transient:
             def show(time, courant, mass):
@@ -124,7 +124,8 @@ def _run(arguments, ranks) -> int:
     if arguments.report:
         from swell.report import flow as report
         facts = [("cells", f"{case.start.cells}{_of_ranks(ranks, parts)}"),
-                 ("viscosity", f"{case.viscosity:g} m²/s"), ("start", case.time), ("settings", str(settings)), ("device", arguments.device),
+                 ("viscosity", f"{case.viscosity:g} m²/s"), ("start", case.time), ("settings", str(settings)),
+                 ("device", arguments.device),
                  ("forces", f"over U² A/2 = {unit:g} m⁴/s²" if arguments.coefficients else "for a fluid of density 1")]
         report.html(dataclasses.replace(solution, notes=[*case.notes, *solution.notes]), arguments.report,
                     f"swell flow {Path(arguments.CASE).resolve().name}", facts, forces, label, cut)
@@ -234,7 +235,7 @@ class _Outputs:
 
 
 def _write_collection(path, pieces):
-    """Write a PVD file, which lists the .vtu or .pvtu file of each time for ParaView. ``pieces``: list of (time, file)."""
+    """Write a PVD file, which lists the .vtu or .pvtu file of each time. ``pieces``: list of (time, file)."""
     from swell.io.files import write_atomically
     lines = ['<?xml version="1.0"?>', '<VTKFile type="Collection" version="0.1"><Collection>',
              *(f'<DataSet timestep="{time:.10g}" file="{name}"/>' for time, name in pieces), "</Collection></VTKFile>"]

@@ -93,10 +93,12 @@ class Case:
                                               ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
             given = self._files[name]
             entries = given.entries["boundaryField"]
-            says = {}
+            says, everywhere = {}, self.mesh.with_ghosts(found)
             for patch in patches:
-                if patch.kind in UNCONDITIONED:
-                    says[patch.name] = {"type": [_kind(patch)]}
+                if patch.kind == CUT:
+                    says[patch.name] = {"type": [_kind(patch)], "value": ["nonuniform", everywhere[self.mesh.behind(patch)]]}
+                elif patch.kind in UNCONDITIONED:
+                    says[patch.name] = {"type": [patch.kind]}
                 elif patch.size:
                     says[patch.name] = _of_patch(given, entries, patch)
                 else:
@@ -183,8 +185,9 @@ def _start(path, time, control) -> str:
     if not folders:
         divided = path.name.startswith("processor") and (path.parent / "0").is_dir()
         raise InputError(f"{path} has no folder of a time, such as 0, with the files U and p: "
-                         + ("decompose the fields, too (decomposePar), or remove the folders processor0, processor1, ...: "
-                            "each rank then takes its part of the whole case" if divided else "write the start there"))
+                         + ("decompose the fields, too (decomposePar), or remove the folders processor0, processor1, "
+                            "...: each rank then takes its part of the whole case" if divided else
+                            "write the start there"))
     asked = time
     if asked is None:
         begin = " ".join(control.get("startFrom", ["startTime"]))

@@ -146,8 +146,8 @@ class Coupling(ABC):
             self.phi = metrics.of_fluxes(start.fluxes.copy())
         self.follow_boundaries(self.u, self.phi)
         self._flux_at_boundary(self.phi)
-        self.fastest = max(self.of_ranks(max(float(abs(values).max()) for values in (self.side_data[Side.OFFSET], self.u)
-                                             if values.size)))
+        speeds = [float(abs(values).max()) for values in (self.side_data[Side.OFFSET], self.u) if values.size]
+        self.fastest = max(self.of_ranks(max(speeds)))
 
     def measure(self):
         """Return the sums of ``measures`` over the cells of all ranks (Σ |momentum residual|, Σ forces, Σ |∇·φ|, Σ |φ|

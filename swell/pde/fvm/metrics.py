@@ -89,8 +89,8 @@ class Metrics:
         self.pattern = Pattern(space.local, self.n, self.owner, self.neighbour, dtype)
 
     def refresh(self, values):
-        """Overwrite the ghosts' values, ``values[..., own:]``, by their ranks' values; return ``values``. All ranks call
-        it together."""
+        """Overwrite the ghosts' values, ``values[..., own:]``, by their ranks' values; return ``values``. All ranks
+        call it together."""
         if self._halo is not None:
             for component in values.reshape(-1, self.n):
                 self._halo.start(component)
@@ -176,8 +176,8 @@ class Metrics:
         value = numbers(value(self.mesh.centres) if everywhere else value, name)
         with self.space.agreed():
             if value.shape not in ((), (1,), (self.n if everywhere else self.own,)):
-                raise InputError(f"{name} has shape {value.shape}: expected a number, one value a cell ({self.own},), or "
-                                 "a function of the centres (n, 3) that returns one")
+                raise InputError(f"{name} has shape {value.shape}: expected a number, one value a cell ({self.own},), "
+                                 "or a function of the centres (n, 3) that returns one")
             check_finite(name, value)
         value = self.space.from_host(value if everywhere else self.with_ghosts(value))
         return self.space.xp.broadcast_to(value, (self.n,)).astype(self.dtype)

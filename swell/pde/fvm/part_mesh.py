@@ -97,6 +97,11 @@ class PartMesh(Mesh):
         """Return cell data, shape (n, ...), with the ghosts' values behind them. All ranks call it together."""
         return np.concatenate([values, *self.ranks.alltoall([values[cells] for cells in self.border.asked])])
 
+    def behind(self, patch):
+        """Return the cells behind the faces of ``patch``, of kind "cut", as positions in ``with_ghosts``."""
+        at = np.searchsorted(self.border.faces, np.arange(patch.start, patch.start + patch.size))
+        return self.n_cells + self.border.beyond[at]
+
     def every_part_is_fixed(self, fixed):
         """Raise InputError on every rank if a connected component of the mesh of all ranks has no face where ``fixed``
         (bool, this rank's boundary faces) is True. All ranks call it together."""

@@ -2,8 +2,9 @@
 
 Each file may be text, binary (32 or 64 bits) or gzip. Patches of type "empty" need no condition. Patches of type
 "cyclic" are joined (``periodic.py``). Patches of type "processor" and "processorCyclic" lead to another part of a
-decomposed case; ``neighbour`` names the cyclic patch through which the latter lead (``part_mesh.py``). Types that couple patches in other ways ("cyclicAMI", ...) are refused by name.
-Other types ("wall", "symmetry", ...) keep their names.
+decomposed case; ``neighbour`` names the cyclic patch through which the latter lead (``part_mesh.py``). Types that
+couple patches in other ways ("cyclicAMI", ...) are refused by name. Other types ("wall", "symmetry", ...) keep their
+names.
 """
 from __future__ import annotations
 

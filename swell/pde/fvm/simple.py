@@ -171,11 +171,10 @@ class Steady(Coupling):
 
     def solve_pressure(self):
         """Do step 3: return p'."""
-        metrics, settings, xp = self.metrics, self.settings, self.space.xp
-        pattern = metrics.pattern
+        metrics, settings, pattern = self.metrics, self.settings, self.metrics.pattern
         self.kernels.balance(pattern.ptr, pattern.faces, self.phi, self.way, self.imbalance, self.measures[2],
                              self.measures[3])
-        xp.negative(self.a[:metrics.n_internal], out=self.b)
+        self.b[...] = -self.a[:metrics.n_internal]
         self.P = pattern.matrix(Flux(self.a, self.b, None), out=self.P)
         self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver,
                                             settings.pressure_precond, None if settings.pressure_precond else "jacobi",
