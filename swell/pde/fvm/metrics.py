@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.arrays import check_finite
+from swell.core.columns import Columns, plain
 from swell.core.devices import make_space
 from swell.core.errors import InputError
 from swell.pde.fvm.assembly import Pattern
@@ -60,10 +61,7 @@ class Metrics:
         if mesh.ranks is not None and space.single_rank:
             raise InputError("this mesh is a rank's part: only the steady Poisson and ScalarTransport, and Flow, solve "
                              "on parts; for anything else put the mesh together (reconstructParMesh -constant)")
-        self.own, self._halo = mesh.n_cells, None
-        if mesh.ranks is not None:
-            from swell.distributed.halo import Halo
-            self._halo = Halo(space, mesh.border.ghosts, dtype)
+        self.own, self._halos = mesh.n_cells, {}
         self.mesh = mesh = mesh.coupled
         self.space, self.dtype = space, dtype
         self.n, self.n_internal = mesh.n_cells, mesh.neighbour.size
@@ -91,12 +89,22 @@ class Metrics:
     def refresh(self, values):
         """Overwrite the ghosts' values, ``values[..., own:]``, by their ranks' values; return ``values``. All ranks
         call it together."""
-        if self._halo is not None:
-            for component in values.reshape(-1, self.n):
-                self._halo.start(component)
-                self._halo.finish()
-                component[self.own:] = self._halo.values
+        if self.space.single_rank:
+            return values
+        rows = values.reshape(-1, self.n)
+        halo = self._halo(len(rows))
+        halo.start(Columns(rows) if len(rows) > 1 else rows[0])
+        halo.finish()
+        rows[:, self.own:] = plain(halo.values)
         return values
+
+    def _halo(self, count):
+        """Return the Halo that exchanges ``count`` fields in one message; made at the first use."""
+        if count not in self._halos:
+            from swell.distributed.halo import Halo
+            space = self.space if count == 1 else self.space.for_columns(count)
+            self._halos[count] = Halo(space, self.mesh.whole.border.ghosts, self.dtype)
+        return self._halos[count]
 
     def interpolate(self, p):
         """Interpolate cell values, shape (..., n), linearly to the internal faces; return a new array, shape (...,
@@ -149,7 +157,7 @@ class Metrics:
     def of_fluxes(self, values):
         """Like ``of_faces``, for fluxes: they change their sign on faces that the CoupledMesh has reversed."""
         values = self.of_faces(values)
-        if self._halo is not None:
+        if not self.space.single_rank:
             backwards = self.space.from_host(self.mesh.reversed)
             values[backwards] = -values[backwards]
         return values
@@ -159,7 +167,7 @@ class Metrics:
         space's ``require_equal`` finds ranks that give data of different kinds."""
         shape = () if callable(value) else np.shape(value)
         self.space.require_equal(callable(value) or (len(shape), shape[1:]), "which data are arrays")
-        if self._halo is None or shape[:1] != (self.own,):
+        if self.space.single_rank or shape[:1] != (self.own,):
             return value
         return self.mesh.whole.with_ghosts(self.space.to_host(value))
 
