@@ -13,7 +13,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.io.files import as_path
 from swell.pde.fvm.boundary import UNCONDITIONED, Dirichlet, InletOutlet, Neumann, Symmetry
+from swell.pde.fvm.decomposing import Piece, decompose
 from swell.pde.fvm.foam_dictionary import FoamDictionary, number, values
 from swell.pde.fvm.foam_writer import write_field
 from swell.pde.fvm.mesh import CUT, Mesh
@@ -36,6 +37,7 @@ MIRRORS = "slip", "symmetry", "symmetryPlane"
 OPEN = "zeroGradient", "inletOutlet", "pressureInletOutletVelocity"
 TRANSIENT = "icoFoam", "pisoFoam", "pimpleFoam"
 STEADY = ("simpleFoam",)
+PROCESSOR = "processor"                      # kind of a patch of a part that leads to another one
 VOLUME_FLUX = [["0", "3", "-1", "0", "0", "0", "0"]]
 
 
@@ -85,35 +87,61 @@ class Case:
 
         Patches keep the conditions with which they were read."""
         with self.mesh.agreed():
-            self._write(self.folder / str(time), solution)
+            _write(self.folder / str(time), self.mesh, self._files, solution)
 
-    def _write(self, folder, solution):
-        patches = self.mesh.patches
-        for name, kind, dimensions, found in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
-                                              ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
-            given = self._files[name]
-            entries = given.entries["boundaryField"]
-            says, everywhere = {}, self.mesh.with_ghosts(found)
-            for patch in patches:
+    def decompose(self, parts) -> list:
+        """Write the case in parts, as OpenFOAM's decomposePar does: folders processor0, processor1, ... with the mesh,
+        and U, p and phi of the start. Return the cells of each part; see `fvm.decompose`."""
+        cells, part = decompose(self.mesh, parts, self.path), np.empty(self.mesh.n_cells, np.int64)
+        for rank, own in enumerate(cells):
+            part[own] = rank
+        for rank, own in enumerate(cells):
+            piece, start = Piece.of(self.mesh, part, rank), self.start
+            fluxes = start.fluxes[piece.faces]
+            here = replace(start, velocity=start.velocity[own], p=start.p[own], mesh=piece.mesh,
+                           fluxes=np.where(piece.backwards, -fluxes, fluxes))
+            _write(self.path / f"processor{rank}" / self.time, piece.mesh, self._files, here,
+                   {patch.name: piece.faces[piece.mesh.patch(patch.name).faces] - patch.start for patch in self.mesh.patches})
+        return cells
+
+
+def _write(folder, mesh, files, solution, among=None):
+    """Write U, p and phi of a FlowSolution of ``mesh``. ``files``: U and p as they were read; ``among``: patch name → the
+    positions of its faces on the patch that was read, of a part of that mesh."""
+    patches = mesh.patches
+    for name, kind, dimensions, found in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
+                                          ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
+        given = files[name]
+        entries = given.entries["boundaryField"]
+        says, everywhere = {}, mesh.with_ghosts(found)
+        for patch in patches:
+            if patch.kind in (*UNCONDITIONED, PROCESSOR):
+                says[patch.name] = {"type": [_kind(patch)]}
                 if patch.kind == CUT:
-                    says[patch.name] = {"type": [_kind(patch)], "value": ["nonuniform", everywhere[self.mesh.behind(patch)]]}
-                elif patch.kind in UNCONDITIONED:
-                    says[patch.name] = {"type": [patch.kind]}
-                elif patch.size:
-                    says[patch.name] = _of_patch(given, entries, patch)
-                else:
-                    says[patch.name] = entries.get(patch.name, {"type": ["zeroGradient"]})
-            write_field(folder, name, kind, dimensions, found, says)
-        inside = self.mesh.neighbour.size
-        through = {patch.name: {"type": [_kind(patch) if patch.kind in (*UNCONDITIONED, *MIRRORS) else "calculated"]}
-                   | ({} if patch.kind == "empty" else {"value": ["nonuniform", solution.fluxes[patch.faces]]})
-                   for patch in patches}
-        write_field(folder, "phi", "surfaceScalarField", "[0 3 -1 0 0 0 0]", solution.fluxes[:inside], through)
+                    says[patch.name]["value"] = ["nonuniform", everywhere[mesh.behind(patch)]]
+            elif patch.size or among or mesh.ranks is not None:   # of a part: it may have faces in another one
+                says[patch.name] = _of_patch(given, entries, patch)
+            else:
+                says[patch.name] = entries.get(patch.name, {"type": ["zeroGradient"]})
+            if patch.name in (among or {}):
+                says[patch.name] = _restricted(says[patch.name], among[patch.name])
+        write_field(folder, name, kind, dimensions, found, says)
+    known = *UNCONDITIONED, *MIRRORS, PROCESSOR
+    through = {patch.name: {"type": [_kind(patch) if patch.kind in known else "calculated"]}
+               | ({} if patch.kind == "empty" else {"value": ["nonuniform", solution.fluxes[patch.faces]]})
+               for patch in patches}
+    write_field(folder, "phi", "surfaceScalarField", "[0 3 -1 0 0 0 0]", solution.fluxes[:mesh.neighbour.size], through)
+
+
+def _restricted(entries, faces) -> dict:
+    """Return a patch's entries with their lists restricted to ``faces``."""
+    return {key: [word[faces] if isinstance(word, np.ndarray) else word for word in words]
+            for key, words in entries.items()}
 
 
 def _kind(patch) -> str:
     """Return the type of a patch as OpenFOAM names it."""
-    if patch.kind == CUT:
+    if patch.kind in (CUT, PROCESSOR):
         return "processorCyclic" if patch.neighbour else "processor"
     return patch.kind
 
