@@ -74,6 +74,9 @@ def run(arguments) -> int:
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.CASE}"
         case = fvm.read_case(arguments.CASE, arguments.start, arguments.laminar)
+    if case.application and case.transient is None and not (arguments.steady or arguments.transient):
+        raise InputError(f"system/controlDict asks for the application {case.application}, and swell knows "
+                         "simpleFoam, icoFoam, pisoFoam and pimpleFoam: give --steady or --transient")
     transient = arguments.transient or (case.transient is True and not arguments.steady)
     settings = _settings(arguments, case, transient)
     cut = _cut(arguments, case.mesh)

@@ -93,6 +93,7 @@ def test_divergence_is_said(cli, cavity, tmp_path):
     found = json.loads(out)
     assert status == 1 and not err and not found["converged"]
     assert "it diverged at t = " in found["notes"][0] and "take dt=" in found["notes"][0]
+    assert 0.1 < float(found["notes"][0].split("take dt=")[1].split(",")[0]) < 20      # not 1e-6, as the end would say
     assert "NOT converged" in (tmp_path / "r.html").read_text("utf-8")
 
 
@@ -120,7 +121,8 @@ def test_bad_options(cli, cavity, options, words):
     ("0/p", "internalField uniform 0; boundaryField { ymax { type zeroGradient; } }",
      "0/p has no condition for patch 'xmin'"),
     ("constant/transportProperties", "nu 0;", "nu is 0: expected a positive"),
-    ("constant/turbulenceProperties", "simulationType LES;", "asks for LES")])
+    ("constant/turbulenceProperties", "simulationType LES;", "asks for LES"),
+    ("system/controlDict", "application interFoam;", "application interFoam, and swell knows simpleFoam")])
 def test_bad_cases(cli, cavity, place, text, words):
     put(cavity, place, text)
     status, out, err = cli("flow", cavity)
@@ -160,3 +162,11 @@ def test_end_time_counts_iterations_for_simple_foam(cli, cavity):
     assert times(cavity) == {"0", "7", "16"}
     put(cavity, "system/controlDict", "application icoFoam; endTime 2; deltaT 1;")
     assert cli("flow", cavity, "--steady")[0] == 0
+
+
+def test_a_mesh_file_is_no_case(cli, cavity):
+    status, _, err = cli("flow", cavity / "0" / "U")
+    assert status == 2 and "is a file: expected the folder of an OpenFOAM case" in err
+    (cavity / "0" / "p").unlink()
+    status, _, err = cli("flow", cavity)
+    assert status == 2 and f"{cavity / '0'} has no file p or p.gz: copy it there" in err
