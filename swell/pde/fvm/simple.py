@@ -158,7 +158,7 @@ class Steady(Coupling):
         return lost / acting if acting else float(lost > 0), imbalance / (through or 1.0), fastest    # 0: at rest
 
     def interpolate_fluxes(self, before):
-        """Do step 2: write the fluxes to ``phi``, and the coefficients of the pressure correction to ``a``. ``before``:
+        """Do step 2: write the fluxes to ``phi``, and those of the pressure correction to ``a`` and ``b``. ``before``:
         the velocities before the solve."""
         metrics, settings = self.metrics, self.settings
         old, self.phi, self.others = self.phi, self.others, self.phi
@@ -167,15 +167,14 @@ class Steady(Coupling):
         self.kernels.rhie_chow(metrics.owner, metrics.neighbour, metrics.weight, metrics.s, metrics.d, self.g,
                                metrics.tangent, self.closed, self.given, self.side_data, self.p_sides.share,
                                self.p_sides.offset, self.axis_numbers, settings.velocity, metrics.volumes, self.D, room,
-                               self.u, before, old, self.p, self.grad_p, self.phi, self.a)
+                               self.u, before, old, self.p, self.grad_p, self.phi, self.a,
+                               self.b)
 
     def solve_pressure(self):
         """Do step 3: return p'."""
-        metrics, settings, xp = self.metrics, self.settings, self.space.xp
-        pattern = metrics.pattern
+        settings, pattern = self.settings, self.metrics.pattern
         self.kernels.balance(pattern.ptr, pattern.faces, self.phi, self.way, self.imbalance, self.measures[2],
                              self.measures[3])
-        xp.negative(self.a[:metrics.n_internal], out=self.b)
         self.P = pattern.matrix(Flux(self.a, self.b, None), out=self.P)
         self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver,
                                             settings.pressure_precond, None if settings.pressure_precond else "jacobi",

@@ -149,7 +149,7 @@ template <typename J>
 __global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, const double* weight, const double* s, const double* d, const double* g,
                           const double* tangent, const bool* closed, const bool* given, const double* sides, const double* p_share,
                           const double* p_offset, const long long* axes, double relaxation, const double* volumes, const double* diagonal,
-                          const double* room, const double* u, const double* before, const double* old, const double* p, const double* grad_p, double* phi, double* a,
+                          const double* room, const double* u, const double* before, const double* old, const double* p, const double* grad_p, double* phi, double* a, double* b,
                           long long n, long long neighbour_size, long long closed_size, long long axes_size,
                           long long volumes_size) {
   if (stopped(ctx)) return;
@@ -171,6 +171,7 @@ __global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, cons
     mobility = w * mobility + (1.0 - w) * relaxation * volumes[o] / diagonal[o];
     phi[f] = through - mobility * g[f] * seen + (1.0 - relaxation) * moved;
     a[f] = g[f] * (w * volumes[c] / room[c] + (1.0 - w) * volumes[o] / room[o]);
+    b[f] = -a[f];
     return;
   }
   const long long e = f - neighbour_size;

@@ -142,9 +142,10 @@ def momentum_rows(ptr, faces, places, middle, indptr, owner, neighbour, a, b, de
 
 @parallel
 def rhie_chow(owner, neighbour, weight, s, d, g, tangent, closed, given, sides, p_share, p_offset, axes, relaxation,
-              volumes, diagonal, room, u, before, old, p, grad_p, phi, a):
+              volumes, diagonal, room, u, before, old, p, grad_p, phi, a,
+              b):
     """Write Rhie and Chow's fluxes to ``phi``, with Majumdar's term, from velocities u, those ``before`` the solve,
-    and the fluxes ``old``; and the coefficients (V/room)_f g of the pressure correction's fluxes to ``a``.
+    and the fluxes ``old``; and the fluxes a p'_O + b p'_N of the pressure correction, with a = (V/room)_f g and b = −a.
 
     ``given``: boundary faces whose pressure is known, p_b = p_share p' + p_offset."""
     internal, k = neighbour.size, u.shape[0]
@@ -163,6 +164,7 @@ def rhie_chow(owner, neighbour, weight, s, d, g, tangent, closed, given, sides, 
             mobility = w * mobility + (1 - w) * relaxation * volumes[o] / diagonal[o]
             phi[f] = through - mobility * g[f] * seen + (1 - relaxation) * moved
             a[f] = g[f] * (w * volumes[c] / room[c] + (1 - w) * volumes[o] / room[o])
+            b[f] = -a[f]
         else:
             e = f - internal
             flux, coefficient = 0.0, 0.0
