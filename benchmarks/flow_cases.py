@@ -286,6 +286,8 @@ def main():
     if given.write:
         return 0
     status = swell_command(command)
+    if status > 1:                               # bad input, or interrupted before there was a flow
+        return status
     history = np.atleast_1d(np.genfromtxt(case / "history.csv", delimiter=",", names=True, deletechars="",
                                           replace_space=" "))
     compare(fvm.read_case(case, "latest"), reynolds, cells, history)

@@ -41,8 +41,8 @@ def add_arguments(parser):
     parser.add_argument("--scheme", metavar="NAME", help="convection: linear_upwind (default of steady flow), linear "
                         "(default in time), upwind")
     parser.add_argument("--rtol", type=float, metavar="R", help="steady: both residuals at the end; default 1e-6")
-    parser.add_argument("--maxiter", type=int, metavar="N", help="steady: most outer iterations; default: to endTime of a case for "
-                        "simpleFoam, whose deltaT is 1, else 2000")
+    parser.add_argument("--maxiter", type=int, metavar="N", help="steady: most outer iterations; default: to the "
+                        "endTime of a case for simpleFoam, which counts them, else 2000")
     parser.add_argument("--relax", type=float, metavar="A", help="steady: relaxation of the velocity; default 0.8")
     parser.add_argument("--dt", type=float, metavar="T", help="in time: the step; default: deltaT")
     parser.add_argument("--end", type=float, metavar="T", help="in time: how long; default: to endTime")
@@ -85,6 +85,9 @@ def _run(arguments, ranks) -> int:
     with Progress(shown=not arguments.quiet) as progress:
         progress.phase = f"reading {arguments.CASE}"
         case = fvm.read_case(arguments.CASE, arguments.start, arguments.laminar, ranks)
+    if case.application and case.transient is None and not (arguments.steady or arguments.transient):
+        raise InputError(f"system/controlDict asks for the application {case.application}, and swell knows "
+                         "simpleFoam, icoFoam, pisoFoam and pimpleFoam: give --steady or --transient")
     parts, alone = case.mesh.ranks is not None, ranks is None or ranks.rank == 0
     if parts:                                    # each rank writes its part
         arguments.out, arguments.report, arguments.cut = ranks.allgather((arguments.out, arguments.report,

@@ -93,6 +93,7 @@ def test_divergence_is_said(cli, cavity, tmp_path):
     found = json.loads(out)
     assert status == 1 and not err and not found["converged"]
     assert "it diverged at t = " in found["notes"][0] and "take dt=" in found["notes"][0]
+    assert 0.1 < float(found["notes"][0].split("take dt=")[1].split(",")[0]) < 20      # not 1e-6, as the end would say
     assert "NOT converged" in (tmp_path / "r.html").read_text("utf-8")
 
 
@@ -107,7 +108,8 @@ def test_divergence_is_said(cli, cavity, tmp_path):
     (["--steady", "--relax", "1.5"], "velocity=1.5"), (["--cut", "z=0.5"], "give --report FILE, too"),
     (["--cut", "up", "--report", "r.html"], "such as z=0.5"), (["--cut", "z=3", "--report", "r.html"], "cuts no cell"),
     (["--forces", "ymax"], "give --history FILE or --report"),
-    (["--forces", "wing", "--history", "h.csv"], "'wing' is no patch of given velocity, such as a wall. There are: xmin, xmax, ymin, ymax"),
+    (["--forces", "wing", "--history", "h.csv"], "'wing' is no patch of given velocity, such as a wall. There are: "
+     "xmin, xmax, ymin, ymax"),
     (["--coefficients", "0,1"], "expected a speed and an area above 0"), (["--history", "h.txt"], ".csv")])
 def test_bad_options(cli, cavity, options, words):
     status, out, err = cli("flow", cavity, *options)
@@ -119,7 +121,8 @@ def test_bad_options(cli, cavity, options, words):
     ("0/p", "internalField uniform 0; boundaryField { ymax { type zeroGradient; } }",
      "0/p has no condition for patch 'xmin'"),
     ("constant/transportProperties", "nu 0;", "nu is 0: expected a positive"),
-    ("constant/turbulenceProperties", "simulationType LES;", "asks for LES")])
+    ("constant/turbulenceProperties", "simulationType LES;", "asks for LES"),
+    ("system/controlDict", "application interFoam;", "application interFoam, and swell knows simpleFoam")])
 def test_bad_cases(cli, cavity, place, text, words):
     put(cavity, place, text)
     status, out, err = cli("flow", cavity)
@@ -133,7 +136,7 @@ def test_a_turbulence_model_is_left_out_when_asked(cli, cavity):
 
 
 def test_forces_and_their_history(cli, cavity, tmp_path):
-    """Columns for the chosen wall only, as coefficients; a curve in the report, and a picture in the plane asked for."""
+    """Columns for the chosen wall only, as coefficients; a curve in the report, and a picture in the given plane."""
     rows = {}
     for options in ((), ("--coefficients", "2,0.5")):
         status, out, err = cli("flow", cavity, "--forces", "ymax", "--history", tmp_path / "h.csv", "--report",
@@ -141,7 +144,7 @@ def test_forces_and_their_history(cli, cavity, tmp_path):
         assert status == 0 and not err and str(tmp_path / "h.csv") in out
         assert ("force coefficient on ymin" if options else "force on ymin") in out
         header, *lines = (tmp_path / "h.csv").read_text().splitlines()
-        assert header.startswith("step,time,Courant number,momentum,continuity,ymax pressure x") and "ymin" not in header
+        assert header.startswith("step,time,Courant number,momentum,continuity,ymax pressure x")
         rows[options] = np.array([line.split(",") for line in lines], float)
         assert (tmp_path / "r.html").read_text().count("<img") == 3
     plain, scaled = rows.values()
@@ -159,3 +162,11 @@ def test_end_time_counts_iterations_for_simple_foam(cli, cavity):
     assert times(cavity) == {"0", "7", "16"}
     put(cavity, "system/controlDict", "application icoFoam; endTime 2; deltaT 1;")
     assert cli("flow", cavity, "--steady")[0] == 0
+
+
+def test_a_mesh_file_is_no_case(cli, cavity):
+    status, _, err = cli("flow", cavity / "0" / "U")
+    assert status == 2 and "is a file: expected the folder of an OpenFOAM case" in err
+    (cavity / "0" / "p").unlink()
+    status, _, err = cli("flow", cavity)
+    assert status == 2 and f"{cavity / '0'} has no file p or p.gz: copy it there" in err

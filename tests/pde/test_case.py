@@ -205,7 +205,7 @@ def test_the_start(cavity):
      "0/U: internalField has 2 vectors, and the mesh has 36 cells: the field belongs to another mesh"),
     ("0/p", "uniform 0", "nonuniform List<scalar> 37{1}",
      "0/p: internalField has 37 numbers, and the mesh has 36 cells"),
-    ("0/p", "uniform 0", "uniform (1 2)", r"internalField is uniform 1 2: expected a number"),
+    ("0/p", "uniform 0", "uniform (1 2)", r"internalField is uniform .1 2.: expected a number"),
     ("0/U", "uniform (0 0 0)", "uniform 3", r"internalField is uniform 3: expected a vector, such as \(1 0 0\)"),
     ("0/U", "uniform (0 0 0)", "uniform (nan 0 0)", "internalField has values that are not finite"),
     ("0/U", "uniform (0 0 0)", "constant", "internalField is 'constant': expected uniform"),

@@ -22,7 +22,7 @@ from swell.core.errors import InputError
 from swell.io.files import as_path
 from swell.pde.fvm.boundary import UNCONDITIONED, Dirichlet, InletOutlet, Neumann, Symmetry
 from swell.pde.fvm.decomposing import Piece, decompose
-from swell.pde.fvm.foam_dictionary import FoamDictionary, number, values
+from swell.pde.fvm.foam_dictionary import FoamDictionary, number, text_of, values
 from swell.pde.fvm.foam_writer import write_field
 from swell.pde.fvm.mesh import CUT, Mesh
 from swell.pde.fvm.reading import read_mesh
@@ -59,8 +59,10 @@ class Case:
         The name of this time's folder.
     viscosity : float
         ν in m²/s.
+    application : str
+        Of controlDict; "" if it does not say.
     transient : bool or None
-        By controlDict's application; None if it does not say.
+        By the application; None if swell does not know it.
     dt, end, write_every : float or None
         deltaT, endTime, and the time between two outputs, of controlDict.
     notes : list of str
@@ -74,6 +76,7 @@ class Case:
     start: FlowSolution
     time: str
     viscosity: float
+    application: str = ""
     transient: bool | None = None
     dt: float | None = None
     end: float | None = None
@@ -168,6 +171,9 @@ def read_case(path, time=None, laminar=False, ranks=None) -> Case:
         patch without a condition, or a viscosity that is not positive.
     """
     path = as_path(path)
+    if path.is_file():
+        raise InputError(f"{path} is a file: expected the folder of an OpenFOAM case, with constant/polyMesh, 0/U and "
+                         "0/p. For a mesh of another format write a case: fvm.write_polymesh(mesh, case)")
     mesh = read_mesh(path, ranks)
     folder = path if mesh.ranks is None else path / f"processor{mesh.ranks.rank}"
     with nullcontext() if ranks is None else ranks.agreed():
@@ -188,12 +194,12 @@ def read_case(path, time=None, laminar=False, ranks=None) -> Case:
             _read_fluxes(mesh, FoamDictionary(folder / time, "phi"), start.fluxes)
     if (path / "system" / "fvSchemes").exists() or (path / "system" / "fvSolution").exists():
         notes.append("system/fvSchemes and fvSolution are not read: swell's schemes, relaxation and tolerances hold")
-    application = " ".join(control.get("application", []))
+    application = text_of(control.get("application", []))
     transient = True if application in TRANSIENT else False if application in STEADY else None
     dt, end = (number(control[name], f"{path / 'system' / 'controlDict'}: {name}") if name in control else None
                for name in ("deltaT", "endTime"))
-    return Case(path, mesh, folder, flow, start, time, nu, transient, dt, end, _write_every(path, control, dt), notes,
-                {"U": U, "p": p})
+    return Case(path, mesh, folder, flow, start, time, nu, application, transient, dt, end,
+                _write_every(path, control, dt), notes, {"U": U, "p": p})
 
 
 def _optional(folder, name) -> dict:

@@ -46,8 +46,7 @@ class FoamFile:
         from swell.io.files import opened, regular_file
         plain, packed = folder / name, folder / f"{name}.gz"
         if not plain.exists() and not packed.exists():
-            raise InputError(f"{folder} has no file {name} or {name}.gz, which every polyMesh folder has; copy it "
-                             "there, or write the mesh again")
+            raise InputError(f"{folder} has no file {name} or {name}.gz: copy it there, or write it again")
         self.path = regular_file(plain if plain.exists() else packed)
         with opened(self.path) as stream:
             self.content = stream.read()

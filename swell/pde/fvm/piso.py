@@ -121,7 +121,8 @@ class March(Coupling):
             if progress is not None:
                 progress(t, courant, mass)
             if self.lost(fastest, LOST):
-                better = dt * CAREFUL / courant if math.isfinite(courant) and courant > CAREFUL else dt / 4
+                first = self.times[0][1]         # before the speeds grew
+                better = dt * CAREFUL / first if math.isfinite(first) and first > CAREFUL else dt / 4
                 notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
                              "or scheme='upwind'")
                 break

@@ -137,7 +137,7 @@ class Steady(Coupling):
                 notes.append("interrupted: this is the current iterate, from which a new run may start (start=...)")
                 break
             if self.lost(fastest, TOO_FAST) or not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
-                notes.append("it diverged: relax more, SIMPLE(velocity=0.5), or begin with scheme='upwind'")
+                notes.append("it diverged: relax more, velocity=0.5 (--relax 0.5), or begin with scheme='upwind'")
                 break
             if len(residuals) > 1 and max(momentum, mass) <= settings.rtol:
                 converged = True
