@@ -204,7 +204,6 @@ def boundary(tmp_path, change, **box):
     ("neighbourPatch xmin;", "neighbourPatch zmin;", ["is cyclic with"]),
     ("type cyclic;", "type cyclicAMI;", ["patch 'xmin' is of kind 'cyclicAMI'", "matched faces"]),
     ("type cyclic;", "type cyclicACMI;", ["patch 'xmin' is of kind 'cyclicACMI'"]),
-    ("type cyclic;", "type processorCyclic;", ["patch 'xmin' is of kind 'processorCyclic'", "reconstructParMesh"]),
     ("type cyclic;", "type wedge;", ["patch 'xmin' is of kind 'wedge'", "symmetry"]),
     ("type cyclic;", "type cyclicSlip;", ["patch 'xmin' is of kind 'cyclicSlip'"]),
     ("type cyclic;", "type nonConformalCyclic;", ["patch 'xmin' is of kind 'nonConformalCyclic'"]),

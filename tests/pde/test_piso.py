@@ -149,6 +149,7 @@ def test_divergence_names_the_courant_number_and_a_step():
 
 
 @pytest.mark.parametrize("arguments, words", [
+    ({"dt": True, "end": 1}, "dt=True: expected a positive time step"), ({"dt": 1, "end": True}, "end=True"),
     ({"dt": 0, "end": 1}, "dt=0: expected a positive time step"), ({"dt": 1, "end": 0}, "end=0"),
     ({"dt": 1, "end": 1, "every": -1}, "every=-1"), ({"dt": 1, "end": 1, "time": "rk4"}, "time scheme 'rk4'"),
     ({"dt": 1, "end": 1, "correctors": 0}, "correctors=0"), ({"dt": 1, "end": 1, "scheme": "quick"}, "scheme='quick'"),

@@ -96,13 +96,29 @@ class Pattern:
             CSR matrices of one Pattern share its index arrays; ``Solver.update`` takes them without comparing patterns.
         """
         if out is None:
-            values = self.space.empty(self.nnz, self.dtype)
-            out = CSRMatrix(self.space, self.indptr, self.indices, values, (self.n, self.n))
+            out = self.empty_matrix()
         places, middle, indptr, values = self._target(out)
-        a, b, extra = (self._array(v) for v in (flux.a, flux.b, self._none if diagonal is None else diagonal))
+        a, b, extra = (self.as_values(v) for v in (flux.a, flux.b, self._none if diagonal is None else diagonal))
         self._kernels.assemble(self.ptr, self.faces, places, middle, a, b, extra, indptr, values)
         out.discard_adjoint()
         return out
+
+    def empty_matrix(self, unknowns=1):
+        """Return a CSRMatrix without values yet, of this pattern, or, with several ``unknowns`` a cell, of as many
+        uncoupled copies of it: unknown i of cell c is row unknowns · c + i."""
+        if unknowns == 1:
+            indptr, indices = self.indptr, self.indices
+        else:
+            begins, columns = (self.space.to_host(v).astype(np.int64) for v in (self.indptr, self.indices))
+            lengths = np.repeat(np.diff(begins), unknowns)
+            order = np.concatenate([[0], np.cumsum(lengths)])
+            row = np.repeat(np.arange(self.n * unknowns), lengths)
+            within = np.arange(order[-1]) - order[row]
+            found = columns[begins[row // unknowns] + within] * unknowns + row % unknowns
+            kind = index_type(self.n * unknowns, self.n * unknowns, found.size)
+            indptr, indices = (self.space.from_host(v.astype(kind)) for v in (order, found))
+        size = self.n * unknowns
+        return CSRMatrix(self.space, indptr, indices, self.space.empty(indices.size, self.dtype), (size, size))
 
     def _target(self, out):
         """Return where ``out`` stores the values of this pattern: (positions of the entries off the diagonal, positions
@@ -130,10 +146,10 @@ class Pattern:
         given. ``sign`` multiplies the values of faces whose neighbour (not owner) is the cell."""
         if out is None:
             out = self.space.empty(self.n, self.dtype)
-        self._kernels.collect(self.ptr, self.faces, self._array(flux), self.dtype.type(sign), out)
+        self._kernels.collect(self.ptr, self.faces, self.as_values(flux), self.dtype.type(sign), out)
         return out
 
-    def _array(self, values):
+    def as_values(self, values):
         """Return ``values`` as a contiguous array of the pattern's type, as kernels need; a copy only if necessary."""
         return self.space.xp.ascontiguousarray(values, self.dtype)
 

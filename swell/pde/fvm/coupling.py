@@ -3,8 +3,12 @@
 The momentum matrix, convection upwind in the matrix and second-order on the right (deferred); Rhie and Chow's fluxes;
 the two linear solvers, which keep analysis, buffers and captured graphs from one update of the values to the next.
 
-All components share one momentum matrix, and are solved together as its right-hand sides; except beside planes of
-symmetry, which add nₐ² to the diagonal of component a, and couple it with the others on the right.
+All components share one momentum matrix, and are solved together as its right-hand sides. Planes of symmetry add nₐ² to
+the diagonal of component a, and couple it with the others on the right. The components then are the unknowns of one
+larger matrix, unknown k c + i for component i of cell c.
+
+Cost of ``momentum``: k + 3 launches, one pass over the faces and two over the cells for each component. Everything stays
+on the device; ``measure`` reads five numbers.
 """
 from __future__ import annotations
 
@@ -15,98 +19,153 @@ import numpy as np
 
 from swell.core.stopping import Reason
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, InletOutlet, Neumann, Symmetry
-from swell.pde.fvm.convection import Convection
+from swell.pde.fvm.convection import SCHEMES
+from swell.pde.fvm.forces import Forces
 from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.metrics import Metrics
+from swell.pde.fvm.slots import Side
 from swell.pde.fvm.solution import FlowSolution
 from swell.solving.results import Results
 
 
 class Coupling(ABC):
-    """The state of one run: velocity ``u`` by axis, pressure ``p``, fluxes ``phi``, and the operators on them.
+    """The state of one run: velocity ``u``, shape (k, n), pressure ``p``, fluxes ``phi``, and the operators on them.
 
     Parameters
     ----------
     flow : Flow
     settings : SIMPLE or PISO
     space : Space
+    forces : sequence of str
+        Walls whose forces `record_forces` records.
+
+    Attributes
+    ----------
+    axes : list of int
+        The axis of each row of ``u``.
+    sides : list of Boundary
+        The conditions of each row of ``u``; their arrays are views of ``side_data``, shape (4, k, nb).
+    D, room : arrays, shape (n,)
+        The diagonal of the momentum matrix, and D/α − Σ|off-diagonal|; ``extra``: what planes of symmetry add to D for
+        each component.
+    grad_p : array, shape (3, n)
     """
 
-    def __init__(self, flow, settings, space):
+    def __init__(self, flow, settings, space, forces=()):
         self.flow, self.settings, self.space = flow, settings, space
         self.metrics = metrics = Metrics(flow.mesh, space)
+        xp, n, faces = space.xp, metrics.n, metrics.owner.size
+        self.kernels = space.kernels("swell.pde.fvm", "flow", metrics.dtype)
         self.axes, self.outside = metrics.dimensions, slice(metrics.n_internal, None)
-        self.sides = {i: Boundary(metrics, *flow.of_component(i, metrics.mesh)) for i in self.axes}
-        self._mirrors(flow)
-        self._inlet_outlets(flow)
-        self.diffusion = {i: Laplacian(metrics, self.sides[i], flow.viscosity) for i in self.axes}
+        self.axis_numbers = space.from_host(np.array(self.axes, np.int64))
+        self.at_boundary = [metrics.owner[self.outside], metrics.normal_distance[self.outside]]
+        self.sides = [Boundary(metrics, *flow.of_component(i, metrics.mesh)) for i in self.axes]
+        self._find_mirrors(flow)
+        self.side_data = self._packed(self.sides)
+        self._find_inlet_outlets(flow)
+        self.gradients = [LeastSquares(metrics, side) for side in self.sides]
+        self._diffuse(flow.viscosity)
         known = {name: flow.pressure.get(name, Extrapolated()) for name in flow.velocity}
         self.p_sides = Boundary.of(metrics, known)
-        self.closed |= self.p_sides.natural                                     # nothing flows through
+        self.closed = self.mirror | self.p_sides.natural                        # nothing flows through
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
+        self.forces, self.recorded = Forces(flow, metrics, forces) if forces else None, []
+        self.of_ranks, self.across = flow.mesh.of_ranks, {}                     # across: local matrix → its RankMatrix
         self.linear_iterations, self.interrupted, self.failed = [0, 0], False, ""
-        self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
+        lows, highs = zip(*self.of_ranks((flow.mesh.points.min(axis=0), flow.mesh.points.max(axis=0))))
+        extent = float((np.max(highs, axis=0) - np.min(lows, axis=0))[self.axes].max())
+        self.way = metrics.normal_distance / extent                             # d/L
+        k, boundary = len(self.axes), self.closed.size
+        self.gradient, self.grad_p = xp.zeros((k, 3, n)), xp.zeros((3, n))
+        self.a, self.b, self.deferred = xp.zeros(faces), xp.zeros(metrics.n_internal), xp.zeros((k, faces))
+        self.held, self.rhs = xp.zeros((k, boundary)), xp.zeros((k, n))
+        self.D, self.room = xp.zeros(n), xp.zeros(n)
+        self.extra = xp.zeros((k, n) if self.mirrored else (1, 1))
+        self.measures, self.counted, self.record = xp.zeros((4, n)), xp.ones(n, np.uint8), xp.zeros(6)
+        self.counted[metrics.own:] = 0           # the ghosts' ranks count them
 
-    def _mirrors(self, flow):
+    def _find_mirrors(self, flow):
         """Set the boundary of planes of symmetry: u_b = u − (u·n) n, of which the part of the component itself is
         implicit."""
         metrics = self.metrics
         names = {name for name, condition in flow.velocity.items() if isinstance(condition, Symmetry)}
         marks = {name: Dirichlet(1.0) if name in names else Neumann() for name in flow.velocity}
-        self.closed = Boundary.of(metrics, marks).offset != 0
-        self.mirrored = bool(names)
-        self.normal = metrics.s[:, self.outside] / metrics.area[self.outside] * self.closed
-        for i, side in self.sides.items():
-            along = self.normal[i] ** 2
-            side.share -= self.closed * along                                   # Neumann's is 1
+        self.mirror, self.mirrored = Boundary.of(metrics, marks).offset != 0, bool(names)
+        self.normal = metrics.s[self.axes][:, self.outside] / metrics.area[self.outside] * self.mirror
+        for along, side in zip(self.normal ** 2, self.sides):
+            side.share -= along                                                 # Neumann's is 1
             side.slope += along / metrics.normal_distance[self.outside]
 
-    def _inlet_outlets(self, flow):
+    def _find_inlet_outlets(self, flow):
         """Keep the values of both directions for patches where the flow may enter or leave."""
         metrics = self.metrics
         marks = {name: Dirichlet(1.0) if isinstance(c, InletOutlet) else Neumann() for name, c in flow.velocity.items()}
         self.turning = Boundary.of(metrics, marks).offset != 0
-        self.turns = any(isinstance(c, InletOutlet) for c in flow.velocity.values())
-        if self.turns:
-            entering = {i: Boundary(metrics, *flow.of_component(i, metrics.mesh, True)) for i in self.axes}
-            self._both = {i: [(getattr(entering[i], name), getattr(self.sides[i], name).copy())
-                              for name in ("share", "offset", "slope", "rate")] for i in self.axes}
+        entering = [Boundary(metrics, *flow.of_component(i, metrics.mesh, True)) for i in self.axes]
+        self.both = self._packed(entering), self.side_data.copy()
+
+    def _packed(self, sides):
+        """Return the data of these Boundaries as one array, by `Side`; their own arrays become views of it."""
+        xp = self.space.xp
+        data = xp.stack([xp.stack([getattr(side, name.lower()) for side in sides]) for name in Side._fields])
+        for i, side in enumerate(sides):
+            for name, row in zip(Side._fields, data):
+                setattr(side, name.lower(), row[i])
+        return data
+
+    def _diffuse(self, viscosity):
+        """Set the coefficients of diffusion, and the arms of linear-upwind convection, which do not change."""
+        metrics, inside, scheme = self.metrics, slice(0, self.metrics.n_internal), self.settings.scheme
+        diffusion = Laplacian(metrics, self.sides[0], viscosity)
+        k, g = diffusion.k, diffusion.g
+        self.conductance = k * g
+        self.conductance[self.outside] = k[self.outside] * metrics.area[self.outside]
+        self.oblique = k[inside] * (metrics.s[:, inside] - g[inside] * metrics.d[:, inside])
+        self.arms = [self.oblique, self.oblique]                                # the other schemes read none
+        if scheme == "linear_upwind":
+            self.arms = [metrics.face_centres[:, inside] - metrics.centres[:, metrics.owner[inside]],
+                         metrics.far_centres - metrics.centres[:, metrics.neighbour]]
+        self.scheme = SCHEMES.index(scheme)
 
     def follow_boundaries(self, u, phi):
         """Set the boundary values that depend on the flow: where it enters through an InletOutlet, and the components
         that planes of symmetry couple, from the velocities ``u`` and fluxes ``phi``."""
-        xp, metrics = self.space.xp, self.metrics
-        if self.turns:
-            entering = self.turning & (phi[self.outside] < 0)
-            for i, side in self.sides.items():
-                for name, (there, out) in zip(("share", "offset", "slope", "rate"), self._both[i]):
-                    old = getattr(side, name)
-                    old[...] = xp.where(self.turning, xp.where(entering, there, out), old)
-        if self.mirrored:
-            cells, distance = self.p_sides.cells, metrics.normal_distance[self.outside]
-            for i, side in self.sides.items():
-                others = sum((self.normal[j] * u[j][cells] for j in self.axes if j != i), 0 * distance)
-                coupled = -self.normal[i] * others
-                side.offset[...] = xp.where(self.closed, coupled, side.offset)
-                side.rate[...] = xp.where(self.closed, coupled / distance, side.rate)
+        self.kernels.follow(*self.at_boundary, self.normal, self.mirror, self.turning, phi[self.outside], u, *self.both,
+                            self.side_data)
 
     def begin(self, start):
         """Take u, p and the fluxes from ``start``, a FlowSolution, or None for the fluid at rest."""
         space, metrics = self.space, self.metrics
         xp, n = space.xp, metrics.n
-        self.u = {i: xp.zeros(n) if start is None else space.from_host(start.velocity[:, i].copy()) for i in self.axes}
-        self.p = xp.zeros(n) if start is None else space.from_host(start.p.copy())
-        self.phi = xp.zeros(metrics.owner.size) if start is None else metrics.of_faces(start.fluxes.copy())
+        self.u, self.p, self.phi = xp.zeros((len(self.axes), n)), xp.zeros(n), xp.zeros(metrics.owner.size)
+        if start is not None:
+            self.u = space.from_host(np.ascontiguousarray(metrics.with_ghosts(start.velocity)[:, self.axes].T))
+            self.p = space.from_host(metrics.with_ghosts(start.p).copy())
+            self.phi = metrics.of_fluxes(start.fluxes.copy())
         self.follow_boundaries(self.u, self.phi)
         self._flux_at_boundary(self.phi)
-        speeds = [abs(self.sides[i].offset).max() for i in self.axes if self.sides[i].offset.size]
-        self.fastest = max(float(speed) for speed in [*speeds, *(abs(u).max() for u in self.u.values())])
+        speeds = [float(abs(values).max()) for values in (self.side_data[Side.OFFSET], self.u) if values.size]
+        self.fastest = max(self.of_ranks(max(speeds)))
 
-    def lost(self, most):
-        """True if a speed is not finite, or above ``most`` times the largest that boundaries and start have."""
-        now = max(float(abs(u).max()) for u in self.u.values())
+    def measure(self):
+        """Return the sums of ``measures`` over the cells of all ranks (Σ |momentum residual|, Σ forces, Σ |∇·φ|, Σ |φ|
+        d/L), and the largest speed: the one read of the device in an iteration. All ranks learn of an interruption."""
+        self.kernels.sums(self.measures, self.counted, self.record)
+        self.space.local.norm_inf(self.u.reshape(-1), self.record[4:])
+        *sums, fastest, interrupted = zip(*self.of_ranks([*self.space.to_host(self.record).tolist()[:5],
+                                                          self.interrupted]))
+        self.interrupted = any(interrupted)
+        return [*map(sum, sums), max(fastest)]
+
+    def interrupt(self):
+        """End the run after the present iteration, on all ranks."""
+        self.interrupted = True
+
+    def lost(self, now, most):
+        """True if the largest speed ``now`` is not finite, or above ``most`` times the largest that boundaries and
+        start have."""
         if not self.fastest and math.isfinite(now):
             self.fastest = now                   # driven by pressure: the first step sets the scale
         return not now <= most * max(self.fastest, 1e-300)
@@ -115,82 +174,101 @@ class Coupling(ABC):
         """Return the present flow on the host."""
         space, metrics, p = self.space, self.metrics, self.p
         if not self.flow.pressure:               # p is determined up to a constant
-            p = p - (metrics.volumes * p).sum() / metrics.volumes.sum()
-        velocity = np.zeros((metrics.n, 3))
-        for i in self.axes:
-            velocity[:, i] = space.to_host(self.u[i])
+            p = p - self.mean(p, metrics.volumes)
+        velocity = np.zeros((metrics.own, 3))
+        velocity[:, self.axes] = space.to_host(self.u).T[:metrics.own]
         fluxes = metrics.mesh.on_mesh(space.to_host(self.phi))
-        return FlowSolution(velocity, space.to_host(p), fluxes, converged, np.array(residuals),
-                            tuple(self.linear_iterations), self.flow.mesh, notes, time)
+        forces = {name: np.array([found[k] for found in self.recorded])
+                  for k, name in enumerate(self.forces.patches)} if self.forces is not None else {}
+        return FlowSolution(velocity, space.to_host(p)[:metrics.own], fluxes, converged, np.array(residuals),
+                            tuple(self.linear_iterations), self.flow.mesh, notes, time, forces=forces)
 
-    def momentum(self, u, phi):
-        """Assemble convection and diffusion of the momentum equation into the matrix ``A``, with its diagonal in ``D``.
+    def record_forces(self):
+        """Record the forces of the present flow, if asked."""
+        if self.forces is not None:
+            self.recorded.append(self.forces(dict(zip(self.axes, self.u)), self.p))
+
+    def mean(self, values, weights):
+        """Return the mean of ``values``, weighted by ``weights``, both of shape (n,), over the cells of all ranks."""
+        space, own = self.space, slice(0, self.metrics.own)
+        moments = space.xp.stack([(weights * values)[own].sum(), weights[own].sum()])
+        if not space.single_rank:
+            moments = sum(self.of_ranks(space.to_host(moments)))
+        return moments[0] / moments[1]
+
+    def momentum(self, u, phi, start, rate, relaxation):
+        """Assemble the momentum equation: its matrix ``A``, ``D``, ``extra``, ``room``, and the right-hand sides
+        ``rhs``, with the force of ``grad_p``.
 
         Convection is ∇·(u u) − u ∇·u, so that A is an M-matrix also while the fluxes do not conserve.
 
         Parameters
         ----------
-        u : dict of arrays, shape (n,)
+        u : array, shape (k, n)
             The velocities of the explicit terms.
         phi : array, shape (f,)
             The fluxes that carry momentum.
-
-        Returns
-        -------
-        known : dict of arrays, shape (n,)
-            The right-hand side of each axis, without pressure.
-        extra : dict of arrays, shape (n,)
-            What symmetry planes add to the diagonal of each axis; empty without any.
-        acting : array, shape ()
-            Σ |flux of momentum| through the boundary.
+        start : array, shape (k, n)
+            The velocities of the relaxation and of the time term; ``measures`` gets the residual there.
+        rate : float
+            The time term is ``rate`` V (u − start).
+        relaxation : float
+            α: D/α is on the diagonal, and (1 − α)/α D start on the right.
         """
-        metrics, xp, outside = self.metrics, self.space.xp, self.outside
+        metrics, pattern, kernels = self.metrics, self.metrics.pattern, self.kernels
         self.follow_boundaries(u, phi)
-        known, extra, acting = {}, {}, 0.0
-        for i in self.axes:
-            diffusion = self.diffusion[i]
-            convection = Convection(metrics, self.sides[i], phi, self.settings.scheme, deferred=True)
-            flux = diffusion.flux() + convection.flux()
-            gradient = diffusion.gradient(u[i])
-            explicit = flux.c + diffusion.explicit(gradient) + convection.explicit(u[i], gradient)
-            known[i] = -metrics.divergence(explicit)
-            acting = acting + abs((flux.of(metrics, u[i]) + explicit - flux.c)[outside]).sum()
-            if self.mirrored:                    # symmetry planes add to this component's diagonal only
-                held = xp.zeros_like(flux.a)
-                held[outside] = self.closed * flux.a[outside]
-                flux.a[outside] -= held[outside]
-                extra[i] = metrics.divergence(held)
-        self.A = metrics.pattern.matrix(flux, out=self.A)                       # all components share it
-        self.D = self.A.data[metrics.pattern.middle] - metrics.divergence(phi)
-        self.A.data[metrics.pattern.middle] = self.D
-        return known, extra, acting
+        for component, gradient, out in zip(u, self.gradients, self.gradient):
+            gradient(component, out)
+        kernels.momentum_fluxes(metrics.owner, metrics.neighbour, metrics.weight, self.conductance, self.oblique,
+                                metrics.tangent, *self.arms, self.scheme, phi, u, self.gradient, self.side_data,
+                                self.mirror, self.a, self.b, self.deferred, self.held)
+        if self.A is None:
+            self.A = pattern.empty_matrix(len(self.axes) if self.mirrored else 1)
+        kernels.momentum_rows(pattern.ptr, pattern.faces, pattern.places, pattern.middle, pattern.indptr, metrics.owner,
+                              metrics.neighbour, self.a, self.b, self.deferred, self.held, phi, self.axis_numbers,
+                              metrics.volumes, relaxation, rate, start, self.grad_p, self.A.data, self.D, self.room,
+                              self.extra, self.rhs, self.measures[0], self.measures[1])
+        self.A.discard_adjoint()
+        for values in (self.D, self.room):
+            metrics.refresh(values)
 
-    def interpolated_flux(self, mobility):
-        """Return Rhie and Chow's fluxes φ, shape (f,); ``mobility``: αV/D of each cell, α the relaxation."""
-        metrics, g = self.metrics, self.pressure.g
-        inside, outside = slice(0, metrics.n_internal), slice(metrics.n_internal, None)
-        phi = self.space.xp.zeros(metrics.owner.size)
-        phi[inside] = self.through(self.u)
-        seen = metrics.difference(self.p) - (metrics.d[:, inside] * metrics.interpolate(self.grad_p)).sum(0)
-        phi[inside] -= metrics.interpolate(mobility) * g[inside] * seen
-        self._flux_at_boundary(phi)
-        cells = self.p_sides.cells
-        seen = self.p_sides.values(self.p, self.grad_p) - self.p[cells]
-        seen -= (metrics.d[:, outside] * self.grad_p[:, cells]).sum(0)
-        phi[outside] -= ~self.p_sides.free * ~self.p_sides.natural * mobility[cells] * g[outside] * seen
-        return phi
+    def unknowns(self, u):
+        """Return u, shape (k, n), as vectors that ``A`` multiplies, one a row: u itself, or all components in one."""
+        return self.space.xp.ascontiguousarray(u.T).reshape(1, -1) if self.mirrored else u
+
+    def components(self, x):
+        """Return vectors of ``unknowns``, one a row, as an array of shape (k, n)."""
+        return self.space.xp.ascontiguousarray(x.reshape(-1, len(self.axes)).T) if self.mirrored else x
+
+    def solve_momentum(self, start, stopping):
+        """Return the velocities, shape (k, n), that solve the assembled momentum equation, from those of ``start``."""
+        settings = self.settings
+        self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum, settings.momentum_precond,
+                                            None, stopping)
+        own = slice(0, self.metrics.own)
+        b, x0 = self.unknowns(self.rhs[:, own]), self.unknowns(start[:, own])
+        results = self._solved(0, self.momentum_solver.solve(b.T, x0=x0.T))
+        return self.with_ghosts(self.components(self.space.xp.stack([result.x for result in results])))
+
+    def with_ghosts(self, values):
+        """Return values of the rank's cells, shape (..., own), followed by those of the ghosts; unchanged on one
+        device."""
+        metrics, space = self.metrics, self.space
+        if space.single_rank:
+            return values
+        wider = space.empty((*values.shape[:-1], metrics.n), metrics.dtype)
+        wider[..., :metrics.own] = values
+        return metrics.refresh(wider)
 
     def through(self, u):
         """Return u_f·s on the internal faces, for velocities interpolated linearly."""
         metrics = self.metrics
-        return sum(metrics.interpolate(u[i]) * metrics.s[i, :metrics.n_internal] for i in self.axes)
+        return (metrics.interpolate(u) * metrics.s[self.axes, :metrics.n_internal]).sum(0)
 
     def _flux_at_boundary(self, phi):
         """Overwrite phi on the boundary faces with u_b·s; zero through symmetry planes and patches of kind "empty"."""
-        outside = slice(self.metrics.n_internal, None)
-        phi[outside] = 0
-        for i in self.axes:
-            phi[outside] += self.sides[i].values(self.u[i]) * self.metrics.s[i, outside]
+        outside = self.outside
+        phi[outside] = sum(side.values(u) * self.metrics.s[i, outside] for i, u, side in zip(self.axes, self.u, self.sides))
         phi[outside][self.closed] = 0
 
     def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None, keep=False):
@@ -198,10 +276,15 @@ class Coupling(ABC):
         preconditioner. The other arguments are those of ``swell.prepare``."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
+        if not self.space.single_rank:
+            from swell.pde.fvm.across_ranks import RankMatrix
+            if solver is None:
+                self.across[A] = RankMatrix(self.metrics, A, self.space.name)
+            A = self.across[A].update(A)
         if solver is not None:
             return solver.update(A, keep_preconditioner=keep)
-        return prepare(A, method=method, precond=precond, scaling=scaling, format=default_format(A), stopping=stopping,
-                       nullspace=nullspace)
+        return prepare(A, method=method, precond=precond, scaling=scaling, format=default_format(A.diagonal_block),
+                       stopping=stopping, nullspace=nullspace)
 
     def _solved(self, which, result):
         """Count the iterations of a Result or Results, of the solver ``which``, and note an interruption."""

@@ -18,12 +18,13 @@ above some 5 a run may diverge, which is noticed and said.
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import positive, real
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import Boundary, Neumann
 from swell.pde.fvm.convection import check_scheme
@@ -81,40 +82,47 @@ class PISO:
         positive(self, "correctors")
         for name, least in (("end", 0.0), ("every", -1.0)):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not least < value < math.inf or value < 0:
+            if not real(value) or not least < value < math.inf or value < 0:
                 raise InputError(f"PISO({name}={value!r}): expected a time "
                                  + ("above 0" if least == 0 else "of 0 or more"))
         for name in ("momentum_rtol", "pressure_rtol"):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0 < value < 1:
+            if not real(value) or not 0 < value < 1:
                 raise InputError(f"PISO({name}={value!r}): expected a number above 0 and below 1")
 
 
 class March(Coupling):
     """One run of PISO."""
 
-    def __init__(self, flow, settings, space):
-        super().__init__(flow, settings, space)
+    def __init__(self, flow, settings, space, forces=()):
+        super().__init__(flow, settings, space, forces)
         known = {name: flow.pressure.get(name, Neumann()) for name in flow.velocity}
         self.pressure = Laplacian(self.metrics, Boundary.of(self.metrics, known), interpolation="linear")
         self.floating = self.pressure.boundary.floating
+        self.stopping = Stopping(rtol=settings.momentum_rtol)
+        self.imbalance, self.ones = space.xp.zeros(self.metrics.n), space.xp.ones(self.metrics.n)
 
-    def run(self, start, watch):
-        """March from ``start`` to the end; return the FlowSolution. ``watch``: as in `Flow.march`."""
+    def run(self, start, watch, progress=None):
+        """March from ``start`` to the end; return the FlowSolution. ``watch``, ``progress``: as in `Flow.march`."""
         settings = self.settings
         self.begin(start)
         self.before, t, step, shown = None, 0.0, 0, 0
-        residuals, notes = [], []
+        residuals, notes, self.times = [], [], []
         while t < settings.end * (1 - 1e-12):
             dt = min(settings.dt, settings.end - t)
             if dt < (1 - 1e-9) * settings.dt:
                 self.before = None               # BDF2 needs equal steps: the last one is Euler's
-            momentum, mass = self.step(dt)
+            momentum, mass, fastest = self.step(dt)
             step, t = step + 1, t + dt
-            residuals.append((momentum, mass))
             courant = self.courant(dt)
-            if self.lost(LOST):
-                better = dt * CAREFUL / courant if math.isfinite(courant) and courant > CAREFUL else dt / 4
+            residuals.append((momentum, mass))
+            self.record_forces()
+            self.times.append((t, courant))
+            if progress is not None:
+                progress(t, courant, mass)
+            if self.lost(fastest, LOST):
+                first = self.times[0][1]         # before the speeds grew
+                better = dt * CAREFUL / first if math.isfinite(first) and first > CAREFUL else dt / 4
                 notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
                              "or scheme='upwind'")
                 break
@@ -136,78 +144,51 @@ class March(Coupling):
 
     def _at(self, t, residuals, notes, courant):
         found = self.solution(not notes, residuals, list(notes), t)
-        found.courant = courant
+        found.courant, found.times = courant, np.array(self.times)
         return found
 
     def courant(self, dt):
         """Return the largest Courant number, ½ Σ |φ| Δt/V."""
         metrics = self.metrics
-        return float((0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes).max())
+        found = 0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes
+        return max(self.of_ranks(float(found[:metrics.own].max())))
 
     def step(self, dt):
-        """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes)."""
-        metrics, settings = self.metrics, self.settings
-        second = settings.time == "bdf2" and self.before is not None
-        u, phi = dict(self.u), self.phi
-        weight, rate = 1.0 / dt, metrics.volumes / dt
-        if second:                                                              # (3u⁺ − 4u + u⁻)/(2Δt)
+        """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes, largest
+        speed)."""
+        metrics, settings, pattern = self.metrics, self.settings, self.metrics.pattern
+        u, phi, rate = self.u, self.phi, 1.0 / dt
+        old, phi_old, explicit, carried = u, phi, u, phi
+        if settings.time == "bdf2" and self.before is not None:                 # (3u⁺ − 4u + u⁻)/(2Δt)
             u_, phi_ = self.before
-            weight, rate = 1.5 / dt, 1.5 * rate
-            old = {i: (4 * u[i] - u_[i]) / 3 for i in self.axes}
-            phi_old, carried = (4 * phi - phi_) / 3, 2 * phi - phi_
-            known, extra, acting = self.momentum({i: 2 * u[i] - u_[i] for i in self.axes}, carried)
-        else:
-            old, phi_old = u, phi
-            known, extra, acting = self.momentum(u, phi)
+            rate, explicit, carried = 1.5 / dt, 2 * u - u_, 2 * phi - phi_
+            old, phi_old = (4 * u - u_) / 3, (4 * phi - phi_) / 3
         self.before = u, phi                     # no step writes into their arrays
-        self.D += weight * metrics.volumes
-        for i in self.axes:
-            known[i] += rate * old[i]
-        lost = self._predict(known, extra, old if second else u)
+        self.slope(self.p, self.grad_p)
+        self.momentum(explicit, carried, old, rate, 1.0)
+        known = self.rhs + metrics.volumes * self.grad_p[self.axes]
+        self.u = self.solve_momentum(old, self.stopping)
         mobility = metrics.volumes / self.D
-        share = metrics.interpolate(rate / self.D)
-        moved = phi_old[:metrics.n_internal] - self.through(old)
-        self.pressure.diffuse(mobility)
+        share = metrics.interpolate(rate * mobility)
+        moved = share * (phi_old[:metrics.n_internal] - self.through(old))
+        self.pressure.k = self.pressure.on_faces(mobility)
         for _ in range(settings.correctors):
-            self._correct(known, extra, mobility, share * moved)
-        imbalance = abs(metrics.divergence(self.phi)).sum() / ((abs(self.phi) * self.way).sum() or 1.0)
-        return float(lost / (acting or 1.0)), float(imbalance)
+            self._correct(known, moved)
+        self.kernels.balance(pattern.ptr, pattern.faces, self.phi, self.way, self.imbalance, self.measures[2],
+                             self.measures[3])
+        lost, acting, imbalance, through, fastest = self.measure()
+        return lost / (acting or 1.0), imbalance / (through or 1.0), fastest
 
-    def _predict(self, known, extra, start):
-        """Solve for the predicted velocities; return Σ |residual| at ``start``."""
-        metrics, xp, settings = self.metrics, self.space.xp, self.settings
-        grad_p, middle, lost = self.slope(self.p), metrics.pattern.middle, 0.0
-        stopping = Stopping(rtol=settings.momentum_rtol)
-        rhs = {i: known[i] - metrics.volumes * grad_p[i] for i in self.axes}
-        for i in self.axes:
-            self.A.data[middle] = self.D + extra[i] if self.mirrored else self.D
-            r = self.space.empty(metrics.n, metrics.dtype)
-            self.A.residual(start[i], rhs[i], r)
-            lost = lost + abs(r).sum()
-            if self.mirrored:
-                self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum,
-                                                    settings.momentum_precond, None, stopping)
-                self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=start[i])).x
-        if not self.mirrored:
-            self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum,
-                                                settings.momentum_precond, None, stopping)
-            b, x0 = (xp.stack([vectors[i] for i in self.axes], axis=1) for vectors in (rhs, start))
-            for i, result in zip(self.axes, self._solved(0, self.momentum_solver.solve(b, x0=x0))):
-                self.u[i] = result.x
-        self.A.data[middle] = self.D
-        return lost
-
-    def _correct(self, known, extra, mobility, moved):
-        """Do step 2 (top of this file) once. ``moved``: the second term of φₕ on the internal faces."""
-        metrics, settings = self.metrics, self.settings
-        inside, free = slice(0, metrics.n_internal), {}
-        for i in self.axes:
-            D = self.D + extra[i] if self.mirrored else self.D
-            r = self.space.empty(metrics.n, metrics.dtype)
-            self.A.residual(self.u[i], known[i], r)
-            free[i] = (r + self.D * self.u[i]) / D                              # h
-        self.u = free
-        phi = self.space.xp.zeros(metrics.owner.size)
+    def _correct(self, known, moved):
+        """Do step 2 (top of this file) once. ``known``: b; ``moved``: the second term of φₕ on the internal faces."""
+        metrics, settings, xp = self.metrics, self.settings, self.space.xp
+        inside, diagonal = slice(0, metrics.n_internal), self.D + self.extra
+        left, b = self.unknowns(self.u), self.unknowns(known)
+        r = xp.empty_like(b)
+        for rows in zip(left, b, r):
+            self.A.residual(*rows)
+        self.u = free = metrics.refresh((self.components(r) + diagonal * self.u) / diagonal)               # h
+        phi = xp.zeros(metrics.owner.size)
         phi[inside] = self.through(free) + moved
         self._flux_at_boundary(phi)
         flux = self.pressure.flux()
@@ -215,18 +196,16 @@ class March(Coupling):
         explicit = flux.c + self.pressure.explicit(self.slope(self.p))
         b = -metrics.divergence(phi + explicit)
         if self.floating:
-            b -= b.mean()                        # no p can produce the mean, which is rounding
+            b -= self.mean(b, self.ones)         # no p can produce the mean, which is rounding
         self.pressure_solver = self._solver(
             self.pressure_solver, self.P, settings.pressure_solver, settings.pressure_precond,
             None if settings.pressure_precond else "jacobi", Stopping(rtol=settings.pressure_rtol),
             "constants" if self.floating else None)
-        self.p = self._solved(1, self.pressure_solver.solve(b, x0=self.p)).x
+        own = slice(0, metrics.own)
+        self.p = self.with_ghosts(self._solved(1, self.pressure_solver.solve(b[own], x0=self.p[own])).x)
         self.phi = phi + flux.with_explicit(explicit - flux.c).of(metrics, self.p)
         self._flux_of_walls(self.phi, phi)
-        gradient = self.slope(self.p)
-        for i in self.axes:
-            D = self.D + extra[i] if self.mirrored else self.D
-            self.u[i] = free[i] - metrics.volumes / D * gradient[i]
+        self.u = metrics.refresh(free - metrics.volumes / diagonal * self.slope(self.p)[self.axes])
 
     def _flux_of_walls(self, phi, given):
         """Keep the given fluxes on the boundary faces whose pressure is not given."""

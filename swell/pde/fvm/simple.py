@@ -25,16 +25,16 @@ and assembly writes in place.
 """
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import positive, real
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.coupling import Coupling
+from swell.pde.fvm.flux import Flux
 from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
 
@@ -96,7 +96,7 @@ class SIMPLE:
         for name, most in (("velocity", 1.0), ("pressure", 1.0 + 1e-12), ("rtol", 1.0), ("momentum_rtol", 1.0),
                            ("pressure_rtol", 1.0)):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0 < value < most:
+            if not real(value) or not 0 < value < most:
                 raise InputError(f"SIMPLE({name}={value!r}): expected a number above 0 and "
                                  + ("at most 1" if most > 1 else "below 1"))
         positive(self, "maxiter")
@@ -106,14 +106,20 @@ class SIMPLE:
 class Steady(Coupling):
     """One run of SIMPLE."""
 
-    def __init__(self, flow, settings, space):
-        super().__init__(flow, settings, space)
-        metrics = self.metrics
+    def __init__(self, flow, settings, space, forces=()):
+        super().__init__(flow, settings, space, forces)
+        metrics, xp = self.metrics, space.xp
         zero = {name: Dirichlet(0.0) if name in flow.pressure else Extrapolated() for name in flow.velocity}
         fixed = {name: Dirichlet(0.0) if name in flow.pressure else Neumann() for name in flow.velocity}
         self.slope_of_correction = LeastSquares(metrics, Boundary.of(metrics, zero))
-        self.pressure = Laplacian(metrics, Boundary.of(metrics, fixed), correction="none", interpolation="linear")
+        self.grad_correction = xp.zeros((3, metrics.n))
+        pressure = Laplacian(metrics, Boundary.of(metrics, fixed), correction="none")
+        self.g, self.floating = pressure.g, pressure.boundary.floating
+        self.given = ~(self.p_sides.free | self.p_sides.natural)
+        self.others = xp.zeros(metrics.owner.size)                              # the fluxes of every other iteration
+        self.imbalance, self.ones = xp.zeros(metrics.n), xp.ones(metrics.n)
         self.most = 0                            # pressure iterations at which its preconditioner is recomputed
+        self.stopping = Stopping(rtol=settings.momentum_rtol, relative_to="r0")
 
     def run(self, start, watch):
         """Iterate from ``start`` (a FlowSolution, or None for the fluid at rest) until converged; return the
@@ -122,88 +128,70 @@ class Steady(Coupling):
         self.begin(start)
         residuals, notes, converged = [], [], False
         for _ in range(settings.maxiter):
-            momentum = self.solve_momentum()
-            mass = self.correct_pressure()
+            momentum, mass, fastest = self.iterate()
             residuals.append((momentum, mass))
+            self.record_forces()
             if watch is not None:
                 watch(len(residuals), momentum, mass)
             if self.interrupted:
                 notes.append("interrupted: this is the current iterate, from which a new run may start (start=...)")
                 break
-            if self.lost(TOO_FAST) or not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
-                notes.append("it diverged: relax more, SIMPLE(velocity=0.5), or begin with scheme='upwind'")
+            if self.lost(fastest, TOO_FAST) or not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
+                notes.append("it diverged: relax more, velocity=0.5 (--relax 0.5), or begin with scheme='upwind'")
                 break
             if len(residuals) > 1 and max(momentum, mass) <= settings.rtol:
                 converged = True
                 break
         return self.solution(converged, residuals, notes)
 
-    def solve_momentum(self):
-        """Do step 1 (top of this file): update the velocity ``u``, and ``moved``, φ_old − (u_old)_f·s inside. Return
-        the relative residual of the momentum equation before."""
-        metrics, alpha, xp = self.metrics, self.settings.velocity, self.space.xp
-        self.moved = self.phi[:metrics.n_internal] - self.through(self.u)
-        self.grad_p = self.slope(self.p)
-        rhs, extra, acting = self.momentum(self.u, self.phi)
-        for i in self.axes:
-            force = metrics.volumes * self.grad_p[i]
-            rhs[i] -= force
-            acting = acting + abs(force).sum()
-        self.A.data[metrics.pattern.middle] = self.D / alpha
-        self.room = self.A.row_sums()                                           # D/α − Σ|off-diagonal|
-        lost = 0.0
-        for i in self.axes:
-            D = self.D + extra[i] if self.mirrored else self.D
-            self.A.data[metrics.pattern.middle] = D / alpha
-            rhs[i] += (1 - alpha) / alpha * D * self.u[i]
-            r = self.space.empty(metrics.n, metrics.dtype)
-            self.A.residual(self.u[i], rhs[i], r)
-            lost = lost + abs(r).sum()
-            if self.mirrored:                    # this component's own matrix
-                self._update_momentum()
-                self.u[i] = self._solved(0, self.momentum_solver.solve(rhs[i], x0=self.u[i])).x
-        if not self.mirrored:
-            self._update_momentum()
-            b, x0 = (xp.stack([vectors[i] for i in self.axes], axis=1) for vectors in (rhs, self.u))
-            for i, result in zip(self.axes, self._solved(0, self.momentum_solver.solve(b, x0=x0))):
-                self.u[i] = result.x
-        return float(lost / acting) if float(acting) else float(float(lost) > 0)           # 0: at rest
+    def iterate(self):
+        """Do steps 1 to 4 (top of this file). Return the relative residual of the momentum equation and the relative
+        imbalance of the fluxes, both before their correction, and the largest speed."""
+        self.slope(self.p, self.grad_p)
+        self.momentum(self.u, self.phi, self.u, 0.0, self.settings.velocity)
+        before = self.u
+        self.u = self.solve_momentum(before, self.stopping)
+        self.interpolate_fluxes(before)
+        correction = self.solve_pressure()
+        self.correct(correction)
+        lost, acting, imbalance, through, fastest = self.measure()
+        return lost / acting if acting else float(lost > 0), imbalance / (through or 1.0), fastest    # 0: at rest
 
-    def _update_momentum(self):
-        """Prepare the momentum solver for the present values of the momentum matrix."""
-        settings = self.settings
-        self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum, settings.momentum_precond,
-                                            None, Stopping(rtol=settings.momentum_rtol, relative_to="r0"))
-
-    def correct_pressure(self):
-        """Do steps 2 to 4 (top of this file): update ``phi``, ``p`` and ``u``. Return the relative imbalance of the
-        fluxes before their correction."""
+    def interpolate_fluxes(self, before):
+        """Do step 2: write the fluxes to ``phi``, and those of the pressure correction to ``a`` and ``b``. ``before``:
+        the velocities before the solve."""
         metrics, settings = self.metrics, self.settings
-        alpha = settings.velocity
-        self.phi = self.interpolated_flux(alpha * metrics.volumes / self.D)
-        self.phi[:metrics.n_internal] += (1 - alpha) * self.moved
-        imbalance = metrics.divergence(self.phi)
-        mass = float(abs(imbalance).sum() / ((abs(self.phi) * self.way).sum() or 1.0))
-        mobility = metrics.volumes / (self.room if settings.consistent else self.D / settings.velocity)
-        self.pressure.diffuse(mobility)
-        flux = self.pressure.flux()
-        self.P = metrics.pattern.matrix(flux, out=self.P)
+        old, self.phi, self.others = self.phi, self.others, self.phi
+        room = self.room if settings.consistent else self.D / settings.velocity
+        self.mobility_of = room
+        self.kernels.rhie_chow(metrics.owner, metrics.neighbour, metrics.weight, metrics.s, metrics.d, self.g,
+                               metrics.tangent, self.closed, self.given, self.side_data, self.p_sides.share,
+                               self.p_sides.offset, self.axis_numbers, settings.velocity, metrics.volumes, self.D, room,
+                               self.u, before, old, self.p, self.grad_p, self.phi, self.a,
+                               self.b)
+
+    def solve_pressure(self):
+        """Do step 3: return p'."""
+        settings, pattern = self.settings, self.metrics.pattern
+        self.kernels.balance(pattern.ptr, pattern.faces, self.phi, self.way, self.imbalance, self.measures[2],
+                             self.measures[3])
+        self.P = pattern.matrix(Flux(self.a, self.b, None), out=self.P)
         self.pressure_solver = self._solver(self.pressure_solver, self.P, settings.pressure_solver,
                                             settings.pressure_precond, None if settings.pressure_precond else "jacobi",
                                             Stopping(rtol=settings.pressure_rtol),
-                                            "constants" if self.pressure.boundary.floating else None,
-                                            keep=self.most > 0)
-        if self.pressure.boundary.floating:
-            imbalance -= imbalance.mean()        # no p' can produce the mean, which is rounding
-        before = self.linear_iterations[1]
-        correction = self._solved(1, self.pressure_solver.solve(-imbalance)).x
-        count = self.linear_iterations[1] - before
-        self.most = self.most or count + settings.pressure_renewal
-        if count >= self.most:
+                                            "constants" if self.floating else None, keep=self.most > 0)
+        if self.floating:
+            self.imbalance -= self.mean(self.imbalance, self.ones)              # no p' can produce it: it is rounding
+        result = self._solved(1, self.pressure_solver.solve(self.imbalance[:self.metrics.own]))
+        self.most = self.most or result.iterations + settings.pressure_renewal
+        if result.iterations >= self.most:
             self.most = 0
-        self.phi += flux.of(metrics, correction)
-        gradient = self.slope_of_correction(correction)
-        for i in self.axes:
-            self.u[i] = self.u[i] - mobility * gradient[i]
-        self.p = self.p + settings.pressure * correction
-        return mass
+        return self.with_ghosts(result.x)
+
+    def correct(self, correction):
+        """Do step 4, with the pressure correction p'."""
+        metrics = self.metrics
+        self.kernels.correct_fluxes(metrics.owner, metrics.neighbour, self.a, correction, self.phi)
+        self.slope_of_correction(correction, self.grad_correction)
+        self.kernels.correct_cells(self.axis_numbers, metrics.volumes, self.mobility_of, correction,
+                                   self.grad_correction, self.settings.pressure, self.u, self.p)
