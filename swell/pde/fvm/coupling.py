@@ -17,7 +17,7 @@ from abc import ABC
 
 import numpy as np
 
-from swell.core.stopping import Reason
+from swell.core.stopping import Reason, Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, InletOutlet, Neumann, Symmetry
 from swell.pde.fvm.convection import SCHEMES
 from swell.pde.fvm.gradient import LeastSquares
@@ -68,6 +68,7 @@ class Coupling(ABC):
         self.closed = self.mirror | self.p_sides.natural                        # nothing flows through
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
+        self.provisional, self.most = False, 0   # most: pressure iterations at which its preconditioner is renewed
         self.linear_iterations, self.interrupted, self.failed = [0, 0], False, ""
         self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
         k, boundary = len(self.axes), self.closed.size
@@ -207,14 +208,61 @@ class Coupling(ABC):
         """Return vectors of ``unknowns``, one a row, as an array of shape (k, n)."""
         return self.space.xp.ascontiguousarray(x.reshape(-1, len(self.axes)).T) if self.mirrored else x
 
-    def solve_momentum(self, start, stopping):
+    def solve_momentum(self, start):
         """Return the velocities, shape (k, n), that solve the assembled momentum equation, from those of ``start``."""
-        settings = self.settings
-        self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum, settings.momentum_precond,
-                                            None, stopping)
+        if self.momentum_solver is None:
+            self.momentum_solver = self._momentum_solver()
+        else:
+            self.momentum_solver.update(self.A)
         b, x0 = self.unknowns(self.rhs), self.unknowns(start)
         results = self._solved(0, self.momentum_solver.solve(b.T, x0=x0.T))
+        if self.provisional:                     # the next matrix is of another kind
+            self.momentum_solver = None
         return self.components(self.space.xp.stack([result.x for result in results]))
+
+    def _momentum_solver(self):
+        """Prepare the solver of the momentum equation. With momentum="auto" it is the advisor's first choice, but no
+        direct method, which would factor every matrix anew for one or two digits."""
+        from swell.advisor.choose import choose
+        from swell.api import prepare
+        from swell.core.configuration import Configuration
+        from swell.formats.symmetry import hermitian
+        settings, stopping = self.settings, self.stopping
+        method, precond, scaling = settings.momentum, settings.momentum_precond, None
+        self.provisional = False
+        if method == "auto" and precond is not None:
+            method = "bicgstab"
+        elif method == "auto":
+            self.provisional = hermitian(self.A)                                # of a fluid at rest, and of no other
+            method, precond = "bicgstab", "jacobi"
+            if not self.provisional:
+                chain = choose(self.A, Configuration(None))[0]                  # the most promising comes first
+                best = next(choice for choice in chain if choice.method.preconditionable)
+                method, precond, scaling = best.method, best.precond, best.scaling
+        return prepare(self.A, method=method, precond=precond, scaling=scaling, stopping=stopping)
+
+    def update_pressure(self):
+        """Prepare or update the solver of the pressure equation for the values of ``P``. It keeps its preconditioner
+        until a solve has taken ``pressure_renewal`` iterations more than the first one with it."""
+        from swell.api import prepare
+        settings = self.settings
+        if self.pressure_solver is not None:
+            self.pressure_solver.update(self.P, keep_preconditioner=self.most > 0)
+            return
+        self.pressure_solver = prepare(self.P, method=settings.pressure_solver, precond=settings.pressure_precond,
+                                       scaling=None if settings.pressure_precond else "jacobi",
+                                       nullspace="constants" if self.floating else None,
+                                       stopping=Stopping(rtol=settings.pressure_rtol))
+
+    def solve_pressure(self, b, x0=None):
+        """Return the pressure, or its correction, for the right-hand side b, which is overwritten."""
+        if self.floating:
+            b -= b.mean()                        # no p can produce the mean, which is rounding
+        result = self._solved(1, self.pressure_solver.solve(b, x0=x0))
+        self.most = self.most or result.iterations + self.settings.pressure_renewal
+        if result.iterations >= self.most:
+            self.most = 0
+        return result.x
 
     def through(self, u):
         """Return u_f·s on the internal faces, for velocities interpolated linearly."""
@@ -226,16 +274,6 @@ class Coupling(ABC):
         outside = self.outside
         phi[outside] = sum(side.values(u) * self.metrics.s[i, outside] for i, u, side in zip(self.axes, self.u, self.sides))
         phi[outside][self.closed] = 0
-
-    def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None, keep=False):
-        """Return a Solver for A: a new one if ``solver`` is None, else ``solver`` after an update. ``keep``: keep its
-        preconditioner. The other arguments are those of ``swell.prepare``."""
-        from swell.advisor.choose import default_format
-        from swell.api import prepare
-        if solver is not None:
-            return solver.update(A, keep_preconditioner=keep)
-        return prepare(A, method=method, precond=precond, scaling=scaling, format=default_format(A), stopping=stopping,
-                       nullspace=nullspace)
 
     def _solved(self, which, result):
         """Count the iterations of a Result or Results, of the solver ``which``, and note an interruption."""
