@@ -52,8 +52,8 @@ def problem(name):
         return flow, uniform(flow, (1.0, 0.0, 0.0)), 0.95
     if name == "ac_room":
         flow = fvm.Flow(fvm.read_mesh(data / "ac_room"), {
-            "inlet1": fvm.Dirichlet((-1.0, 0.0, 0.0)), "inlet2": fvm.Dirichlet((1.0, 0.0, 0.0)), "*": WALL,
-            "outlet*": fvm.InletOutlet((0.0, 0.0, 0.0))}, 0.4 / 100,
+            "inlet1": fvm.Dirichlet((-1.0, 0.0, 0.0)), "inlet2": fvm.Dirichlet((1.0, 0.0, 0.0)),
+            "outlet*": fvm.InletOutlet((0.0, 0.0, 0.0)), "*": WALL}, 0.4 / 100,
             {"outlet1": fvm.Dirichlet(0.0), "outlet2": fvm.Dirichlet(0.0)})
         return flow, None, 0.9
     case = fvm.read_case(name)
