@@ -107,7 +107,8 @@ def _settings(arguments, case, transient):
     chosen = {field: getattr(arguments, name) for name, field in own.items() if getattr(arguments, name) is not None}
     if arguments.scheme:
         chosen["scheme"] = arguments.scheme
-    chosen["pressure_precond"] = arguments.pressure_precond or "amg"
+    if arguments.pressure_precond:
+        chosen["pressure_precond"] = arguments.pressure_precond
     if not transient:
         return fvm.SIMPLE(**chosen)
     begin = float(case.time)
