@@ -51,7 +51,8 @@ def fields(solution, cut=None):
 
 
 def html(solution, path, title, facts=(), walls=None, label="force", cut=None):
-    """Write the report of a flow as one self-contained HTML file.
+    """Write the report of a flow as one self-contained HTML file. Of a rank's part: rank 0 writes the file, with all
+    parts in the pictures; all ranks call it together.
 
     Parameters
     ----------
@@ -87,4 +88,5 @@ def html(solution, path, title, facts=(), walls=None, label="force", cut=None):
                 for name, (p, w) in walls.items()]
         body += [page.heading(f"{label.capitalize()}, at the end"),
                  page.table([(name, f"pressure ({p}), viscous ({w})") for name, p, w in rows])]
-    write(path, page.page(title, body))
+    if solution.mesh.ranks is None or solution.mesh.ranks.rank == 0:
+        write(path, page.page(title, body))

@@ -17,6 +17,7 @@ def section(mesh, axis=None, at=None):
     Parameters
     ----------
     mesh : swell.pde.fvm.Mesh
+        Of a PartMesh: each rank cuts its part, by one plane. All ranks call it together.
     axis : int, optional
         0 to 2; by default normal to patches of kind "empty", else the shortest extent.
     at : float, optional
@@ -36,10 +37,10 @@ def section(mesh, axis=None, at=None):
     InputError
         If the plane lies beside the mesh.
     """
-    extent = np.ptp(mesh.points, axis=0)
+    lows, highs = zip(*mesh.of_ranks((mesh.points.min(axis=0), mesh.points.max(axis=0))))
+    low, extent = np.min(lows, axis=0), np.max(highs, axis=0) - np.min(lows, axis=0)
     axis = _flat(mesh, extent) if axis is None else axis
-    low = mesh.points[:, axis].min()
-    at = low + 0.5 * extent[axis] if at is None else at
+    at = low[axis] + 0.5 * extent[axis] if at is None else at
     height = mesh.points[:, axis] - (at + SHIFT * extent[axis])
     axes = tuple(a for a in range(3) if a != axis)
 
@@ -59,11 +60,11 @@ def section(mesh, axis=None, at=None):
     cells, place, count = np.unique(cell, return_inverse=True, return_counts=True)
     middle = np.stack([np.bincount(place, corner[:, k]) / count for k in (0, 1)], axis=1)[place]
     angle = np.arctan2(*(corner - middle).T[::-1])
-    if not cells.size:
-        raise InputError(f"the plane {'xyz'[axis]} = {at:g} cuts no cell: the mesh lies between {low:g} and "
-                         f"{low + extent[axis]:g}")
+    if not any(mesh.of_ranks(cells.size)):
+        raise InputError(f"the plane {'xyz'[axis]} = {at:g} cuts no cell: the mesh lies between {low[axis]:g} "
+                         f"and {low[axis] + extent[axis]:g}")
     order = np.lexsort((angle, place))
-    return cells, np.split(corner[order], np.cumsum(count)[:-1]), axes
+    return cells, np.split(corner[order], np.cumsum(count)[:-1]) if len(cells) else [], axes
 
 
 def _flat(mesh, extent):
@@ -72,16 +73,23 @@ def _flat(mesh, extent):
     for patch in mesh.patches:
         if patch.kind == "empty":
             empty += abs(mesh.face_areas[patch.start:patch.start + patch.size]).sum(axis=0)
+    empty = sum(mesh.of_ranks(empty))
     return int(np.argmax(empty)) if empty.any() else 2 - int(np.argmin(extent[::-1]))
 
 
 def figure(mesh, fields, cut=None):
     """Return a matplotlib figure with a picture for each of ``fields`` (label → values of the cells, shape (n,)), side
-    by side or one below the other, in the same cut; ``cut``: the result of `section`, by default through the middle."""
+    by side or one below the other, in the same cut; ``cut``: the result of `section`, by default through the middle.
+
+    Of a PartMesh: of all parts together. All ranks call it together."""
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
     cells, polygons, axes = section(mesh) if cut is None else cut
-    of_all = len(cells)
+    parts, polygons = zip(*mesh.of_ranks(([np.asarray(values)[cells] for values in fields.values()], polygons)))
+    polygons = [polygon for part in polygons for polygon in part]
+    fields = dict(zip(fields, map(np.concatenate, zip(*parts))))
+    of_all = len(polygons)
+    cells = np.arange(of_all)
     if of_all > LARGEST:
         keep = np.linspace(0, of_all - 1, LARGEST).astype(int)
         cells, polygons = cells[keep], [polygons[k] for k in keep]

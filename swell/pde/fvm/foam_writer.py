@@ -115,7 +115,7 @@ def _boundary(patches, entries):
     lines = [str(len(patches)), "("]
     for patch in patches:
         says = {"type": patch.kind, "nFaces": patch.size, "startFace": patch.start}
-        says |= {"neighbourPatch": _word(patch.neighbour)} if patch.neighbour else {}
+        says |= {"neighbourPatch": _word(patch.neighbour)} if patch.kind == "cyclic" else {}
         says |= entries.get(patch.name, {})
         lines += [f"    {_word(patch.name)}", "    {", *_entries(says, 8), "    }"]
     return "polyBoundaryMesh", "ascii", "\n".join([*lines, ")", ""]).encode()

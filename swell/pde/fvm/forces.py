@@ -34,7 +34,9 @@ class Forces:
 
     def __init__(self, flow, metrics, names=("*",)):
         first, mesh = metrics.n_internal, metrics.mesh
-        walls = [p for p in mesh.patches if isinstance(flow.velocity.get(p.name), Dirichlet) and p.size]
+        sizes = mesh.whole.of_ranks({patch.name: patch.size for patch in mesh.patches})
+        walls = [p for p in mesh.patches if isinstance(flow.velocity.get(p.name), Dirichlet)
+                 and any(of_rank.get(p.name) for of_rank in sizes)]
         for name in names:
             if name != "*" and not any(fnmatch.fnmatchcase(patch.name, name) for patch in walls):
                 raise InputError(f"forces: {name!r} is no patch of given velocity, such as a wall. There are: "
@@ -62,4 +64,5 @@ class Forces:
         slope -= (slope * self.normal).sum(0) * self.normal
         both = xp.stack([self.p_sides.values(p, self.slope(p)) * self.s, -self.stiffness * slope])
         found = [both[..., faces].sum(-1) for faces in self.faces]
-        return space.to_host(xp.stack(found) if found else xp.zeros((0, 2, 3)))
+        found = space.to_host(xp.stack(found) if found else xp.zeros((0, 2, 3)))
+        return sum(self.metrics.mesh.whole.of_ranks(found))

@@ -60,11 +60,14 @@ class PISO:
     scheme : {"linear", "linear_upwind", "upwind"}
         Scheme of convection; deferred.
     momentum, pressure_solver : str or settings object
-        Methods of the two linear solves.
+        Methods of the two linear solves. "auto": the advisor chooses, once, for the first momentum matrix of a fluid
+        that moves; with a preconditioner named, bicgstab.
     momentum_precond, pressure_precond : str, settings object or None
         Their preconditioners; without one, the pressure equation is scaled by its diagonal.
     momentum_rtol, pressure_rtol : float
         Relative tolerance of each linear solve; the pressure's is relative to its right-hand side.
+    pressure_renewal : int
+        As in `SIMPLE`.
     """
 
     dt: float
@@ -73,17 +76,19 @@ class PISO:
     correctors: int = 2
     time: str = "bdf2"
     scheme: str = "linear"
-    momentum: str | type | Method = "bicgstab"
-    momentum_precond: str | type | Preconditioner | None = "jacobi"
+    momentum: str | type | Method = "auto"
+    momentum_precond: str | type | Preconditioner | None = None
     momentum_rtol: float = 1e-6
     pressure_solver: str | type | Method = "cg"
-    pressure_precond: str | type | Preconditioner | None = None
+    pressure_precond: str | type | Preconditioner | None = "amg"
     pressure_rtol: float = 1e-6
+    pressure_renewal: int = 2
 
     def __post_init__(self):
         check_scheme(self.scheme)
         check_step(self.dt, self.time)
         positive(self, "correctors")
+        positive(self, "pressure_renewal", minimum=0)
         for name, least in (("end", 0.0), ("every", -1.0)):
             value = getattr(self, name)
             if not real(value) or not least < value < math.inf or value < 0:
@@ -159,7 +164,8 @@ class March(Coupling):
     def courant(self, dt):
         """Return the largest Courant number, ½ Σ |φ| Δt/V."""
         metrics = self.metrics
-        return float((0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes).max())
+        found = 0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes
+        return max(self.of_ranks(float(found[:metrics.own].max())))
 
     def step(self, dt):
         """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes, largest
@@ -175,47 +181,41 @@ class March(Coupling):
         self.slope(self.p, self.grad_p)
         self.momentum(explicit, carried, old, rate, 1.0)
         known = self.rhs + metrics.volumes * self.grad_p[self.axes]
-        self.u = self.solve_momentum(old, self.stopping)
+        self.u = self.solve_momentum(old)
         mobility = metrics.volumes / self.D
         kept = rate * metrics.volumes
         if self.scheme == Scheme.CENTRAL:        # as much is replaced as with upwind's diagonal: else φ leaves u_f·s
             kept = xp.maximum(kept - 0.5 * pattern.collect(abs(carried), 1), 0)
         share = metrics.interpolate(kept / self.D)
         moved = share * (phi_old[:metrics.n_internal] - self.through(old))
-        self.pressure.diffuse(mobility)
+        self.pressure.k = self.pressure.on_faces(mobility)
+        flux = self.pressure.flux()
+        self.P = pattern.matrix(flux, out=self.P)
+        self.update_pressure()
         for _ in range(settings.correctors):
-            self._correct(known, moved)
-        self.kernels.balance(pattern.ptr, pattern.faces, self.phi, self.way, self.imbalance, self.measures[2],
-                             self.measures[3])
+            self._correct(known, moved, flux)
+        self.kernels.balance(pattern.ptr, pattern.faces, self.phi, self.way, self.imbalance, *self.measures[2:])
         lost, acting, imbalance, through, fastest = self.measure()
         return lost / (acting or 1.0), imbalance / (through or 1.0), fastest
 
-    def _correct(self, known, moved):
-        """Do step 2 (top of this file) once. ``known``: b; ``moved``: the second term of φₕ on the internal faces."""
-        metrics, settings, xp = self.metrics, self.settings, self.space.xp
+    def _correct(self, known, moved, flux):
+        """Do step 2 (top of this file) once. ``known``: b; ``moved``: the second term of φₕ on the internal faces;
+        ``flux``: the pressure equation's Flux."""
+        metrics, xp = self.metrics, self.space.xp
         inside, diagonal = slice(0, metrics.n_internal), self.D + self.extra
         left, b = self.unknowns(self.u), self.unknowns(known)
         r = xp.empty_like(b)
         for rows in zip(left, b, r):
             self.A.residual(*rows)
-        self.u = free = (self.components(r) + diagonal * self.u) / diagonal     # h
+        self.u = free = metrics.refresh((self.components(r) + diagonal * self.u) / diagonal)               # h
         phi = xp.zeros(metrics.owner.size)
         phi[inside] = self.through(free) + moved
         self._flux_at_boundary(phi)
-        flux = self.pressure.flux()
-        self.P = metrics.pattern.matrix(flux, out=self.P)
         explicit = flux.c + self.pressure.explicit(self.slope(self.p))
-        b = -metrics.divergence(phi + explicit)
-        if self.floating:
-            b -= b.mean()                        # no p can produce the mean, which is rounding
-        self.pressure_solver = self._solver(
-            self.pressure_solver, self.P, settings.pressure_solver, settings.pressure_precond,
-            None if settings.pressure_precond else "jacobi", Stopping(rtol=settings.pressure_rtol),
-            "constants" if self.floating else None)
-        self.p = self._solved(1, self.pressure_solver.solve(b, x0=self.p)).x
+        self.p = self.solve_pressure(-metrics.divergence(phi + explicit), self.p)
         self.phi = phi + flux.with_explicit(explicit - flux.c).of(metrics, self.p)
         self._flux_of_walls(self.phi, phi)
-        self.u = free - metrics.volumes / diagonal * self.slope(self.p)[self.axes]
+        self.u = metrics.refresh(free - metrics.volumes / diagonal * self.slope(self.p)[self.axes])
 
     def _flux_of_walls(self, phi, given):
         """Keep the given fluxes on the boundary faces whose pressure is not given."""

@@ -106,12 +106,12 @@ class Problem:
             scaling = "jacobi" if self.scaled and resolve("precond", precond) is None else None
         return Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
 
-    def of_part(self, sub) -> "Problem":
-        """Return a copy of this problem, restricted to ``sub``, a SubMesh or Neighbourhood."""
-        part, mesh = copy.copy(self), self.mesh
-        part.mesh, part.conditions = sub.mesh, sub.conditions(self.conditions, mesh)
-        part.diffusivity, part.source = sub.of_cells(self.diffusivity, mesh), sub.of_cells(self.source, mesh)
-        part.velocity = sub.of_cells(self.velocity, mesh) if np.ndim(self.velocity) == 2 else self.velocity
+    def of_part(self, division) -> "Problem":
+        """Return a copy of this problem, restricted to this rank's part of the mesh, by a Division."""
+        part = copy.copy(self)
+        part.mesh, part.conditions = division.part, division.conditions(self.conditions)
+        part.diffusivity, part.source = division.of_part(self.diffusivity), division.of_part(self.source)
+        part.velocity = division.of_part(self.velocity) if np.ndim(self.velocity) == 2 else self.velocity
         return part
 
     def _steady(self, solvers, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:

@@ -219,8 +219,8 @@ class PartSolution(Solution):
     def write(self, path, name="p"):
         """Write the values for ParaView: a VTU file by each rank, and a PVTU file ``path``. ``name``: the name of p in
         the files. All ranks call it together."""
-        from swell.pde.fvm.vtu import write_pieces
-        write_pieces(path, self.mesh.ranks, self.mesh, {name: self.p})
+        from swell.pde.fvm.vtu import write_fields
+        write_fields(path, self.mesh, {name: self.p})
 
 
 @dataclass(eq=False)
@@ -268,6 +268,11 @@ class FlowSolution:
     forces: dict = field(default_factory=dict)
 
     @property
+    def cells(self) -> int:
+        """Number of cells, on all ranks."""
+        return self.mesh.n_cells if self.mesh.ranks is None else int(self.mesh.starts[-1])
+
+    @property
     def iterations(self) -> int:
         """Number of outer iterations, or of steps in time."""
         return len(self.residuals)
@@ -285,13 +290,14 @@ class FlowSolution:
         write_atomically(as_path(path), lambda stream: stream.write("\n".join([*lines, ""]).encode()))
 
     def write(self, path):
-        """Write velocity and pressure as a VTU file for ParaView."""
-        from swell.pde.fvm.vtu import write_vtu
-        write_vtu(path, self.mesh, {"U": self.velocity, "p": self.p})
+        """Write velocity and pressure for ParaView, as a VTU file. Of a rank's part: a VTU file by each rank, and a
+        PVTU file ``path``; all ranks call it together."""
+        from swell.pde.fvm.vtu import write_fields
+        write_fields(path, self.mesh, {"U": self.velocity, "p": self.p})
 
     def __repr__(self):
         return (f"FlowSolution({'converged' if self.converged else 'NOT converged'}, "
-                f"{count(self.iterations, 'iteration')}, {self.mesh.n_cells} cells)")
+                f"{count(self.iterations, 'iteration')}, {self.cells} cells)")
 
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
