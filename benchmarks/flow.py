@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import time
 from collections import defaultdict
@@ -52,8 +53,8 @@ def problem(name):
         return flow, uniform(flow, (1.0, 0.0, 0.0)), 0.95
     if name == "ac_room":
         flow = fvm.Flow(fvm.read_mesh(data / "ac_room"), {
-            "inlet1": fvm.Dirichlet((-1.0, 0.0, 0.0)), "inlet2": fvm.Dirichlet((1.0, 0.0, 0.0)), "*": WALL,
-            "outlet*": fvm.InletOutlet((0.0, 0.0, 0.0))}, 0.4 / 100,
+            "inlet1": fvm.Dirichlet((-1.0, 0.0, 0.0)), "inlet2": fvm.Dirichlet((1.0, 0.0, 0.0)),
+            "outlet*": fvm.InletOutlet((0.0, 0.0, 0.0)), "*": WALL}, 0.4 / 100,
             {"outlet1": fvm.Dirichlet(0.0), "outlet2": fvm.Dirichlet(0.0)})
         return flow, None, 0.9
     case = fvm.read_case(name)
@@ -63,7 +64,8 @@ def problem(name):
 @contextlib.contextmanager
 def parts_timed(synchronize, took):
     """Within the block, add the seconds of each part to the last entry of took[part]."""
-    originals = {(Solver, "update"): Solver.update, (Solver, "solve"): Solver.solve, (Steady, "iterate"): Steady.iterate}
+    originals = {(owner, name): getattr(owner, name)
+                 for owner, name in ((Solver, "update"), (Solver, "solve"), (Steady, "iterate"))}
     runs = []
 
     def timed(name, original):
@@ -150,10 +152,11 @@ def main():
                               *(f"{n / count:.1f}" for n in solution.linear_iterations),
                               " / ".join(f"{r:.2g}" for r in solution.residuals[-1]))
                 if arguments.check:
-                    short = fvm.SIMPLE(velocity=alpha, scheme=arguments.scheme, maxiter=5, **choices(pressure, momentum))
+                    short = dataclasses.replace(settings, maxiter=5)
                     here, there = (flow.solve(short, device, start).residuals for device in (arguments.device, "cpu"))
-                    print(f"{name}, {pressure}, {momentum}: residuals of the first 5 iterations differ from the CPU's by "
-                          f"{[float(f'{d:.1e}') for d in (abs(here - there) / abs(there)).max(1)]}")
+                    differ = (abs(here - there) / abs(there)).max(1)
+                    print(f"{name}, {pressure}, {momentum}: the residuals of the first 5 iterations differ from the "
+                          f"CPU's by {', '.join(f'{d:.1e}' for d in differ)}")
         Console(width=240).print(table)
 
 

@@ -68,8 +68,8 @@ def main():
     if ranks is None or ranks.rank == 0:
         print(json.dumps({
             "what": given.what, "device": given.device, "ranks": 1 if ranks is None else ranks.size,
-            "cells": found.cells, "seconds": round(statistics.median(steps[SETUP:]), 5), "fastest": round(min(steps), 5),
-            "first": round(steps[0], 3), "mesh": round(times[0] - began, 2),
+            "cells": found.cells, "seconds": round(statistics.median(steps[SETUP:] or steps), 5),
+            "fastest": round(min(steps), 5), "first": round(steps[0], 3), "mesh": round(times[0] - began, 2),
             "linear iterations": found.linear_iterations, "residuals": found.residuals[-1].tolist()}), flush=True)
 
 

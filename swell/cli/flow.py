@@ -184,7 +184,8 @@ def _settings(arguments, case, transient):
     chosen = {field: getattr(arguments, name) for name, field in own.items() if getattr(arguments, name) is not None}
     if arguments.scheme:
         chosen["scheme"] = arguments.scheme
-    chosen["pressure_precond"] = arguments.pressure_precond or "amg"
+    if arguments.pressure_precond:
+        chosen["pressure_precond"] = arguments.pressure_precond
     last, step = ("end", 1.0) if transient else ("maxiter", case.dt or 1.0)
     if last not in chosen and case.end is not None and (transient or case.transient is False):
         chosen[last] = (case.end - float(case.time)) / step

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.support.across import on_gpus
 from tests.support.cases import rng
 from tests.support.polymeshes import skewed
 
@@ -52,6 +53,14 @@ def test_poisson(ranks):
         assert np.linalg.norm(found.p - serial.p) <= 1e-7 * np.linalg.norm(serial.p)
         assert np.linalg.norm(found.fluxes - serial.fluxes) <= 1e-7 * np.linalg.norm(serial.fluxes)
         assert np.allclose(found.sources, serial.sources)
+
+
+@pytest.mark.gpu
+def test_on_gpus(count):
+    given = problem(skewed())
+    serial = given.solve(rtol=1e-9)
+    for found in on_gpus(count, lambda c: given.solve(rtol=1e-9, ranks=c, device="cuda")):
+        assert found.converged and np.linalg.norm(found.p - serial.p) <= 1e-7 * np.linalg.norm(serial.p)
 
 
 def test_a_floating_pressure(ranks):

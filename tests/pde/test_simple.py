@@ -96,8 +96,8 @@ def test_multigrid_for_the_pressure(monkeypatch):
     from swell.preconditioners.amg.operator import AMGOperator
     updates, update = [], AMGOperator.update
     monkeypatch.setattr(AMGOperator, "update", lambda self, A: (updates.append(1), update(self, A))[1])
-    plain = cavity(24, 100, rtol=1e-8)
-    kept = cavity(24, 100, rtol=1e-8, pressure_precond="amg")
+    plain = cavity(24, 100, rtol=1e-8, pressure_precond=None)
+    kept = cavity(24, 100, rtol=1e-8)
     few = len(updates)
     renewed = cavity(24, 100, rtol=1e-8, pressure_precond=swell.AMG(coarsest=50), pressure_renewal=0)
     for flow in (kept, renewed):

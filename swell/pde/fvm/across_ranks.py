@@ -167,7 +167,9 @@ class RankSystem:
             self.space = space_of(problem.mesh, "cpu")
             self._part = part = System(problem, self.space, np.dtype(dtype))
         metrics, own = part.metrics, part.metrics.own
-        self.A = RankMatrix(metrics, part.A, device, division and division.order).update(part.A)
+        rows = RankMatrix(metrics, part.A, device, None if division is None else division.order)
+        with rows.A.space.active():              # a rank's GPU need not be the process's current one
+            self.A = rows.update(part.A)
         self.b, self.source, self._volumes = part.b[:own], part.source[:own], metrics.volumes[:own]
         self.flux, self.deferred, self.floating = part.flux, part.deferred, part.floating
         self._all = np.zeros(metrics.n, self.A.dtype)

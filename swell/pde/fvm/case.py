@@ -103,14 +103,15 @@ class Case:
             fluxes = start.fluxes[piece.faces]
             here = replace(start, velocity=start.velocity[own], p=start.p[own], mesh=piece.mesh,
                            fluxes=np.where(piece.backwards, -fluxes, fluxes))
-            _write(self.path / f"processor{rank}" / self.time, piece.mesh, self._files, here,
-                   {patch.name: piece.faces[piece.mesh.patch(patch.name).faces] - patch.start for patch in self.mesh.patches})
+            among = {patch.name: piece.faces[piece.mesh.patch(patch.name).faces] - patch.start
+                     for patch in self.mesh.patches}
+            _write(self.path / f"processor{rank}" / self.time, piece.mesh, self._files, here, among)
         return cells
 
 
 def _write(folder, mesh, files, solution, among=None):
-    """Write U, p and phi of a FlowSolution of ``mesh``. ``files``: U and p as they were read; ``among``: patch name → the
-    positions of its faces on the patch that was read, of a part of that mesh."""
+    """Write U, p and phi of a FlowSolution of ``mesh``. ``files``: U and p as they were read; ``among``, of a part of
+    the mesh that was read: patch name → the positions of its faces on the whole patch."""
     patches = mesh.patches
     for name, kind, dimensions, found in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
                                           ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):

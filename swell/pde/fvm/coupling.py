@@ -3,12 +3,13 @@
 The momentum matrix, convection upwind in the matrix and second-order on the right (deferred); Rhie and Chow's fluxes;
 the two linear solvers, which keep analysis, buffers and captured graphs from one update of the values to the next.
 
-All components share one momentum matrix, and are solved together as its right-hand sides. Planes of symmetry add nₐ² to
-the diagonal of component a, and couple it with the others on the right. The components then are the unknowns of one
-larger matrix, unknown k c + i for component i of cell c.
+All components share one momentum matrix, and are solved together as its right-hand sides. A plane of symmetry adds to
+the diagonal of component a, in proportion to nₐ², and couples it with the others on the right. The components are then
+the unknowns of one larger matrix, unknown k c + i for component i of cell c. No matrix shared by all converges as fast:
+it would hold back the tangential components in flat cells by what only the normal one needs.
 
-Cost of ``momentum``: k + 3 launches, one pass over the faces and two over the cells for each component. Everything stays
-on the device; ``measure`` reads five numbers.
+Cost of ``momentum``: k + 3 launches, one pass over the faces, and two over the cells for each component. Everything
+stays on the device; ``measure`` reads six numbers.
 """
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from abc import ABC
 
 import numpy as np
 
-from swell.core.stopping import Reason
+from swell.core.stopping import Reason, Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, InletOutlet, Neumann, Symmetry
 from swell.pde.fvm.convection import SCHEMES
 from swell.pde.fvm.forces import Forces
@@ -71,8 +72,9 @@ class Coupling(ABC):
         self.closed = self.mirror | self.p_sides.natural                        # nothing flows through
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
+        self.provisional, self.most = False, 0   # most: pressure iterations at which its preconditioner is renewed
         self.forces, self.recorded = Forces(flow, metrics, forces) if forces else None, []
-        self.of_ranks, self.across = flow.mesh.of_ranks, {}                     # across: local matrix → its RankMatrix
+        self.of_ranks, self._rows = flow.mesh.of_ranks, {}
         self.linear_iterations, self.interrupted, self.failed = [0, 0], False, ""
         lows, highs = zip(*self.of_ranks((flow.mesh.points.min(axis=0), flow.mesh.points.max(axis=0))))
         extent = float((np.max(highs, axis=0) - np.min(lows, axis=0))[self.axes].max())
@@ -188,13 +190,17 @@ class Coupling(ABC):
         if self.forces is not None:
             self.recorded.append(self.forces(dict(zip(self.axes, self.u)), self.p))
 
-    def mean(self, values, weights):
-        """Return the mean of ``values``, weighted by ``weights``, both of shape (n,), over the cells of all ranks."""
-        space, own = self.space, slice(0, self.metrics.own)
-        moments = space.xp.stack([(weights * values)[own].sum(), weights[own].sum()])
-        if not space.single_rank:
-            moments = sum(self.of_ranks(space.to_host(moments)))
-        return moments[0] / moments[1]
+    def mean(self, values, weights=None):
+        """Return the mean of ``values`` over the cells of all ranks, weighted by ``weights`` if given; both of shape
+        (n,)."""
+        own = self.metrics.own
+        if weights is None:
+            moment, total = values[:own].sum(), own
+        else:
+            moment, total = (weights * values)[:own].sum(), weights[:own].sum()
+        if not self.space.single_rank:
+            moment, total = map(sum, zip(*self.of_ranks((float(moment), float(total)))))
+        return moment / total
 
     def momentum(self, u, phi, start, rate, relaxation):
         """Assemble the momentum equation: its matrix ``A``, ``D``, ``extra``, ``room``, and the right-hand sides
@@ -240,15 +246,28 @@ class Coupling(ABC):
         """Return vectors of ``unknowns``, one a row, as an array of shape (k, n)."""
         return self.space.xp.ascontiguousarray(x.reshape(-1, len(self.axes)).T) if self.mirrored else x
 
-    def solve_momentum(self, start, stopping):
+    def solve_momentum(self, start):
         """Return the velocities, shape (k, n), that solve the assembled momentum equation, from those of ``start``."""
-        settings = self.settings
-        self.momentum_solver = self._solver(self.momentum_solver, self.A, settings.momentum, settings.momentum_precond,
-                                            None, stopping)
+        A = self.across(self.A)
+        if self.momentum_solver is None:
+            self.momentum_solver = self._momentum_solver(A)
+        else:
+            self.momentum_solver.update(A)
         own = slice(0, self.metrics.own)
         b, x0 = self.unknowns(self.rhs[:, own]), self.unknowns(start[:, own])
         results = self._solved(0, self.momentum_solver.solve(b.T, x0=x0.T))
+        if self.provisional:                     # the next matrix is of another kind
+            self.momentum_solver = None
         return self.with_ghosts(self.components(self.space.xp.stack([result.x for result in results])))
+
+    def across(self, A):
+        """Return A as the linear solvers take it: across ranks, a DistributedMatrix of the rows of the rank's cells."""
+        if self.space.single_rank:
+            return A
+        from swell.pde.fvm.across_ranks import RankMatrix
+        if A not in self._rows:
+            self._rows[A] = RankMatrix(self.metrics, A, self.space.name)
+        return self._rows[A].update(A)
 
     def with_ghosts(self, values):
         """Return values of the rank's cells, shape (..., own), followed by those of the ghosts; unchanged on one
@@ -260,6 +279,51 @@ class Coupling(ABC):
         wider[..., :metrics.own] = values
         return metrics.refresh(wider)
 
+    def _momentum_solver(self, A):
+        """Prepare the solver of the momentum equation with the matrix A. With momentum="auto" it is the advisor's first
+        choice, but no direct method, which would factor every matrix anew for one or two digits."""
+        from swell.advisor.choose import choose
+        from swell.api import prepare
+        from swell.core.configuration import Configuration
+        from swell.formats.symmetry import hermitian
+        settings, stopping = self.settings, self.stopping
+        method, precond, scaling = settings.momentum, settings.momentum_precond, None
+        self.provisional = False
+        if method == "auto" and precond is not None:
+            method = "bicgstab"
+        elif method == "auto":
+            self.provisional = hermitian(A)                                     # of a fluid at rest, and of no other
+            method, precond = "bicgstab", "jacobi"
+            if not self.provisional:
+                chain = choose(A, Configuration(None))[0]                       # the most promising comes first
+                best = next(choice for choice in chain if choice.method.preconditionable)
+                method, precond, scaling = best.method, best.precond, best.scaling
+        return prepare(A, method=method, precond=precond, scaling=scaling, stopping=stopping)
+
+    def update_pressure(self):
+        """Prepare or update the solver of the pressure equation for the values of ``P``. It keeps its preconditioner
+        until a solve has taken ``pressure_renewal`` iterations more than the first one with it."""
+        from swell.api import prepare
+        settings, P = self.settings, self.across(self.P)
+        if self.pressure_solver is not None:
+            self.pressure_solver.update(P, keep_preconditioner=self.most > 0)
+            return
+        self.pressure_solver = prepare(P, method=settings.pressure_solver, precond=settings.pressure_precond,
+                                       scaling=None if settings.pressure_precond else "jacobi",
+                                       nullspace="constants" if self.floating else None,
+                                       stopping=Stopping(rtol=settings.pressure_rtol))
+
+    def solve_pressure(self, b, x0=None):
+        """Return the pressure, or its correction, for the right-hand side b, which is overwritten."""
+        if self.floating:
+            b -= self.mean(b)                    # no p can produce the mean, which is rounding
+        own = slice(0, self.metrics.own)
+        result = self._solved(1, self.pressure_solver.solve(b[own], x0=None if x0 is None else x0[own]))
+        self.most = self.most or result.iterations + self.settings.pressure_renewal
+        if result.iterations >= self.most:
+            self.most = 0
+        return self.with_ghosts(result.x)
+
     def through(self, u):
         """Return u_f·s on the internal faces, for velocities interpolated linearly."""
         metrics = self.metrics
@@ -268,23 +332,9 @@ class Coupling(ABC):
     def _flux_at_boundary(self, phi):
         """Overwrite phi on the boundary faces with u_b·s; zero through symmetry planes and patches of kind "empty"."""
         outside = self.outside
-        phi[outside] = sum(side.values(u) * self.metrics.s[i, outside] for i, u, side in zip(self.axes, self.u, self.sides))
+        through = (side.values(u) * self.metrics.s[i, outside] for i, u, side in zip(self.axes, self.u, self.sides))
+        phi[outside] = sum(through)
         phi[outside][self.closed] = 0
-
-    def _solver(self, solver, A, method, precond, scaling, stopping, nullspace=None, keep=False):
-        """Return a Solver for A: a new one if ``solver`` is None, else ``solver`` after an update. ``keep``: keep its
-        preconditioner. The other arguments are those of ``swell.prepare``."""
-        from swell.advisor.choose import default_format
-        from swell.api import prepare
-        if not self.space.single_rank:
-            from swell.pde.fvm.across_ranks import RankMatrix
-            if solver is None:
-                self.across[A] = RankMatrix(self.metrics, A, self.space.name)
-            A = self.across[A].update(A)
-        if solver is not None:
-            return solver.update(A, keep_preconditioner=keep)
-        return prepare(A, method=method, precond=precond, scaling=scaling, format=default_format(A.diagonal_block),
-                       stopping=stopping, nullspace=nullspace)
 
     def _solved(self, which, result):
         """Count the iterations of a Result or Results, of the solver ``which``, and note an interruption."""

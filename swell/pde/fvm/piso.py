@@ -12,8 +12,11 @@ A step from tⁿ to tⁿ⁺¹, with D the diagonal of the momentum matrix, time 
 The second term of φₕ takes the old fluxes in place of interpolated old velocities, so that a steady flow hardly
 depends on Δt (Choi 1999). Non-orthogonal terms of the pressure equation are explicit, from the last corrector.
 
-The step is implicit, but its deferred and neglected terms bound it: a Courant number near 1 is right for accuracy, and
-above some 5 a run may diverge, which is noticed and said.
+Linear convection is in the matrix, other schemes are deferred. Without upwind's share of D the term of old fluxes would
+keep φ − u_f·s for long, and errors of space grow: as much of it is left out as upwind's D leaves out.
+
+The step is implicit, but what the correctors neglect bounds it: a Courant number near 1 is right for accuracy, and above
+some 2 a run may diverge, which is noticed and said.
 """
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ from swell.pde.fvm.boundary import Boundary, Neumann
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.coupling import Coupling
 from swell.pde.fvm.laplacian import Laplacian
+from swell.pde.fvm.slots import Scheme
 from swell.pde.fvm.time import check_step
 
 if TYPE_CHECKING:
@@ -56,11 +60,14 @@ class PISO:
     scheme : {"linear", "linear_upwind", "upwind"}
         Scheme of convection; deferred.
     momentum, pressure_solver : str or settings object
-        Methods of the two linear solves.
+        Methods of the two linear solves. "auto": the advisor chooses, once, for the first momentum matrix of a fluid
+        that moves; with a preconditioner named, bicgstab.
     momentum_precond, pressure_precond : str, settings object or None
         Their preconditioners; without one, the pressure equation is scaled by its diagonal.
     momentum_rtol, pressure_rtol : float
         Relative tolerance of each linear solve; the pressure's is relative to its right-hand side.
+    pressure_renewal : int
+        As in `SIMPLE`.
     """
 
     dt: float
@@ -69,17 +76,19 @@ class PISO:
     correctors: int = 2
     time: str = "bdf2"
     scheme: str = "linear"
-    momentum: str | type | Method = "bicgstab"
-    momentum_precond: str | type | Preconditioner | None = "jacobi"
+    momentum: str | type | Method = "auto"
+    momentum_precond: str | type | Preconditioner | None = None
     momentum_rtol: float = 1e-6
     pressure_solver: str | type | Method = "cg"
-    pressure_precond: str | type | Preconditioner | None = None
+    pressure_precond: str | type | Preconditioner | None = "amg"
     pressure_rtol: float = 1e-6
+    pressure_renewal: int = 2
 
     def __post_init__(self):
         check_scheme(self.scheme)
         check_step(self.dt, self.time)
         positive(self, "correctors")
+        positive(self, "pressure_renewal", minimum=0)
         for name, least in (("end", 0.0), ("every", -1.0)):
             value = getattr(self, name)
             if not real(value) or not least < value < math.inf or value < 0:
@@ -96,11 +105,13 @@ class March(Coupling):
 
     def __init__(self, flow, settings, space, forces=()):
         super().__init__(flow, settings, space, forces)
+        if settings.scheme == "linear":          # deferred, two correctors do not suffice from Courant 1 or 2 on
+            self.scheme = Scheme.CENTRAL
         known = {name: flow.pressure.get(name, Neumann()) for name in flow.velocity}
         self.pressure = Laplacian(self.metrics, Boundary.of(self.metrics, known), interpolation="linear")
         self.floating = self.pressure.boundary.floating
         self.stopping = Stopping(rtol=settings.momentum_rtol)
-        self.imbalance, self.ones = space.xp.zeros(self.metrics.n), space.xp.ones(self.metrics.n)
+        self.imbalance = space.xp.zeros(self.metrics.n)
 
     def run(self, start, watch, progress=None):
         """March from ``start`` to the end; return the FlowSolution. ``watch``, ``progress``: as in `Flow.march`."""
@@ -121,18 +132,15 @@ class March(Coupling):
             if progress is not None:
                 progress(t, courant, mass)
             if self.lost(fastest, LOST):
-                first = self.times[0][1]         # before the speeds grew
-                better = dt * CAREFUL / first if math.isfinite(first) and first > CAREFUL else dt / 4
-                notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
-                             "or scheme='upwind'")
+                notes.append(f"it diverged at t = {t:.6g}{self._remedy(dt, courant)}, or scheme='upwind'")
                 break
             if self.interrupted:
                 notes.append(f"interrupted at t = {t:.6g} of {settings.end:g}: this is the last step, from which a new "
                              "run may start (start=...)")
                 break
             if self.failed:
-                notes.append(f"{self.failed} at t = {t:.6g}: take a smaller dt, another preconditioner, or a looser "
-                             "rtol")
+                notes.append(f"{self.failed} at t = {t:.6g}{self._remedy(dt, courant)}, another preconditioner, or a "
+                             "looser rtol")
                 break
             if settings.every and watch is not None and t >= (shown + 1) * settings.every * (1 - 1e-9):
                 shown = math.floor(t / settings.every * (1 + 1e-9))
@@ -141,6 +149,12 @@ class March(Coupling):
         if watch is not None and (not settings.every or shown * settings.every < t * (1 - 1e-9)):
             watch(solution)
         return solution
+
+    def _remedy(self, dt, courant):
+        """Return the Courant number and a smaller step as words, by the first step's: later ones grow with speeds."""
+        first = self.times[0][1]
+        better = dt * CAREFUL / first if math.isfinite(first) and first > CAREFUL else dt / 4
+        return f", at a Courant number of {courant:.3g}: take dt={better:.2g}"
 
     def _at(self, t, residuals, notes, courant):
         found = self.solution(not notes, residuals, list(notes), t)
@@ -156,7 +170,7 @@ class March(Coupling):
     def step(self, dt):
         """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes, largest
         speed)."""
-        metrics, settings, pattern = self.metrics, self.settings, self.metrics.pattern
+        metrics, settings, pattern, xp = self.metrics, self.settings, self.metrics.pattern, self.space.xp
         u, phi, rate = self.u, self.phi, 1.0 / dt
         old, phi_old, explicit, carried = u, phi, u, phi
         if settings.time == "bdf2" and self.before is not None:                 # (3u⁺ − 4u + u⁻)/(2Δt)
@@ -167,21 +181,27 @@ class March(Coupling):
         self.slope(self.p, self.grad_p)
         self.momentum(explicit, carried, old, rate, 1.0)
         known = self.rhs + metrics.volumes * self.grad_p[self.axes]
-        self.u = self.solve_momentum(old, self.stopping)
+        self.u = self.solve_momentum(old)
         mobility = metrics.volumes / self.D
-        share = metrics.interpolate(rate * mobility)
+        kept = rate * metrics.volumes
+        if self.scheme == Scheme.CENTRAL:        # as much is replaced as with upwind's diagonal: else φ leaves u_f·s
+            kept = xp.maximum(kept - 0.5 * pattern.collect(abs(carried), 1), 0)
+        share = metrics.interpolate(kept / self.D)
         moved = share * (phi_old[:metrics.n_internal] - self.through(old))
         self.pressure.k = self.pressure.on_faces(mobility)
+        flux = self.pressure.flux()
+        self.P = pattern.matrix(flux, out=self.P)
+        self.update_pressure()
         for _ in range(settings.correctors):
-            self._correct(known, moved)
-        self.kernels.balance(pattern.ptr, pattern.faces, self.phi, self.way, self.imbalance, self.measures[2],
-                             self.measures[3])
+            self._correct(known, moved, flux)
+        self.kernels.balance(pattern.ptr, pattern.faces, self.phi, self.way, self.imbalance, *self.measures[2:])
         lost, acting, imbalance, through, fastest = self.measure()
         return lost / (acting or 1.0), imbalance / (through or 1.0), fastest
 
-    def _correct(self, known, moved):
-        """Do step 2 (top of this file) once. ``known``: b; ``moved``: the second term of φₕ on the internal faces."""
-        metrics, settings, xp = self.metrics, self.settings, self.space.xp
+    def _correct(self, known, moved, flux):
+        """Do step 2 (top of this file) once. ``known``: b; ``moved``: the second term of φₕ on the internal faces;
+        ``flux``: the pressure equation's Flux."""
+        metrics, xp = self.metrics, self.space.xp
         inside, diagonal = slice(0, metrics.n_internal), self.D + self.extra
         left, b = self.unknowns(self.u), self.unknowns(known)
         r = xp.empty_like(b)
@@ -191,18 +211,8 @@ class March(Coupling):
         phi = xp.zeros(metrics.owner.size)
         phi[inside] = self.through(free) + moved
         self._flux_at_boundary(phi)
-        flux = self.pressure.flux()
-        self.P = metrics.pattern.matrix(flux, out=self.P)
         explicit = flux.c + self.pressure.explicit(self.slope(self.p))
-        b = -metrics.divergence(phi + explicit)
-        if self.floating:
-            b -= self.mean(b, self.ones)         # no p can produce the mean, which is rounding
-        self.pressure_solver = self._solver(
-            self.pressure_solver, self.P, settings.pressure_solver, settings.pressure_precond,
-            None if settings.pressure_precond else "jacobi", Stopping(rtol=settings.pressure_rtol),
-            "constants" if self.floating else None)
-        own = slice(0, metrics.own)
-        self.p = self.with_ghosts(self._solved(1, self.pressure_solver.solve(b[own], x0=self.p[own])).x)
+        self.p = self.solve_pressure(-metrics.divergence(phi + explicit), self.p)
         self.phi = phi + flux.with_explicit(explicit - flux.c).of(metrics, self.p)
         self._flux_of_walls(self.phi, phi)
         self.u = metrics.refresh(free - metrics.volumes / diagonal * self.slope(self.p)[self.axes])

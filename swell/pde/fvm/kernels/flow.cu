@@ -4,9 +4,9 @@
 
 // launch: elements of mirror, 128 threads
 template <typename J>
-__global__ void follow(Context* ctx, const J* owner, const double* distance, const double* normal, const bool* mirror, const bool* turning,
-                       const double* outward, const double* u, const double* entering, const double* leaving, double* sides, long long n, long long u_size,
-                       long long u_stride) {
+__global__ void follow(Context* ctx, const J* owner, const double* distance, const double* normal, const bool* mirror,
+                       const bool* turning, const double* outward, const double* u, const double* entering,
+                       const double* leaving, double* sides, long long n, long long u_size, long long u_stride) {
   if (stopped(ctx)) return;
   long long f = thread_id();
   if (f >= n) return;
@@ -27,10 +27,12 @@ __global__ void follow(Context* ctx, const J* owner, const double* distance, con
 
 // launch: elements of phi, 128 threads
 template <typename J>
-__global__ void momentum_fluxes(Context* ctx, const J* owner, const J* neighbour, const double* weight, const double* conductance,
-                                const double* oblique, const double* tangent, const double* arm, const double* far_arm, int scheme, const double* phi,
-                                const double* u, const double* gradient, const double* sides, const bool* mirror, double* a, double* b, double* deferred,
-                                double* held, long long n, long long neighbour_size, long long mirror_size, long long u_size,
+__global__ void momentum_fluxes(Context* ctx, const J* owner, const J* neighbour, const double* weight,
+                                const double* conductance, const double* oblique, const double* tangent,
+                                const double* arm, const double* far_arm, int scheme, const double* phi,
+                                const double* u, const double* gradient, const double* sides, const bool* mirror,
+                                double* a, double* b, double* deferred, double* held, long long n,
+                                long long neighbour_size, long long mirror_size, long long u_size,
                                 long long u_stride) {
   if (stopped(ctx)) return;
   long long f = thread_id();
@@ -41,18 +43,20 @@ __global__ void momentum_fluxes(Context* ctx, const J* owner, const J* neighbour
   if (f < internal) {
     const long long o = neighbour[f];
     const double w = weight[f];
-    a[f] = size + leaving;
-    b[f] = entering - size;
+    a[f] = size + (scheme == CENTRAL ? w * phi[f] : leaving);
+    b[f] = (scheme == CENTRAL ? (1.0 - w) * phi[f] : entering) - size;
     for (int i = 0; i < k; ++i) {
       const double* g = gradient + 3 * i * cells;
       double flux = 0;
-      for (int j = 0; j < 3; ++j) flux -= oblique[j * internal + f] * (w * g[j * cells + c] + (1.0 - w) * g[j * cells + o]);
+      for (int j = 0; j < 3; ++j)
+        flux -= oblique[j * internal + f] * (w * g[j * cells + c] + (1.0 - w) * g[j * cells + o]);
       if (scheme == LINEAR) {
         double jump = u[i * cells + o] - u[i * cells + c];
         flux += leaving * (1.0 - w) * jump - entering * w * jump;
       } else if (scheme == LINEAR_UPWIND) {
         for (int j = 0; j < 3; ++j)
-          flux += leaving * arm[j * internal + f] * g[j * cells + c] + entering * far_arm[j * internal + f] * g[j * cells + o];
+          flux += leaving * arm[j * internal + f] * g[j * cells + c]
+                  + entering * far_arm[j * internal + f] * g[j * cells + o];
       }
       deferred[i * n + f] = flux;
     }
@@ -75,11 +79,13 @@ __global__ void momentum_fluxes(Context* ctx, const J* owner, const J* neighbour
 
 // launch: elements of middle, 128 threads
 template <typename I, typename J>
-__global__ void momentum_rows(Context* ctx, const I* ptr, const I* faces, const I* places, const I* middle, const I* indptr,
-                              const J* owner, const J* neighbour, const double* a, const double* b, const double* deferred, const double* held,
-                              const double* phi, const long long* axes, const double* volumes, double relaxation, double rate, const double* start,
-                              const double* grad_p, double* values, double* diagonal, double* room, double* extra, double* rhs, double* lost, double* acting, long long n,
-                              long long neighbour_size, long long phi_size, long long axes_size, long long values_size) {
+__global__ void momentum_rows(Context* ctx, const I* ptr, const I* faces, const I* places, const I* middle,
+                              const I* indptr, const J* owner, const J* neighbour, const double* a, const double* b,
+                              const double* deferred, const double* held, const double* phi, const long long* axes,
+                              const double* volumes, double relaxation, double rate, const double* start,
+                              const double* grad_p, double* values, double* diagonal, double* room, double* extra,
+                              double* rhs, double* lost, double* acting, long long n, long long neighbour_size,
+                              long long phi_size, long long axes_size, long long values_size) {
   if (stopped(ctx)) return;
   long long c = thread_id();
   if (c >= n) return;
@@ -87,7 +93,7 @@ __global__ void momentum_rows(Context* ctx, const I* ptr, const I* faces, const 
   const int k = int(axes_size), copies = int(values_size / indptr[n]);
   const long long first = indptr[c], width = indptr[c + 1] - first;
   double* row = values + copies * first;
-  double own = rate * volumes[c], away(0), beside(0), other(0);
+  double own = rate * volumes[c], away = 0, beside = 0, other = 0;
   I last = -1;
   for (I at = ptr[c]; at < ptr[c + 1]; ++at) {
     const I f = faces[at], place = places[at];
@@ -146,11 +152,13 @@ __global__ void momentum_rows(Context* ctx, const I* ptr, const I* faces, const 
 
 // launch: elements of phi, 128 threads
 template <typename J>
-__global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, const double* weight, const double* s, const double* d, const double* g,
-                          const double* tangent, const bool* closed, const bool* given, const double* sides, const double* p_share,
-                          const double* p_offset, const long long* axes, double relaxation, const double* volumes, const double* diagonal,
-                          const double* room, const double* u, const double* before, const double* old, const double* p, const double* grad_p, double* phi, double* a, double* b,
-                          long long n, long long neighbour_size, long long closed_size, long long axes_size,
+__global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, const double* weight, const double* s,
+                          const double* d, const double* g, const double* tangent, const bool* closed,
+                          const bool* given, const double* sides, const double* p_share, const double* p_offset,
+                          const long long* axes, double relaxation, const double* volumes, const double* diagonal,
+                          const double* room, const double* u, const double* before, const double* old,
+                          const double* p, const double* grad_p, double* phi, double* a, double* b, long long n,
+                          long long neighbour_size, long long closed_size, long long axes_size,
                           long long volumes_size) {
   if (stopped(ctx)) return;
   long long f = thread_id();
@@ -167,7 +175,8 @@ __global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, cons
       through += area * (w * u[i * cells + c] + (1.0 - w) * u[i * cells + o]);
       moved -= area * (w * before[i * cells + c] + (1.0 - w) * before[i * cells + o]);
     }
-    for (int j = 0; j < 3; ++j) seen -= d[j * n + f] * (w * grad_p[j * cells + c] + (1.0 - w) * grad_p[j * cells + o]);
+    for (int j = 0; j < 3; ++j)
+      seen -= d[j * n + f] * (w * grad_p[j * cells + c] + (1.0 - w) * grad_p[j * cells + o]);
     mobility = w * mobility + (1.0 - w) * relaxation * volumes[o] / diagonal[o];
     phi[f] = through - mobility * g[f] * seen + (1.0 - relaxation) * moved;
     a[f] = g[f] * (w * volumes[c] / room[c] + (1.0 - w) * volumes[o] / room[o]);
@@ -178,7 +187,8 @@ __global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, cons
   double flux = 0, coefficient = 0;
   if (!closed[e])
     for (int i = 0; i < k; ++i)
-      flux += s[axes[i] * n + f] * (sides[(SHARE * k + i) * nb + e] * u[i * cells + c] + sides[(OFFSET * k + i) * nb + e]);
+      flux += s[axes[i] * n + f]
+              * (sides[(SHARE * k + i) * nb + e] * u[i * cells + c] + sides[(OFFSET * k + i) * nb + e]);
   if (given[e]) {
     double along = 0, seen = 0;
     for (int j = 0; j < 3; ++j) {
@@ -194,8 +204,8 @@ __global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, cons
 
 // launch: elements of imbalance, 128 threads
 template <typename I>
-__global__ void balance(Context* ctx, const I* ptr, const I* faces, const double* phi, const double* way, double* imbalance, double* lost, double* through,
-                        long long n) {
+__global__ void balance(Context* ctx, const I* ptr, const I* faces, const double* phi, const double* way,
+                        double* imbalance, double* lost, double* through, long long n) {
   if (stopped(ctx)) return;
   long long c = thread_id();
   if (c >= n) return;
@@ -216,8 +226,8 @@ __global__ void balance(Context* ctx, const I* ptr, const I* faces, const double
 
 // launch: elements of phi, 128 threads
 template <typename J>
-__global__ void correct_fluxes(Context* ctx, const J* owner, const J* neighbour, const double* a, const double* p, double* phi, long long n,
-                               long long neighbour_size) {
+__global__ void correct_fluxes(Context* ctx, const J* owner, const J* neighbour, const double* a, const double* p,
+                               double* phi, long long n, long long neighbour_size) {
   if (stopped(ctx)) return;
   long long f = thread_id();
   if (f >= n) return;
@@ -226,8 +236,9 @@ __global__ void correct_fluxes(Context* ctx, const J* owner, const J* neighbour,
 
 // launch: elements of p, 128 threads
 template <typename J>
-__global__ void correct_cells(Context* ctx, const J* axes, const double* volumes, const double* room, const double* correction,
-                              const double* gradient, double share, double* u, double* p, long long n, long long axes_size) {
+__global__ void correct_cells(Context* ctx, const J* axes, const double* volumes, const double* room,
+                              const double* correction, const double* gradient, double share, double* u, double* p,
+                              long long n, long long axes_size) {
   if (stopped(ctx)) return;
   long long c = thread_id();
   if (c >= n) return;

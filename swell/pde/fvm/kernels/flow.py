@@ -1,7 +1,8 @@
 """One outer iteration of a flow, over faces and over cells, on the CPU; ``flow.cu`` is the GPU version.
 
 Vectors have one row a component: u and ``start`` (k, n), gradients (k, 3, n), the axis of component i is axes[i].
-``sides``, shape (4, k, nb): the boundary data of each component, by `Side`. Other arguments are as in `Metrics` and `Pattern`.
+``sides``, shape (4, k, nb): the boundary data of each component, by `Side`. Other arguments are as in `Metrics` and
+`Pattern`.
 """
 from __future__ import annotations
 
@@ -48,6 +49,9 @@ def momentum_fluxes(owner, neighbour, weight, conductance, oblique, tangent, arm
             o, w = neighbour[f], weight[f]
             a[f] = conductance[f] + leaving
             b[f] = entering - conductance[f]
+            if scheme == Scheme.CENTRAL:
+                a[f] = conductance[f] + w * phi[f]
+                b[f] = (1 - w) * phi[f] - conductance[f]
             for i in range(k):
                 flux = 0.0
                 for j in range(3):
@@ -65,11 +69,12 @@ def momentum_fluxes(owner, neighbour, weight, conductance, oblique, tangent, arm
             a[f] = 0.0 if mirror[e] else size * sides[Side.SLOPE, 0, e] + leaving + entering * sides[Side.SHARE, 0, e]
             for i in range(k):
                 share, slope, along = sides[Side.SHARE, i, e], sides[Side.SLOPE, i, e], 0.0
+                offset, rate = sides[Side.OFFSET, i, e], sides[Side.RATE, i, e]
                 for j in range(3):
                     along += tangent[j, e] * gradient[i, j, c]
-                flux = size * (slope * along - sides[Side.RATE, i, e]) + entering * (share * along + sides[Side.OFFSET, i, e])
+                flux = size * (slope * along - rate) + entering * (share * along + offset)
                 if scheme != Scheme.UPWIND:
-                    flux += leaving * (share * (u[i, c] + along) + sides[Side.OFFSET, i, e] - u[i, c])
+                    flux += leaving * (share * (u[i, c] + along) + offset - u[i, c])
                 deferred[i, f] = flux
                 held[i, e] = size * slope if mirror[e] else 0.0
 

@@ -4,9 +4,9 @@
 // out = G⁻¹ Σ reach Δp over each cell's faces; see the CPU version.
 // launch: columns of out, 128 threads
 template <typename T, typename I, typename J>
-__global__ void least_squares(Context* ctx, const I* ptr, const I* faces, const J* owner, const J* neighbour, const T* reach,
-                              const T* inverse, const T* slope, const T* rate, const T* distance, const T* p, T* out, long long n,
-                              long long neighbour_size, long long reach_stride) {
+__global__ void least_squares(Context* ctx, const I* ptr, const I* faces, const J* owner, const J* neighbour,
+                              const T* reach, const T* inverse, const T* slope, const T* rate, const T* distance,
+                              const T* p, T* out, long long n, long long neighbour_size, long long reach_stride) {
   if (stopped(ctx)) return;
   long long c = thread_id();
   if (c >= n) return;
