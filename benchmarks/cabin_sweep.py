@@ -62,7 +62,8 @@ def swept(arguments, matrices, b, precond, remember):
         worst = max(worst, residual(A, x.reshape(len(x), -1), b.reshape(len(b), -1)))
     answers = len(each) * (b.shape[1] if b.ndim > 1 else 1)
     return {"answers": answers, "seconds": sum(each), "threads_seconds": used,
-            "ms_an_answer": 1e3 * sum(each) / answers, "iterations": sum(counts), "most": max(most), "setups": sweep.setups, "failed": failed, "residual": worst,
+            "ms_an_answer": 1e3 * sum(each) / answers,
+            "iterations": sum(counts), "most": max(most), "setups": sweep.setups, "failed": failed, "residual": worst,
             "device": sweep.space.describe(), "first_s": each[0], "seconds_of_each": [round(s, 5) for s in each],
             "most_of_each": most, "configuration": f"{columns_of(r)[0].method}, {columns_of(r)[0].precond}"}
 
