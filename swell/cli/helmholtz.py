@@ -23,8 +23,8 @@ from swell.pde.helmholtz.named import GENERATED, named_mesh
 
 HELP = "frequency response of a cavity (acoustics)"
 # Options that only a response uses, and their defaults.
-OF_A_RESPONSE = {"csv": None, "plot": None, "wav": None, "picture": None, "vtu_at": None, "velocity": None, "at_once": False,
-                 "maxiter": None, "no_reuse": False, "dtype": "complex128"}
+OF_A_RESPONSE = {"csv": None, "plot": None, "wav": None, "picture": None, "vtu_at": None, "velocity": None,
+                 "at_once": False, "maxiter": None, "no_reuse": False, "dtype": "complex128"}
 
 
 def add_arguments(parser):
@@ -95,7 +95,8 @@ def _run(arguments, ranks) -> int:
     """Check all arguments that need no mesh; then read, sweep, write and print. Return the exit status. ``ranks`` is a
     Communicator or None."""
     check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu, "--wav": arguments.wav,
-                 "--picture": arguments.picture, "--save-mesh": arguments.save_mesh}, (arguments.MESH, *(arguments.matrices or ())),
+                 "--picture": arguments.picture, "--save-mesh": arguments.save_mesh},
+                (arguments.MESH, *(arguments.matrices or ())),
                 {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--wav": (".wav",),
                  "--picture": (".png",), "--save-mesh": (".msh",)})
     check_matrices(arguments, ranks)
@@ -107,6 +108,9 @@ def _run(arguments, ranks) -> int:
     from swell.pde import helmholtz
     band = helmholtz.band(arguments.band) if arguments.band is not None else None
     fields = _fields(arguments, band)
+    if arguments.wav and band is not None:
+        from swell.pde.helmholtz.sound import spacing
+        spacing(sorted(band))                    # not after the sweep
     walls = [wall(text) for text in arguments.wall]
     ears = [point(text, "--ear") for text in arguments.ear]
     moved = helmholtz.Velocity() if arguments.velocity is None else velocity(arguments.velocity, "--velocity")

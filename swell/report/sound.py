@@ -49,7 +49,7 @@ def figure(field, decibels, axis=None):
     colours, bounded = ScalarMappable(Normalize(top - SPAN, top), MAP), partial(np.maximum, top - SPAN)
     level = bounded(level)                                     # −∞ cannot be drawn
     flat = mesh.dim == 2
-    drawing = Figure(figsize=(6.4, 4.4) if flat else (9.6, 3.3), layout="constrained", facecolor="white")
+    drawing = Figure(figsize=(6.0, 4.2) if flat else (9.0, 3.0), layout="constrained", facecolor="white")
     if flat:
         panel = drawing.add_subplot()
         _colour(panel, mesh.points, _split(mesh, TRIANGLES), level, colours)
@@ -65,8 +65,9 @@ def figure(field, decibels, axis=None):
     panel.spines[["top", "right"]].set_visible(False)
     bar = drawing.colorbar(colours, ax=drawing.axes, shrink=0.9, pad=0.02,
                            extend="both" if level.max() > top else "min")
-    bar.set_label("sound pressure level in dB re 20 µPa", color=INK)
-    drawing.suptitle(f"{field.frequency:g} Hz" + ("" if field.converged else ", NOT converged"), color=INK)
+    bar.set_label("dB re 20 µPa", color=INK)
+    failed = "" if field.converged else ", NOT converged"
+    drawing.suptitle(f"sound pressure level at {field.frequency:g} Hz{failed}", color=INK)
     return drawing
 
 
@@ -83,10 +84,11 @@ def _surface_and_cut(drawing, mesh, level, colours, axis, between):
     whole, panel = drawing.add_subplot(1, 2, 1, projection="3d"), drawing.add_subplot(1, 2, 2)
     facets = mesh.fem.facets[:, mesh.exterior].T
     fill = colours.to_rgba(level[facets].mean(axis=1))
-    shown = Poly3DCollection(mesh.points[facets], facecolors=fill, edgecolors=fill, linewidths=0.2, rasterized=True)
+    shown = Poly3DCollection(mesh.points[facets], facecolors=fill, edgecolors=fill, linewidths=0.2, rasterized=True,
+                             clip_on=False)
     whole.add_collection3d(shown)
     whole.set(xlim=(low[0], low[0] + extent[0]), ylim=(low[1], low[1] + extent[1]), zlim=(low[2], low[2] + extent[2]))
-    whole.set_box_aspect(extent, zoom=1.35)
+    whole.set_box_aspect(extent, zoom=1.1)
     whole.view_init(*VIEW)
     whole.set_axis_off()
     whole.set_title("on the surface", fontsize=10, color=INK)

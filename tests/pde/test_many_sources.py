@@ -105,7 +105,7 @@ def test_a_column_that_fails_is_one_record(waves):
     b = np.stack([np.zeros(n), loads(n, 1)[:, 0], 2 * easy], axis=1)
     sweep = Sweep(K, M, B, method="cocg", precond="jacobi", maxiter=3, rtol=1e-6)
     sweep._make_room((3,))
-    sweep._guess.add(np.ones((n, 3), complex), np.ones(3, bool))             # the solution of the last column
+    sweep._model.add(np.ones((n, 3), complex))   # the solution of the last column
     r = sweep.solve(BAND[0], b)
     assert r.reasons == [Reason.CONVERGED, Reason.MAXITER, Reason.CONVERGED]
     assert not r.converged and r.reason is Reason.MAXITER and np.allclose(r.x[:, 2], 2)

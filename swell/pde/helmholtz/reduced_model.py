@@ -52,11 +52,9 @@ class ReducedModel:
             return None
         return self._times(self._V.T, self.space.from_host(np.ascontiguousarray(c, self.system.dtype)))
 
-    @staticmethod
-    def _times(V, x):
-        """Return V x for a real V and a complex x of shape (n, k), C-contiguous."""
-        real = x.real.dtype
-        return (V @ x.view(real)).view(x.dtype)
+    def _times(self, V, x):
+        """Return V x for a real V and a complex x of shape (n, k)."""
+        return (V @ self.xp.ascontiguousarray(x).view(self._real)).view(x.dtype)
 
     @staticmethod
     def room(system, most):

@@ -2,9 +2,10 @@
 
 All frequencies share the pattern, the format, the ordering and captured graphs (``Solver.update``). They also share the
 preconditioner, until its extra iterations cost more than a new setup. Both costs are measured when it is made. If a
-solve fails with an old preconditioner, it is repeated with a new one. Earlier solutions, of all right-hand sides, make a
-model of A(ω) with few unknowns, which gives the starting vectors (`reduced_model`). Where the matrices are not
-symmetric, depend on ω in another way, or lie on several ranks, each right-hand side combines its own (`starting_guess`).
+solve fails with an old preconditioner, it is repeated with a new one. Earlier solutions, of all right-hand sides, make
+a model of A(ω) with few unknowns, which gives the starting vectors (`reduced_model`). Where the matrices are not
+symmetric, depend on ω in another way, or lie on several ranks, each right-hand side combines its own solutions
+(`starting_guess`).
 
 Several right-hand sides share all of it: one A(ω), one preconditioner, one solve for all columns.
 """
@@ -145,7 +146,7 @@ class Sweep:
         Results with what that gave."""
         before = columns_of(result)
         if not result.converged and self._advised is not None:
-            self.solver, self._advised = self._advised, None     # multigrid fails here: the advisor's choice from now on
+            self.solver, self._advised = self._advised, None     # multigrid fails here
         failed = [j for j, r in enumerate(before) if not r.converged and r.reason not in ENDED]
         if not failed:
             return result
