@@ -25,7 +25,10 @@ import shutil
 import numpy as np
 
 from swell.cli import main as swell_command
+from swell.display.figure import png
 from swell.pde import fvm
+from swell.report import flow as report
+from swell.report.section import section
 
 # Ghia, Ghia and Shin: u at the heights Y of the vertical centre line, v at the places X of the horizontal one.
 Y = np.array([1, .9766, .9688, .9609, .9531, .8516, .7344, .6172, .5, .4531, .2813, .1719, .1016, .0703, .0625, .0547,
@@ -127,14 +130,16 @@ def compare_cavity(found, reynolds, cells, history):
 
 
 def channel_with_cylinder(n):
-    """Return the mesh: n cells on each quarter of the circle, n from it to the rectangle around, 3 n columns behind."""
+    """Return the mesh: n cells on each quarter of the circle, n from it to the rectangle around, 3 n columns behind.
+
+    Inner points solve a Laplace equation on the grid of their indices, so that no line bends inside."""
     import meshio
     centre, side = np.array([0.2, 0.2]), np.linspace(0, 1, n + 1)
     corners = np.array([(0.4, 0), (0.4, HEIGHT), (0, HEIGHT), (0, 0)], float)
     outer = np.concatenate([a + (b - a) * side[:-1, None] for a, b in zip(corners, np.roll(corners, -1, axis=0))])
     angle = 2 * np.pi * (np.arange(4 * n) / (4 * n) - 1 / 8)
     circle = centre + DIAMETER / 2 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    away = np.concatenate([[0], np.cumsum(10 ** (np.arange(n) / n))])[:, None, None]            # last cell/first: 10
+    away = np.concatenate([[0], np.cumsum(3 ** (np.arange(n) / n))])[:, None, None]             # last cell/first: 3
     ring = circle + (outer - circle) * away / away[-1]                                         # (n + 1, 4 n, 2)
     number = np.arange(ring.size // 2).reshape(n + 1, 4 * n)
     quads = [quads_of(np.concatenate([number, number[:, :1]], axis=1))]
@@ -158,7 +163,29 @@ def channel_with_cylinder(n):
         sets[name] = [np.zeros(0, int), np.arange(at, at + len(part))]
         at += len(part)
     points = np.concatenate([ring.reshape(-1, 2), behind.reshape(-1, 2)])
+    steps = 1.48 * np.diff(away.ravel()) / away[-1].item()       # ln(0.22/0.05), to angles of π/2 a quarter
+    smooth(points, [(np.concatenate([number, number[:, :1]], axis=1), steps, np.pi / 2 / n),
+                    (columns, np.diff(np.append(0.4, along)) / HEIGHT, 1 / n)])
     return fvm.from_meshio(meshio.Mesh(np.pad(points, ((0, 0), (0, 1))), cells, cell_sets=sets))
+
+
+def smooth(points, blocks):
+    """Replace the points that lie on no boundary by the solution of a Laplace equation on the grid.
+
+    ``blocks``: (numbers of the points in rows and columns, steps from row to row, step from column to column)."""
+    import scipy.sparse as sp
+    count, entries = len(points), []
+    for number, rows, column in blocks:
+        sizes = np.convolve(rows, [0.5, 0.5])[:, None]
+        weights = np.broadcast_to((column / rows)[:, None], number[1:].shape).copy()
+        entries += [(number[:-1], number[1:], weights),
+                    (number[:, :-1], number[:, 1:], np.broadcast_to(sizes / column, number[:, 1:].shape))]
+    i, j, w = (np.concatenate([entry[k].ravel() for entry in entries]) for k in range(3))
+    A = sp.coo_matrix((np.concatenate([w, w]), (np.concatenate([i, j]), np.concatenate([j, i]))), (count, count)).tocsr()
+    quads = np.concatenate([quads_of(number) for number, _, _ in blocks])
+    inner = np.bincount(quads.ravel(), minlength=count) == 4                    # four cells meet there
+    L = (sp.diags(np.asarray(A.sum(axis=1)).ravel()) - A).tocsr()[inner]
+    points[inner] = sp.linalg.spsolve(L[:, inner].tocsc(), -L[:, ~inner] @ points[~inner])
 
 
 def quads_of(number):
@@ -270,6 +297,7 @@ def main():
     parser.add_argument("--cells", type=int, help="a side of the cavity, a quarter of the circle, the step's channel")
     parser.add_argument("--into", type=pathlib.Path, required=True, help="folder in which the case is written")
     parser.add_argument("--data", type=pathlib.Path, help="folder of the meshes hump and ac_room")
+    parser.add_argument("--picture", type=pathlib.Path, help="write the report's picture of speed and pressure, .png")
     parser.add_argument("--write", action="store_true", help="write the case, and do not solve it")
     given, rest = parser.parse_known_args()
     prepare, compare, reynolds, cells = CASES[given.case]
@@ -290,7 +318,11 @@ def main():
         return status
     history = np.atleast_1d(np.genfromtxt(case / "history.csv", delimiter=",", names=True, deletechars="",
                                           replace_space=" "))
-    compare(fvm.read_case(case, "latest"), reynolds, cells, history)
+    found = fvm.read_case(case, "latest")
+    compare(found, reynolds, cells, history)
+    if given.picture:
+        cut = section(found.mesh, 2, 3.9) if given.case == "room" else section(found.mesh)
+        given.picture.write_bytes(png(report.fields(found.start, cut)))
     return status
 
 

@@ -12,8 +12,11 @@ A step from tⁿ to tⁿ⁺¹, with D the diagonal of the momentum matrix, time 
 The second term of φₕ takes the old fluxes in place of interpolated old velocities, so that a steady flow hardly
 depends on Δt (Choi 1999). Non-orthogonal terms of the pressure equation are explicit, from the last corrector.
 
-The step is implicit, but its deferred and neglected terms bound it: a Courant number near 1 is right for accuracy, and
-above some 5 a run may diverge, which is noticed and said.
+Linear convection is in the matrix, other schemes are deferred. Without upwind's share of D the term of old fluxes would
+keep φ − u_f·s for long, and errors of space grow: as much of it is left out as upwind's D leaves out.
+
+The step is implicit, but what the correctors neglect bounds it: a Courant number near 1 is right for accuracy, and above
+some 2 a run may diverge, which is noticed and said.
 """
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ from swell.pde.fvm.boundary import Boundary, Neumann
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.coupling import Coupling
 from swell.pde.fvm.laplacian import Laplacian
+from swell.pde.fvm.slots import Scheme
 from swell.pde.fvm.time import check_step
 
 if TYPE_CHECKING:
@@ -101,6 +105,8 @@ class March(Coupling):
 
     def __init__(self, flow, settings, space, forces=()):
         super().__init__(flow, settings, space, forces)
+        if settings.scheme == "linear":          # deferred, two correctors do not suffice from Courant 1 or 2 on
+            self.scheme = Scheme.CENTRAL
         known = {name: flow.pressure.get(name, Neumann()) for name in flow.velocity}
         self.pressure = Laplacian(self.metrics, Boundary.of(self.metrics, known), interpolation="linear")
         self.floating = self.pressure.boundary.floating
@@ -126,18 +132,15 @@ class March(Coupling):
             if progress is not None:
                 progress(t, courant, mass)
             if self.lost(fastest, LOST):
-                first = self.times[0][1]         # before the speeds grew
-                better = dt * CAREFUL / first if math.isfinite(first) and first > CAREFUL else dt / 4
-                notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
-                             "or scheme='upwind'")
+                notes.append(f"it diverged at t = {t:.6g}{self._remedy(dt, courant)}, or scheme='upwind'")
                 break
             if self.interrupted:
                 notes.append(f"interrupted at t = {t:.6g} of {settings.end:g}: this is the last step, from which a new "
                              "run may start (start=...)")
                 break
             if self.failed:
-                notes.append(f"{self.failed} at t = {t:.6g}: take a smaller dt, another preconditioner, or a looser "
-                             "rtol")
+                notes.append(f"{self.failed} at t = {t:.6g}{self._remedy(dt, courant)}, another preconditioner, or a "
+                             "looser rtol")
                 break
             if settings.every and watch is not None and t >= (shown + 1) * settings.every * (1 - 1e-9):
                 shown = math.floor(t / settings.every * (1 + 1e-9))
@@ -146,6 +149,12 @@ class March(Coupling):
         if watch is not None and (not settings.every or shown * settings.every < t * (1 - 1e-9)):
             watch(solution)
         return solution
+
+    def _remedy(self, dt, courant):
+        """Return the Courant number and a smaller step as words, by the first step's: later ones grow with speeds."""
+        first = self.times[0][1]
+        better = dt * CAREFUL / first if math.isfinite(first) and first > CAREFUL else dt / 4
+        return f", at a Courant number of {courant:.3g}: take dt={better:.2g}"
 
     def _at(self, t, residuals, notes, courant):
         found = self.solution(not notes, residuals, list(notes), t)
@@ -161,7 +170,7 @@ class March(Coupling):
     def step(self, dt):
         """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes, largest
         speed)."""
-        metrics, settings, pattern = self.metrics, self.settings, self.metrics.pattern
+        metrics, settings, pattern, xp = self.metrics, self.settings, self.metrics.pattern, self.space.xp
         u, phi, rate = self.u, self.phi, 1.0 / dt
         old, phi_old, explicit, carried = u, phi, u, phi
         if settings.time == "bdf2" and self.before is not None:                 # (3u⁺ − 4u + u⁻)/(2Δt)
@@ -174,7 +183,10 @@ class March(Coupling):
         known = self.rhs + metrics.volumes * self.grad_p[self.axes]
         self.u = self.solve_momentum(old)
         mobility = metrics.volumes / self.D
-        share = metrics.interpolate(rate * mobility)
+        kept = rate * metrics.volumes
+        if self.scheme == Scheme.CENTRAL:        # as much is replaced as with upwind's diagonal: else φ leaves u_f·s
+            kept = xp.maximum(kept - 0.5 * pattern.collect(abs(carried), 1), 0)
+        share = metrics.interpolate(kept / self.D)
         moved = share * (phi_old[:metrics.n_internal] - self.through(old))
         self.pressure.k = self.pressure.on_faces(mobility)
         flux = self.pressure.flux()
