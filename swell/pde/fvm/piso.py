@@ -185,7 +185,7 @@ class March(Coupling):
         mobility = metrics.volumes / self.D
         kept = rate * metrics.volumes
         if self.scheme == Scheme.CENTRAL:        # as much is replaced as with upwind's diagonal: else φ leaves u_f·s
-            kept = xp.maximum(kept - 0.5 * pattern.collect(abs(carried), 1), 0)
+            kept = metrics.refresh(xp.maximum(kept - 0.5 * pattern.collect(abs(carried), 1), 0))
         share = metrics.interpolate(kept / self.D)
         moved = share * (phi_old[:metrics.n_internal] - self.through(old))
         self.pressure.k = self.pressure.on_faces(mobility)
