@@ -181,7 +181,8 @@ def smooth(points, blocks):
         entries += [(number[:-1], number[1:], weights),
                     (number[:, :-1], number[:, 1:], np.broadcast_to(sizes / column, number[:, 1:].shape))]
     i, j, w = (np.concatenate([entry[k].ravel() for entry in entries]) for k in range(3))
-    A = sp.coo_matrix((np.concatenate([w, w]), (np.concatenate([i, j]), np.concatenate([j, i]))), (count, count)).tocsr()
+    both = np.concatenate([i, j]), np.concatenate([j, i])
+    A = sp.coo_matrix((np.concatenate([w, w]), both), (count, count)).tocsr()
     quads = np.concatenate([quads_of(number) for number, _, _ in blocks])
     inner = np.bincount(quads.ravel(), minlength=count) == 4                    # four cells meet there
     L = (sp.diags(np.asarray(A.sum(axis=1)).ravel()) - A).tocsr()[inner]

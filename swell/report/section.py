@@ -9,6 +9,7 @@ from swell.display.figure import INK
 SHIFT = 1e-7            # of the extent: the plane must not go through points
 BESIDE = 0.45           # height over width from which pictures stand side by side
 LARGEST = 400_000       # polygons that a picture shows
+CLIPPED = 0.5, 99.5     # percentiles of the values at the ends of the colours
 
 
 def section(mesh, axis=None, at=None):
@@ -98,7 +99,7 @@ def figure(mesh, fields, cut=None):
     width, height = high - low
     tall = height > BESIDE * width
     size = ((5.4 * len(fields), min(7.0, 1.0 + 4.0 * height / width)) if tall
-            else (9.0, (0.7 + 7.3 * height / width) * len(fields)))
+            else (9.0, (0.9 + 7.3 * height / width) * len(fields)))
     drawing = Figure(figsize=size, layout="constrained", facecolor="white")
     if of_all > LARGEST:
         drawing.suptitle(f"{LARGEST} of the {of_all} cells in this cut are drawn", fontsize=8, color=INK)
@@ -111,7 +112,10 @@ def figure(mesh, fields, cut=None):
         panel.set_xlabel("xyz"[axes[0]], color=INK)
         panel.set_ylabel("xyz"[axes[1]], color=INK)
         panel.tick_params(colors=INK, labelsize=8)
-        bar = drawing.colorbar(shown, cax=panel.inset_axes([1.02, 0, 0.25 / size[0], 1]))
-        bar.set_label(label, color=INK, fontsize=8)
+        low_value, high_value = np.percentile(np.asarray(values)[cells], CLIPPED)     # corners are singular
+        if low_value < high_value:
+            shown.set_clim(low_value, high_value)
+        bar = drawing.colorbar(shown, extend="both", extendfrac=0.03, cax=panel.inset_axes([1.02, 0, 0.25 / size[0], 1]))
+        panel.set_title(label, loc="left", color=INK, fontsize=9)
         bar.ax.tick_params(colors=INK, labelsize=8)
     return drawing

@@ -11,6 +11,7 @@ from tests.support.host_reads import host_reads
 from swell.pde import fvm
 from swell.pde.fvm.convection import SCHEMES, Convection
 from swell.pde.fvm.laplacian import Laplacian
+from swell.pde.fvm.piso import March
 from swell.pde.fvm.simple import Steady
 from swell.solver import Solver
 
@@ -152,3 +153,18 @@ def test_an_iteration_keeps_no_memory():
     finally:
         tracemalloc.stop()
     assert after - before < 8 * run.metrics.n, (before, after)
+
+
+@pytest.mark.gpu
+def test_a_step_in_time_reads_scalars():
+    flow, _ = channel(fvm.Symmetry(), fvm.InletOutlet((0.0, 0.0, 0.0)), cells=(6, 5, 4))
+    run = March(flow, fvm.PISO(dt=0.05, end=1.0), space_or_skip("cuda"))
+    run.before = None
+    with run.space.active():
+        run.begin(None)
+        for _ in range(3):
+            run.step(0.05)
+        with host_reads(run.space) as sizes:
+            run.step(0.05)
+            run.courant(0.05)
+    assert max(sizes) <= 256 and sum(sizes) <= 2048, sizes

@@ -15,8 +15,8 @@ depends on Δt (Choi 1999). Non-orthogonal terms of the pressure equation are ex
 Linear convection is in the matrix, other schemes are deferred. Without upwind's share of D the term of old fluxes would
 keep φ − u_f·s for long, and errors of space grow: as much of it is left out as upwind's D leaves out.
 
-The step is implicit, but what the correctors neglect bounds it: a Courant number near 1 is right for accuracy, and above
-some 2 a run may diverge, which is noticed and said.
+The step is implicit, but what the correctors neglect bounds it: a Courant number near 1 is right for accuracy, and
+above some 2 a run may diverge, which is noticed and said.
 """
 from __future__ import annotations
 
