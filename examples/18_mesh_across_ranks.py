@@ -20,7 +20,7 @@ if ranks.rank == 0:
     fvm.decompose(mesh, np.minimum((mesh.centres[:, 0] * ranks.size).astype(int), ranks.size - 1), folder)
 ranks.allgather("written")
 
-# Each rank reads its own part, and learns of the cells behind its faces from its neighbours. No rank has the whole mesh.
+# Each rank reads its own part, and learns of the cells behind its faces. No rank has the whole mesh.
 mesh = fvm.read_part(folder, ranks)
 walls = {name: fvm.Neumann(0.0) for name in ("ymin", "ymax", "zmin", "zmax")}
 solution = fvm.Poisson(mesh, {"xmin": fvm.Dirichlet(1.0), "xmax": fvm.Dirichlet(0.0), **walls}).solve(method="cg")
@@ -34,7 +34,7 @@ print(f"rank {ranks.rank} of {ranks.size}: {mesh.n_cells} of {solution.cells} ce
 solution.write(folder / "p.pvtu")
 assert (folder / f"p_{ranks.rank}.vtu").exists()
 
-# A flow through the same parts: from xmin to xmax, between a wall and planes of symmetry. The residuals are of all ranks.
+# A flow through the same parts, from xmin to xmax, between a wall and planes of symmetry.
 sides = {name: fvm.Symmetry() for name in ("ymax", "zmin", "zmax")}
 channel = fvm.Flow(mesh, {"xmin": fvm.Dirichlet((1.0, 0.0, 0.0)), "xmax": fvm.Neumann(),
                           "ymin": fvm.Dirichlet((0.0, 0.0, 0.0)), **sides}, 0.05, pressure={"xmax": fvm.Dirichlet(0.0)})

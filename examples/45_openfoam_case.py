@@ -45,6 +45,7 @@ march = fvm.PISO(dt=cavity.dt, end=cavity.end, every=cavity.write_every, pressur
 flow = cavity.flow.march(march, start=cavity.start, watch=lambda now: cavity.write(f"{now.time:g}", now),
                          forces=("ymax",))
 print(f"in time: {flow}")
+assert flow.times is not None                                # the time and Courant number of each step
 pressure, viscous = flow.forces["ymax"][:, 0], flow.forces["ymax"][:, 1]
 print(f"  drag of the lid at t = {flow.times[4, 0]:g}: {viscous[4, 0]:.4f}, at the end {viscous[-1, 0]:.4f}")
 flow.write_history(case / "history.csv")                     # residuals, Courant numbers and forces of each step
