@@ -213,9 +213,10 @@ def test_a_fresh_installation_compiles_few_functions_and_says_so(tmp_path):
 
 
 def kernels_of(path):
-    """(name, node, flags) of each function that Numba compiles apart, and the functions that the file imports.
+    """(name, node, flags, helps) of each function that Numba compiles apart, and the functions that the file imports.
 
-    ``flags``: the text of ``fastmath``, "False" for a helper's default, or None if it is not stated."""
+    ``flags``: the text of ``fastmath``, "False" for a helper's default, or None if it is not stated. ``helps``: True
+    for a helper."""
     tree = ast.parse(path.read_text())
     imported = {alias.asname or alias.name: (node.module, alias.name) for node in ast.walk(tree)
                 if isinstance(node, ast.ImportFrom) for alias in node.names}
@@ -225,21 +226,32 @@ def kernels_of(path):
             called, *words = (decorator.func, *decorator.keywords) if isinstance(decorator, ast.Call) else (decorator,)
             words = {word.arg: ast.unparse(word.value) for word in words}
             if ast.unparse(called) in ("njit", "parallel", "helper") and words.get("inline") != "'always'":
-                found.append((node.name, node, words.get("fastmath", None if called.id == "njit" else "False")))
+                flags = words.get("fastmath", None if called.id == "njit" else "False")
+                found.append((node.name, node, flags, called.id == "helper"))
     return found, imported
 
 
+def calls_of(nodes, names):
+    """Return the (module, name) of each function that is called by name under ``nodes``."""
+    return {names.get(call.func.id) for node in nodes for call in ast.walk(node)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
+
+
 def test_no_function_takes_the_flags_of_its_first_caller():
-    """Numba gives a function without ``fastmath`` the flags of the kernel that is compiled first, and caches it so."""
-    kernels = {}
+    """Numba gives a function without ``fastmath`` the flags of the kernel that is compiled first, and caches it so.
+
+    Nor does Python call a helper, which only kernels can."""
+    kernels, python = {}, set()
     for path in (ROOT / "swell").rglob("kernels/*.py"):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         own, imported = kernels_of(path)
-        names = {**imported, **{name: (module, name) for name, _, _ in own}}
-        for name, node, flags in own:
-            calls = {names.get(call.func.id) for call in ast.walk(node)
-                     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
-            kernels[module, name] = flags, calls
+        names = {**imported, **{name: (module, name) for name, _, _, _ in own}}
+        for name, node, flags, helps in own:
+            kernels[module, name] = flags, calls_of([node], names), helps
+        plain = [node for node in ast.parse(path.read_text()).body if not getattr(node, "decorator_list", True)]
+        python |= calls_of(plain, names)
+    assert not [called for called in python if kernels.get(called, (0, 0, False))[2]], "Python calls these helpers"
+    kernels = {name: found[:2] for name, found in kernels.items()}
     assert sum(flags not in (None, "False") for flags, _ in kernels.values()) > 40
     wrong = {called for flags, calls in kernels.values() if flags not in (None, "False")
              for called in calls if kernels.get(called, "stated")[0] is None}

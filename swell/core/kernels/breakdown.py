@@ -4,13 +4,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 
 from swell.core.compiled import helper
 
 EPS = 2.0**-52          # machine epsilon of double: an inner product below it, relative to the norms, is noise
 
 
-@helper
+@njit(cache=True, fastmath=False)
 def quotient(a, b):
     """a/b, or 0 where b = 0."""
     return a / b if b != 0 else a * 0
