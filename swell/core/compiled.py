@@ -5,7 +5,7 @@ compilation is half of the work when a first solve compiles. ``CpuSpace.active``
 There the serial variant of a kernel is as fast, and compiles in about half the time. Each variant is compiled at its
 own first call.
 
-Neither variant has a wrapper for C, which nothing here calls: for short kernels it is a tenth of the compile time.
+Neither variant has a wrapper for C, which nothing here calls: it is an eighth of the compile time.
 
 The number of rows chooses the variant; the number of threads does not. A call therefore always runs the same machine
 code.
