@@ -56,4 +56,4 @@ again = fvm.read_case(case)
 assert again.time == "1" and np.array_equal(again.start.velocity, flow.velocity)
 later = again.flow.march(fvm.PISO(dt=0.05, end=30.0, pressure_precond="amg"), start=again.start)
 print(f"at t = 31 the flow is {abs(later.velocity - steady.velocity).max():.1e} lid speeds from the steady state")
-assert later.converged and abs(later.velocity - steady.velocity).max() < 1e-3
+assert later.converged and abs(later.velocity - steady.velocity).max() < 2e-3

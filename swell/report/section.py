@@ -115,8 +115,8 @@ def figure(mesh, fields, cut=None):
         low_value, high_value = np.percentile(np.asarray(values)[cells], CLIPPED)     # corners are singular
         if low_value < high_value:
             shown.set_clim(low_value, high_value)
-        room = panel.inset_axes([1.02, 0, 0.25 / size[0], 1])
-        bar = drawing.colorbar(shown, extend="both", extendfrac=0.03, cax=room)
+        beside = panel.inset_axes([1.02, 0, 0.25 / size[0], 1])
+        bar = drawing.colorbar(shown, extend="both", extendfrac=0.03, cax=beside)
         panel.set_title(label, loc="left", color=INK, fontsize=9)
         bar.ax.tick_params(colors=INK, labelsize=8)
     return drawing
