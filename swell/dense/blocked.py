@@ -92,10 +92,11 @@ def cluster(work, tiles, rows, x):
     block: an array whose size tells the kernel its number of blocks, the shared memory of a block, and the blocks of
     one matrix, which are one cluster. ``tiles``: of ``Work.tiles(x)``.
 
-    A block has about ROWS rows or more. All clusters run at the same time."""
+    A block has about ROWS rows or more. All clusters run at the same time. ``tiles`` bounds their number."""
     space, blocks, shared = work.space, 1, 0
     if space.name == "cuda":
-        while 2 * blocks <= min(space.cluster_blocks, space.multiprocessors // work.count) and blocks * ROWS < rows:
+        largest = min(space.cluster_blocks, space.multiprocessors // work.count, (tiles.size - 1) // work.count)
+        while 2 * blocks <= largest and blocks * ROWS < rows:
             blocks *= 2
         size = work.dtype.itemsize
         candidates = 2 * blocks * -(-(16 + x * size) // 16) * 16

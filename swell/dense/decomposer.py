@@ -285,9 +285,9 @@ class Decomposer(ABC):
             why = ("pivoting is off: take pivoting='full'" if self.pivoting == "none" else
                    f"so is everything below it, to row {work.n - 1}: the matrix is singular")
             return FactorisationError(f"{name}: the pivot of column {column} is zero, and {why}", True, index)
+        other = "a wider type" if self.pivoting == "full" else "pivoting='full' or a wider type"
         return FactorisationError(f"{name}: the pivot of column {column} is {diagonal[column]}: the factors overflowed "
-                                  f"{work.dtype}; scale the matrix, or take pivoting='full' or a wider type",
-                                  index=index)
+                                  f"{work.dtype}; scale the matrix, or take {other}", index=index)
 
 
 def checked(A, axes=2):

@@ -109,6 +109,7 @@ def test_a_front_over_several_blocks(text, rows, monkeypatch):
     from swell.dense import blocked
     monkeypatch.setattr(blocked, "ROWS", rows)
     space, decomposer = space_or_skip("cuda"), resolve("decomposer", text)
+    monkeypatch.setattr(space, "multiprocessors", 132)                   # clusters of 16 blocks
     for shared in (space.shared_memory, 16 << 10):
         monkeypatch.setattr(space, "shared_memory", shared)
         for count in (1, 2):

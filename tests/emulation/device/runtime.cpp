@@ -429,6 +429,7 @@ extern "C" int cuLaunchKernelEx(const Config* c, Function* f, void** params, voi
     if (c->attributes[k].id == 2 && c->attributes[k].value) together = c->grid[0];
     if (c->attributes[k].id == 4) together = c->attributes[k].value;
   }
+  if (together && c->grid[0] % together) return 912;        // CUDA_ERROR_INVALID_CLUSTER_SIZE: clusters are whole
   bool noted;
   {
     std::lock_guard<std::mutex> hold(of_capturing);
