@@ -34,4 +34,6 @@ print(f"by {modal.modes} modes, off by {abs(modal.pressure / direct.pressure - 1
 direct.plot(folder / "room.png", modes)
 modes.write(folder / "modes.vtu")
 h.write_wav(direct, folder / "impulse.wav")
-print(f"{folder} has the response with the modes marked, their shapes, and the sound of an impulse")
+shown = room.response("ymin", ear, [90.0], method="direct", fields=[90.0])
+shown.fields[90.0].plot(folder / "field.png")    # the level on the surface and in a cut
+print(f"{folder} has a picture of the sound at 90 Hz, the response with the modes marked, their shapes, and the sound of an impulse")

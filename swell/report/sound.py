@@ -88,7 +88,7 @@ def _surface_and_cut(drawing, mesh, level, colours, axis, between):
                              clip_on=False)
     whole.add_collection3d(shown)
     whole.set(xlim=(low[0], low[0] + extent[0]), ylim=(low[1], low[1] + extent[1]), zlim=(low[2], low[2] + extent[2]))
-    whole.set_box_aspect(extent, zoom=1.1)
+    whole.set_box_aspect(extent, zoom=1.0)
     whole.view_init(*VIEW)
     whole.set_axis_off()
     whole.set_title("on the surface", fontsize=10, color=INK)
