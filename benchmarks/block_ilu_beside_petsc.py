@@ -20,6 +20,7 @@ import time
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+from ic0_beside_petsc import written
 
 import swell
 from swell import gallery
@@ -98,12 +99,10 @@ def ours(A, b, s, name):
 def peers(A, b, s, python):
     """PETSc's, one after the other."""
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "system.npz"
         B = A.tobsr((s, s))
         B.sort_indices()
-        np.savez(path, indptr=B.indptr.astype(np.int32), indices=B.indices.astype(np.int32), b=b,
-                 data=B.data.transpose(0, 2, 1).reshape(-1))                   # BAIJ's blocks are column-major
-        words = [python, "-c", PEER, str(path), *map(str, (s, LEVELS, RESTART, MOST, RTOL))]
+        path = written(folder, B, b, B.data.transpose(0, 2, 1).reshape(-1))    # BAIJ's blocks are column-major
+        words = [python, "-c", PEER, path, *map(str, (s, LEVELS, RESTART, MOST, RTOL))]
         done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stderr)

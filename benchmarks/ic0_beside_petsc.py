@@ -81,13 +81,19 @@ def ours(A, b, precond):
             "residual": float(np.linalg.norm(b - A @ result.x) / np.linalg.norm(b)), "reason": result.reason.name}
 
 
+def written(folder, A, b, values=None):
+    """The path of an .npz file with the system, for the interpreter that has PETSc; ``values`` replace A.data."""
+    path = str(pathlib.Path(folder) / "system.npz")
+    np.savez(path, indptr=A.indptr.astype(np.int32), indices=A.indices.astype(np.int32), b=b,
+             data=A.data if values is None else values)
+    return path
+
+
 class Peer:
     """PETSc in a process of its own, which solves when it is asked to."""
 
     def __init__(self, python, A, b, folder):
-        path = pathlib.Path(folder) / "system.npz"
-        np.savez(path, indptr=A.indptr.astype(np.int32), indices=A.indices.astype(np.int32), data=A.data, b=b)
-        self.process = subprocess.Popen([python, "-c", PEER, str(path), str(RTOL)], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([python, "-c", PEER, written(folder, A, b), str(RTOL)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
     def run(self):
@@ -105,6 +111,16 @@ class Peer:
 def median(runs):
     """The medians of several runs of the same."""
     return {k: statistics.median(r[k] for r in runs) if isinstance(runs[0][k], float) else runs[0][k] for k in runs[0]}
+
+
+def show(runs, width):
+    """Print the medians of each solver's runs, beside those of "PETSc"."""
+    theirs = median(runs["PETSc"])
+    for label, measured in runs.items():
+        m = median(measured)
+        print(f"  {label:{width}s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve "
+              f"{m['solve']:7.3f} s ({1e3 * m['solve'] / m['iterations']:6.2f} ms each), residual {m['residual']:.1e}, "
+              f"{(theirs['setup'] + theirs['solve']) / (m['setup'] + m['solve']):.2f} times PETSc", flush=True)
 
 
 def main():
@@ -129,13 +145,7 @@ def main():
                 runs["PETSc"].append(peer.run())
             peer.close()
         print(f"{name}: {A.shape[0]} rows, {A.nnz} entries; medians of {arguments.repeat}")
-        theirs = median(runs["PETSc"])
-        for label, measured in runs.items():
-            m = median(measured)
-            total = m["setup"] + m["solve"]
-            print(f"  {label:32s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve "
-                  f"{m['solve']:7.3f} s ({1e3 * m['solve'] / m['iterations']:6.2f} ms each), residual {m['residual']:.1e}, "
-                  f"{(theirs['setup'] + theirs['solve']) / total:.2f} times PETSc", flush=True)
+        show(runs, 32)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
-from ic0_beside_petsc import median, system
+from ic0_beside_petsc import show, system, written
 
 RTOL = 1e-8
 PRECONDITIONERS = ("ilu0", "ilu0(ordering='twisted')", "ilu0(ordering='twisted', solve='exact(single=True)')",
@@ -121,8 +120,7 @@ def main():
         A = system(name, arguments.unknowns)
         b = A @ np.random.default_rng(7).standard_normal(A.shape[0])
         with tempfile.TemporaryDirectory() as folder:
-            path = str(pathlib.Path(folder) / "system.npz")
-            np.savez(path, indptr=A.indptr.astype(np.int32), indices=A.indices.astype(np.int32), data=A.data, b=b)
+            path = written(folder, A, b)
             for method in arguments.method:
                 own = {precond if variant == method else f"{precond}, {variant}": (variant, precond)
                        for precond in arguments.precond for variant in VARIANTS[method]}
@@ -133,13 +131,7 @@ def main():
                     for label, command in peers.items():
                         runs[label].append(peer(command, path, method))
                 print(f"{name}, {method}: {A.shape[0]} rows, {A.nnz} entries; medians of {arguments.repeat}")
-                theirs = median(runs["PETSc"])
-                for label, measured in runs.items():
-                    m = median(measured)
-                    print(f"  {label:76s} {m['iterations']:5d} iterations, setup {m['setup']:6.3f} s, solve "
-                          f"{m['solve']:7.3f} s ({1e3 * m['solve'] / m['iterations']:6.2f} ms each), residual "
-                          f"{m['residual']:.1e}, {(theirs['setup'] + theirs['solve']) / (m['setup'] + m['solve']):.2f} "
-                          "times PETSc", flush=True)
+                show(runs, 76)
 
 
 if __name__ == "__main__":

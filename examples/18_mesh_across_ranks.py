@@ -20,7 +20,7 @@ if ranks.rank == 0:
     fvm.decompose(mesh, np.minimum((mesh.centres[:, 0] * ranks.size).astype(int), ranks.size - 1), folder)
 ranks.allgather("written")
 
-# Each rank reads its own part, and asks its neighbours for the cells around it. No rank has the whole mesh.
+# Each rank reads its own part, and learns of the cells behind its faces. No rank has the whole mesh.
 mesh = fvm.read_part(folder, ranks)
 walls = {name: fvm.Neumann(0.0) for name in ("ymin", "ymax", "zmin", "zmax")}
 solution = fvm.Poisson(mesh, {"xmin": fvm.Dirichlet(1.0), "xmax": fvm.Dirichlet(0.0), **walls}).solve(method="cg")
@@ -33,3 +33,15 @@ print(f"rank {ranks.rank} of {ranks.size}: {mesh.n_cells} of {solution.cells} ce
 # Each rank writes its piece; ParaView opens p.pvtu.
 solution.write(folder / "p.pvtu")
 assert (folder / f"p_{ranks.rank}.vtu").exists()
+
+# A flow through the same parts, from xmin to xmax, between a wall and planes of symmetry.
+sides = {name: fvm.Symmetry() for name in ("ymax", "zmin", "zmax")}
+channel = fvm.Flow(mesh, {"xmin": fvm.Dirichlet((1.0, 0.0, 0.0)), "xmax": fvm.Neumann(),
+                          "ymin": fvm.Dirichlet((0.0, 0.0, 0.0)), **sides}, 0.05, pressure={"xmax": fvm.Dirichlet(0.0)})
+flow = channel.solve(fvm.SIMPLE(rtol=1e-4, pressure_precond="amg"))
+forces = channel.forces(flow)
+assert flow.converged and flow.cells == 32 * 16 * 16
+if ranks.rank == 0:
+    print(flow)
+    print(f"friction on the wall of all ranks: {forces['ymin'][1][0]:.4f}")
+flow.write(folder / "flow.pvtu")

@@ -1,6 +1,6 @@
 """An OpenFOAM case of laminar flow: a cavity with a moving lid, written, solved steady, then in time, and restarted.
 
-On the command line the same is: swell flow CASE --steady, and swell flow CASE --out flow.pvd --write-case
+On the command line the same is: swell flow CASE --steady, and swell flow CASE --write-case --forces ymax --history FILE
 """
 import pathlib
 import tempfile
@@ -42,8 +42,13 @@ assert steady.converged
 # 2. In time, by PISO; every output becomes a folder of the case.
 assert cavity.dt and cavity.end and cavity.write_every                    # of system/controlDict
 march = fvm.PISO(dt=cavity.dt, end=cavity.end, every=cavity.write_every, pressure_precond="amg")
-flow = cavity.flow.march(march, start=cavity.start, watch=lambda now: cavity.write(f"{now.time:g}", now))
+flow = cavity.flow.march(march, start=cavity.start, watch=lambda now: cavity.write(f"{now.time:g}", now),
+                         forces=("ymax",))
 print(f"in time: {flow}")
+assert flow.times is not None                                # the time and Courant number of each step
+pressure, viscous = flow.forces["ymax"][:, 0], flow.forces["ymax"][:, 1]
+print(f"  drag of the lid at t = {flow.times[4, 0]:g}: {viscous[4, 0]:.4f}, at the end {viscous[-1, 0]:.4f}")
+flow.write_history(case / "history.csv")                     # residuals, Courant numbers and forces of each step
 assert flow.converged and {"0.5", "1"} <= {path.name for path in case.iterdir()}
 
 # 3. A restart: the latest time has U, p and the fluxes phi.

@@ -6,6 +6,7 @@ A call's steps: validate -> choose (the user's names, or the advisor's chain) ->
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 from swell import inputs
@@ -13,6 +14,7 @@ from swell.core.configuration import Configuration
 from swell.core.cpu import SERIAL
 from swell.core.errors import InputError
 from swell.core.registry import resolve
+from swell.core.settings import shown
 from swell.core.stopping import Stopping
 from swell.preconditioners.user import resolve_preconditioner
 from swell.solving.progress import check_progress, live_line
@@ -133,6 +135,47 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
         return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
     given = inputs.read_matrix(A, device, dtype, b_dtype, b_device, block, _search_below(named.method), named.parts)
     return Solver(given, named, stopping, adapt)
+
+
+@dataclass(frozen=True, eq=False)
+class SolveOptions:
+    """The arguments of `solve` that differentiable solves take too; the base of their own options."""
+
+    method: Any = None
+    precond: Any = None
+    M: Any = None
+    scaling: Any = None
+    ordering: Any = None
+    format: Any = None
+    nullspace: Any = None
+    smoother: Any = None
+    block: int | None = None
+    dtype: Any = None
+    rtol: float = 1e-8
+    atol: float = 0.0
+    maxiter: int | None = None
+    stopping: Stopping | None = None
+
+    @property
+    def parts(self) -> dict:
+        """The arguments that name the method and the parts of a configuration."""
+        return {name: getattr(self, name) for name in (
+            "method", "precond", "M", "scaling", "ordering", "format", "nullspace", "smoother")}
+
+
+def relative(stopping) -> Stopping:
+    """Return the stopping of a derivative's solves: relative only, since an absolute tolerance turns small gradients
+    into zeros.
+
+    Raises
+    ------
+    InputError
+        If ``stopping`` has an absolute tolerance only.
+    """
+    if not stopping.rtol:
+        raise InputError(f"rtol=0 with atol={shown(stopping.atol)}: a derivative needs a relative tolerance, since its "
+                         "size is unknown; give rtol, too")
+    return replace(stopping, atol=0.0)
 
 
 def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -> Configuration:

@@ -110,7 +110,7 @@ class Solver:
         """Solve A x = b for b of shape (n,) or (n, k). `swell.solve` documents the other arguments.
 
         ``adjoint=True`` solves Aᴴ x = b with the same setup: transposed factors, a multigrid hierarchy with P and R
-        exchanged. The residuals are those of Aᴴ. If A = Aᴴ, or A = Aᵀ, nothing more is set up.
+        exchanged. The residuals belong to Aᴴ x = b. If A = Aᴴ, or A = Aᵀ, nothing more is set up.
 
         Raises
         ------

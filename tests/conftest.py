@@ -7,11 +7,30 @@ import os
 import pathlib
 import signal
 
-# Before NumPy is imported, by Numba for one: BLAS and OpenMP read these once. Without them the threads of all workers
-# wait busily on all cores, and a solve of 128 rows by NumPy can take longer than a test's limit.
-if "PYTEST_XDIST_WORKER" in os.environ:
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 0))        # of pytest-xdist; 0 elsewhere, in its controller too
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def share_cores(workers):
+    """Set what BLAS, OpenMP and Numba read once, when they are loaded, for ``workers`` processes beside each other.
+
+    By default each worker's threads wait busily on all cores: a solve of 128 rows by NumPy can take longer than a
+    test's limit. A user's own settings stay. Two threads are left to Numba, for tests about threads; where that is its
+    default it is not told, so that ranks which tests start divide the cores."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if CORES > max(2, CORES // workers):
+        os.environ.setdefault("NUMBA_NUM_THREADS", str(max(2, CORES // workers)))
+
+
+def pytest_configure(config):
+    """Workers inherit the settings of their controller: plugins may load NumPy before a worker reads this file."""
+    if getattr(config.option, "dist", "no") != "no" and config.option.tx:
+        share_cores(len(config.option.tx))
+
+
+if WORKERS:
+    share_cores(WORKERS)
 
 import numba
 import pytest
@@ -36,6 +55,12 @@ ROOT = pathlib.Path(__file__).parents[1]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 DOUBLES = ["float64", "complex128"]              # what most tests use: every type costs compilation
+
+
+def pytest_collection_modifyitems(items):
+    """Modules that start processes come last: what others have compiled, all processes of theirs load from the cache.
+    Ranks that are started together would each compile the same kernels."""
+    items.sort(key=lambda item: "subprocess" in vars(item.module))
 
 
 def pytest_collection_finish():
@@ -69,8 +94,8 @@ def skip_what_others_show(dtype, device):
 @pytest.fixture(scope="session", autouse=True)
 def threads():
     """Workers of pytest-xdist share the cores; two threads each would wait for one another's."""
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
-    numba.set_num_threads(max(1, numba.config.NUMBA_NUM_THREADS // workers))
+    if WORKERS:
+        numba.set_num_threads(max(1, min(numba.config.NUMBA_NUM_THREADS, CORES // WORKERS)))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -116,10 +141,16 @@ def device(request):
     return request.param
 
 
+def cudss_or_skip(device):
+    """Skip, visibly, on a GPU without cuDSS, which factors matrices that are too large for cuSOLVER."""
+    if device == "cuda":
+        pytest.importorskip("nvmath", reason="cuDSS needs nvmath-python")
+
+
 @pytest.fixture
 def cudss(monkeypatch):
     """cuDSS factors matrices on a GPU that cuSOLVER would factor as full ones; skipped, visibly, where it is missing."""
-    pytest.importorskip("nvmath", reason="cuDSS needs nvmath-python")
+    cudss_or_skip("cuda")
     monkeypatch.setattr("swell.preconditioners.direct.factored_full", lambda A: False)
 
 

@@ -81,10 +81,11 @@ def test_krylov_methods_know_no_device():
 
 
 def test_files_are_short():
+    """CUDA sources have no limit of lines, as the kernels of a method share their parts."""
     wrong = []
-    for path in FILES:
+    for path in (*FILES, *PACKAGE.rglob("*.cu"), *PACKAGE.rglob("*.cuh")):
         lines = path.read_text().splitlines()
-        if len(lines) > 400:
+        if len(lines) > 400 and path.suffix == ".py":
             wrong.append((path, f"{len(lines)} lines"))
         wrong += [(path, f"line {k} has {len(line)} characters") for k, line in enumerate(lines, 1) if len(line) > 120]
     require_none(wrong)

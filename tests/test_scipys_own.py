@@ -5,12 +5,11 @@ differs on purpose; docs/PDE_CODES.md says the same.
 """
 from __future__ import annotations
 
-import importlib.util
-import pathlib
 import re
 
 import pytest
 import scipy
+from tests.support.theirs import compiled, expect_failures, require
 
 from swell import scipy_like
 
@@ -26,31 +25,22 @@ EXCEPTIONS = {
 }
 if not scipy.__version__.startswith("1.17."):
     pytest.skip("the exceptions are those of SciPy 1.17's tests", allow_module_level=True)
-if importlib.util.find_spec(THEIRS) is None:
-    pytest.skip("this SciPy comes without its tests", allow_module_level=True)
+require(THEIRS)
 
 
-def _compiled():
-    """SciPy's test module as a dictionary of names, with swell's functions and no others under test."""
-    path = pathlib.Path(importlib.util.find_spec(THEIRS).origin)
-    source = re.sub(r"@pytest\.mark\.fail_slow\(.*\)\n", "\n", path.read_text())      # a marker of SciPy's own
+def changed(source):
+    """SciPy's test module with swell's functions and no others under test."""
+    source = re.sub(r"@pytest\.mark\.fail_slow\(.*\)\n", "\n", source)           # a marker of SciPy's own
     source, found = re.subn(r"_SOLVERS = \[[^\]]*\]", f"_SOLVERS = [{', '.join(OURS)}]", source)
     assert found == 1, "SciPy's test module has changed: _SOLVERS is not where it was"
-    package = importlib.import_module("scipy.sparse.linalg._isolve")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in OURS:
-            patch.setattr(package, name, getattr(scipy_like, name))
-        names = {"__name__": __name__}
-        exec(compile(source, str(path), "exec"), names)
-    return names
+    return source
 
 
-globals().update({name: value for name, value in _compiled().items() if not name.startswith("__")})
+globals().update(compiled(THEIRS, "scipy.sparse.linalg._isolve", {name: getattr(scipy_like, name) for name in OURS},
+                          __name__, changed))
 
 
 @pytest.fixture(autouse=True)
 def expected(request):
     """Mark the documented exceptions as failures that must occur."""
-    for pattern, reason in EXCEPTIONS.items():
-        if re.fullmatch(pattern, request.node.name):
-            request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+    expect_failures(request, EXCEPTIONS)

@@ -1,4 +1,4 @@
-"""One solve's attempts: the plan's choices, one after the other, until one converges; and what the user is told."""
+"""One solve's attempts: the plan's choices, one after the other, until one converges."""
 from __future__ import annotations
 
 import numpy as np

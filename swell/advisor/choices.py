@@ -1,9 +1,9 @@
-"""Choices kept on disk: what tuning found, for the next matrix of the same class.
+"""Choices kept on disk: the results of tuning, for the next matrix of the same class.
 
-One JSON file, ``tuning.json`` in the folder of ``SWELL_CACHE``, else in ``swell`` under ``XDG_CACHE_HOME``, else in
-``~/.cache/swell``. It is replaced as a whole (a new file takes its name), so a reader never sees half of one; of two
-processes that write at the same time, one's entry is lost and measured again some day. Nothing here is fatal: what goes
-wrong is a sentence for the notes of the result.
+They are in one JSON file, ``tuning.json``: in the folder of ``SWELL_CACHE``, else in ``swell`` under
+``XDG_CACHE_HOME``, else in ``~/.cache/swell``. A new file replaces the old one as a whole, so a reader never sees half
+of it. If two processes write at the same time, one entry is lost and is measured again later. No error here is fatal:
+it becomes a sentence in the notes of the result.
 """
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Choices:
     what : str
         What the file holds, for complaints.
     remedy : str
-        What else to do where the file cannot be used.
+        The other remedy if the file cannot be used, for complaints.
 
     Attributes
     ----------
     complaints : list of str
-        What went wrong, in sentences.
+        Sentences on failures of the file.
     """
 
     def __init__(self, path=None, what="cache of tuned formats", remedy=", or use format='tuned(cache=False)'"):

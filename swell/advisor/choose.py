@@ -1,29 +1,26 @@
-"""Chooses method, scaling and preconditioner by what is found in A, and what to try next.
+"""Choose method, scaling and preconditioner by facts about A, and the choices to try after a failure.
 
-On one device, where the user names none of these parts, predicted seconds decide (contenders.py). Elsewhere, as with
-parts that are named, of matrices whose rows sum to zero, and across ranks, rules do:
+On one device, if the user names none of these parts, predicted seconds decide (contenders.py). Rules decide if the user
+names a part, if the rows of A sum to zero, or if ranks share A:
 
-1. A zero on the diagonal leaves only the direct solver, as far as swell's preconditioners go.
-2. Hermitian with a positive diagonal, and no preconditioner named that is not its own adjoint: cg. On a CPU with
-   IC(0), which was never much slower than Jacobi there and gets much further; on a GPU Jacobi-scaled, whose iterations
-   cost a product (as resident_cg, whose iterations cost half of that, while the vectors fit on the chip), and with cg
-   and IC(0) where that fails. Singular systems: Jacobi-scaled. Complex symmetric, unless a preconditioner is named that
-   is not symmetric then: cocg, which on the real and the model wave problems took 0.2 to 0.9 of bicgstab's products, a
-   half in the median, and converged wherever that did; cocr takes as many and reads more. The same where entries of a
-   complex type are all real, as for waves that nothing damps: after cg, or at once where the diagonal is not
-   positive. Everything else: bicgstab, which on the real systems of the tests converges more often than gmres(30), and
-   several times sooner. Both on a CPU with ILU(0), with which bicgstab converges there wherever it does with Jacobi,
-   and two times more, in a median of a quarter of its iterations; on a GPU and for singular systems with Jacobi.
-3. Where that fails, complex symmetric systems get cocg with the shifted Laplacian by ILU(1), which got through where
-   ILU of A did not, on meshes too coarse for their waves. Then the direct solver, if its factors will not be huge;
-   after it, or instead of it, gmres, which brings the residual as far down as restarts allow, in singular systems too.
+1. A Hermitian A with a positive diagonal gets cg. On a CPU it has IC(0). On a GPU it has Jacobi scaling, as resident_cg
+   if the vectors fit on the chip, and then IC(0). A singular A has Jacobi scaling. A named preconditioner that is not
+   its own adjoint excludes cg.
+2. A complex symmetric A gets cocg. So does an A of complex type with real entries, such as undamped waves: after cg, or
+   at once if its diagonal is not positive. A named preconditioner that is not symmetric excludes cocg.
+3. Everything else gets bicgstab. 2. and 3. have ILU(0) on a CPU, and Jacobi on a GPU and for a singular A.
+4. After cocg follows cocg with the shifted Laplacian by ILU(1), for meshes too coarse for their waves. Then the direct
+   solver, unless its factors would be huge. Then gmres with Jacobi, whose residual never grows.
+5. An A with a zero on the diagonal gets the direct solver and gmres only, since 1. to 3. cannot start.
+
+Across ranks a large Hermitian A first gets cg with multigrid, and each rank factors its diagonal block.
 """
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
 
-from swell.advisor.contenders import contenders, in_parts, may_reside, setting
+from swell.advisor.contenders import contenders, in_parts, may_reside, setting, shifted_laplacian
 from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
@@ -37,22 +34,22 @@ from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
 from swell.solving.considered import paired
 
-OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # what contenders fill in, or leave out
+OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # parts that contenders fill in, or leave out
 SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
 WITH_PATTERN = "ilu0", "iluk", "block_ilu0", "block_iluk"        # symmetric if A is, and their solves are alike
-DIRECT_LIMIT = 300_000      # unknowns up to which a factorisation is tried unasked
-MANY_ROWS = 20_000          # rows from which multigrid is the first choice across ranks: on two, 2D Poisson gained
-BLOCKS_FROM = 3             # block size from which blocks are the default: with 2 × 2, SELL was as fast or faster
-FULL = 1.05                 # ... and the fill up to which they are
-EVEN = 1.5                  # the longest row over the mean up to which a slice of block rows is little padding
-FACTOR_LIMIT = 100_000_000  # entries of the factors, by estimate, up to which it is: about a minute and 2 GB
+DIRECT_LIMIT = 300_000      # largest number of unknowns for which a factorisation is tried unasked
+MANY_ROWS = 20_000          # least number of rows for which multigrid is the first choice across ranks
+BLOCKS_FROM = 3             # least block size for which blocks are the default; for 2 × 2 SELL is as fast
+FULL = 1.05                 # largest fill of blocks for which they are the default
+EVEN = 1.5                  # largest ratio of the longest row to the mean for which block SELL has little padding
+FACTOR_LIMIT = 100_000_000  # largest estimated number of entries of factors tried unasked: about a minute and 2 GB
 
 
 def default_format(A):
     """Return settings of a format for A: SELL if rows are about equally long, as on PDE meshes; else CSR.
 
-    Where A is made of dense blocks of 3 × 3 or more with hardly any fill, BSR on a CPU, and on a GPU block SELL if its
-    block rows are about equally long: these were measured faster.
+    If dense blocks of 3 × 3 or more hold A with hardly any fill: BSR on a CPU; on a GPU block SELL if the block rows
+    are about equally long, else BSR.
     """
     if A.shape[0] < 256:
         return setting("format", "csr")
@@ -120,9 +117,8 @@ def _candidates(A, named, resident) -> list[Configuration]:
             chain[0] = _resident(A, chain[0])
     free = named.free("precond") and not (singular or named.scaling or named.ordering)
     if chain and chain[-1].name("method") == "cocg" and free:
-        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
         why += ", and if A is a Helmholtz operator, a shift may help"
-        chain.append(replace(chain[-1], precond=shifted, why=(why,)))
+        chain.append(replace(chain[-1], precond=shifted_laplacian(), why=(why,)))
         why = "the shifted Laplacian failed too"
     missing = unavailable(A)
     if missing:
@@ -175,9 +171,8 @@ def _across_ranks(A, named):
         what = f"Hermitian, {but}" if hermitian(A) else "not Hermitian"
         chain.append(choice("bicgstab", "ilu0", f"A is {'complex symmetric' if waves else what}"))
     if alike and free:
-        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
         why += ", and if A is a Helmholtz operator, a shift may help"
-        chain.append(replace(chain[-1], precond=shifted, why=(why,)))
+        chain.append(replace(chain[-1], precond=shifted_laplacian(), why=(why,)))
         why = "the shifted Laplacian failed too"
     return [*chain, choice("gmres", "ilu0", why)]
 
@@ -191,9 +186,9 @@ def _resident(A, chosen):
 def incomplete_lu(A):
     """Return (settings of an incomplete LU without fill for A on a CPU, a text on the blocks of A).
 
-    Where dense blocks are full, ILU(0) by points has the very factors of block ILU(0): its set-up took half as long,
-    its application 1.1 to 1.5 times as long, which pays for up to some fifty iterations. Where blocks are nearly full,
-    block ILU(0) also keeps the entries that fill them: on a real matrix of 3 × 3 blocks it took 0.78 of the iterations.
+    If dense blocks are full, ILU(0) by points has the factors of block ILU(0). Its setup takes half as long and its
+    application 1.1 to 1.5 times as long, which pays up to about fifty iterations. If blocks are nearly full, block
+    ILU(0) also keeps the entries that fill them, which saves iterations.
     """
     size = 1 if nearly_full(A) else detect(A)
     full = detect(A, FULL) if size > 1 else 1

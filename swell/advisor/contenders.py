@@ -1,18 +1,16 @@
-"""The choices that contend for a system on one device, with predicted seconds; the one that is sooner comes first.
+"""The choices that contend for a system on one device, with predicted seconds, the fastest first.
 
-Where the user leaves preconditioner, scaling, ordering, smoother and null space open. By the class of A:
+They contend if the user names no preconditioner, scaling, ordering, smoother or null space. The class of A decides:
 
-- Hermitian with a positive diagonal: cg with Jacobi, IC(0), and for real matrices AMG, or smoothed aggregation where
-  points have several unknowns, coupled as in elasticity; on a GPU also resident_cg, where its vectors may fit on the
-  chip;
-- complex symmetric: cocg with ILU(0), Jacobi, and the shifted Laplacian, which gets through on meshes too coarse for
-  their waves, where ILU of A does not;
-- other Hermitian matrices: minres, and bicgstab with ILU(0);
-- everything else: bicgstab with ILU(0) and with Jacobi; on the real systems of the tests it converges more often than
-  gmres(30), and several times sooner;
-- with a zero on the diagonal: minres or gmres alone, without a preconditioner;
-- all: the direct solver, where there is one for the device, and gmres with Jacobi, which brings the residual as far
-  down as restarts allow.
+- Hermitian with a positive diagonal: cg with Jacobi and with IC(0). A real A also has AMG, or smoothed aggregation if
+  its unknowns come in groups that are coupled as in elasticity. On a GPU resident_cg, if its vectors may fit on the
+  chip. Minres, unless A is diagonally dominant.
+- Complex symmetric: cocg with ILU(0), with Jacobi, and with the shifted Laplacian, for meshes too coarse for their
+  waves.
+- Other Hermitian matrices: minres, and bicgstab as below.
+- Everything else: bicgstab with ILU(0) and with Jacobi.
+- A zero on the diagonal: minres or gmres without a preconditioner, alone.
+- Every class: the direct solver, if the device has one. Gmres with Jacobi, unless the diagonal has a zero.
 """
 from __future__ import annotations
 
@@ -31,6 +29,11 @@ from swell.preconditioners.direct import unavailable
 def setting(kind, name):
     """Return the settings object registered as ``name`` under ``kind``, with its defaults."""
     return load(kind, name)()
+
+
+def shifted_laplacian():
+    """Return settings of the shifted Laplacian by ILU(1), for Helmholtz operators."""
+    return load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
 
 
 def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
@@ -66,8 +69,8 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
 
     def waves():
         found = [choice("cocg", "ilu0"), choice("cocg", "jacobi")]
-        shifted = load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
-        return [*found, replace(found[0], precond=shifted, why=(why + "; for a Helmholtz operator, a shift helps",))]
+        return [*found, replace(found[0], precond=shifted_laplacian(),
+                                why=(why + "; for a Helmholtz operator, a shift helps",))]
 
     if facts.zero_diagonal:
         what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"

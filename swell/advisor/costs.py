@@ -1,8 +1,8 @@
-"""What parts of a solve cost on each kind of device: tables of kernels' calls and of nanoseconds an entry and a row.
+"""Costs of the parts of a solve on each kind of device: kernels' calls, and nanoseconds an entry and a row.
 
 The constants were fitted to solves of the systems of ``swell bench auto`` and ``swell bench amg``, on a machine that
-copies at `Costs.reference` bytes a second (benchmarks/notes/choice.md). A machine's own
-copy speed scales them (machine.py).
+copies at `Costs.reference` bytes a second (benchmarks/notes/choice.md). A machine's own copy speed scales them
+(machine.py).
 """
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Costs:
     call : float
         Seconds of a kernel's call.
     solve, product, direct : Cost
-        Checks, facts, format, norms and the true residual of any solve; a product; what a factorisation costs besides
-        its factors.
+        Checks, facts, format, norms and the true residual of any solve; a product; a factorisation apart from its
+        factors.
     methods : dict
         Method → (products and applications of M an iteration, cost of the rest of it).
     setups, applied : dict
         Preconditioner or scaling → cost of its setup, and of an application.
     margin : float
-        Seconds that multigrid must save, since it compiles for long at its first use.
+        Seconds that multigrid must save, since its kernels compile for long at their first use.
     multigrid_from : int
-        Unknowns from which multigrid contends: below, what it saves is small.
+        Least number of unknowns for which multigrid contends; for fewer it saves little.
     further_entry, further_calls : float
-        What each further right-hand side adds, if it is solved with the first: shares of the cost of an entry and of
-        a call.
+        Cost of each further right-hand side that is solved with the first: shares of the cost of an entry and of a
+        call.
     """
 
     reference: float

@@ -1,13 +1,14 @@
-"""What a choice will cost, in seconds, before it is tried: setup + iterations × the cost of one.
+"""Predicted seconds of a choice before it is tried: setup + iterations × seconds of an iteration.
 
-Costs are linear in entries, rows and calls of kernels (costs.py). A factorisation on a CPU is counted by an analysis of
-A's pattern (orderings/minimum_degree.py), which gives up at a limit, and is looked into further when that matters; of
-one on a GPU most is cuDSS's analysis, which grows with rows and entries.
+Costs are linear in entries, rows and calls of kernels (costs.py). An analysis of A's pattern counts the operations of a
+factorisation on a CPU (orderings/minimum_degree.py). It gives up at a limit, and goes on only if the count matters. On
+a GPU most of a factorisation is cuDSS's analysis, which grows with rows and entries.
 
-The iterations are optimistic: a power of n that suits well-behaved grids. Where the graph of a Hermitian matrix is a
-sequence of layers, Jacobi needs some iterations a layer, since each carries values one layer on. Where Gershgorin's
-circles bound the condition, what that allows. The watch on an attempt (watch.py) sees to the rest. A factorisation that
-takes up to 15 ms on a CPU, or 5 ms on a GPU, is made outright: it is certain, and iterations would save little.
+The number of iterations is optimistic: a power of n that suits well-behaved grids. If the graph of a Hermitian matrix
+is a sequence of layers, Jacobi takes some iterations for each layer, since an iteration carries values one layer on. If
+Gershgorin's circles bound the condition number, this bounds the iterations. The watch on an attempt (watch.py) corrects
+the rest. A factorisation of up to 15 ms on a CPU, or 5 ms on a GPU, is made outright: it is certain, and iterations
+would save little.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast this machine is: what turns the advisor's bytes and calls into seconds.
+"""The speed of this machine, which turns the advisor's bytes and calls into seconds.
 
 The speed of a copy is measured at the first automatic choice on a device, in less than a second, and kept in
 ``machine.json`` in the folder of choices (choices.py). ``swell doctor`` shows it. It is rounded to a power of √2, so

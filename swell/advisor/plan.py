@@ -1,14 +1,14 @@
-"""The order of attempts: the choice with the least predicted seconds first, under a watch, and the next one after it.
+"""The order of attempts: the choice with the least predicted seconds first, under a watch, then the next one.
 
-A `Plan` belongs to a prepared solver. It keeps what solves have found out: the iterations that a choice took, or was
-extrapolated to take. A `Route` is one solve's way through the choices. An attempt ends by success, by failure, which
-takes its choice out, or because the watch says that another choice is sooner. The x of the latter is where the next one
-starts; its choice is resumed only where every other one fails.
+A `Plan` belongs to a prepared solver. It keeps the iterations that each choice took, or was extrapolated to take. A
+`Route` is one solve's way through the choices. An attempt ends in one of three ways: it converges; it fails, and its
+choice is removed; or it is overtaken, because the watch predicts that another choice is faster. The next choice starts
+from the x of an overtaken attempt. An overtaken choice is resumed only if every other choice fails.
 
-A setup that is done costs nothing more. One that is not is shared among the solves so far and the one that begins: a
-solver that is used often comes to pay for a setup that makes each solve cheaper.
+A finished setup costs nothing more. The cost of an open setup is divided by the number of solves, this one included. So
+a solver that is used often may pay for a setup that makes each solve cheaper.
 
-Choices without estimates are tried in the order in which they come.
+Choices without estimates are tried in their order.
 """
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from swell.core.stopping import Reason
 from swell.solving.considered import Considered
 
 FINER = 10              # times the seconds at stake at which an analysis gives up
-WORTH = 8               # times the seconds of looking that must be at stake
-HARDEST = 1e3           # times the iterations expected of a choice that is not known to get anywhere
+WORTH = 8               # seconds at stake over seconds of looking closer, at least
+HARDEST = 1e3           # largest factor of difficulty, for a choice whose residual does not fall
 MULTIGRID = "amg", "smoothed_aggregation"       # preconditioners whose iterations hardly grow with n
 DOUBTED = 1.5           # times the iterations that an extrapolation promises, for other choices
 
@@ -39,16 +39,17 @@ class Estimate:
     iterations : float
         Iterations that are expected.
     alike : bool
-        True for a Krylov method whose iterations grow with the difficulty of the system as those of others do: where
-        one takes more than was expected, so will the others. False for AMG and for the direct method.
+        True for a Krylov method whose iterations grow with the difficulty of the system: if one such choice takes more
+        than expected, the others will, too. False for AMG and for the direct method.
     margin : float
         Seconds that the choice must save in the solves so far, since its kernels compile for long at their first use.
     outright : bool
-        True for a choice that is taken whatever the others promise: it is quick, and certain.
+        True for a choice that is taken without comparison, since it is quick and certain.
     finer : callable or None
-        Of a lower bound: ``finer(seconds)`` looks closer, and gives up where the setup takes more than that.
+        For a lower bound: ``finer(seconds)`` returns a finer Estimate; it gives up if the setup takes more than
+        ``seconds``.
     looking : float
-        Predicted seconds of looking closer.
+        Predicted seconds of a call of ``finer``.
     further : float
         Seconds that each further right-hand side adds to an iteration, if they are solved together.
     """
@@ -77,11 +78,11 @@ class Estimate:
         return self.solve + ((columns - 1) * self.further * self.iterations if columns > 1 else 0.0)
 
     def at_best(self, columns) -> float:
-        """Seconds of the faster way."""
+        """The less of `alone` and `together`."""
         return min(self.alone(columns), self.together(columns))
 
     def iteration_at_best(self, columns) -> float:
-        """Seconds of an iteration of the faster way."""
+        """Seconds of an iteration for ``columns`` right-hand sides, alone or together, whichever is less."""
         return self.iteration + (columns - 1) * min(self.iteration, self.further) if columns > 1 else self.iteration
 
 
@@ -126,20 +127,20 @@ def harder(taken, estimate) -> float:
 
 
 class Plan:
-    """What a prepared solver knows of its choices.
+    """The choices of a prepared solver, with all that its solves have found out about them.
 
     Parameters
     ----------
     chain : list of Configuration
     adapt : bool
-        False: what solves find out is forgotten, so that each takes the path of the first.
+        False: solves leave the estimates as they are, so each takes the path of the first.
 
     Attributes
     ----------
     estimates : list of Estimate
-        Those of the chain, with the iterations that solves have found; empty where a choice has none.
+        One for each choice of the chain, with the iterations that solves have found; empty if a choice has none.
     solves : int
-        Solves so far that count: none where nothing is learnt.
+        Solves so far; always 0 without ``adapt``.
     """
 
     def __init__(self, chain, adapt=True):
@@ -228,7 +229,7 @@ class Route:
         self._left.append(k)
         self._done.add(k)
         e = self._estimates[k]
-        if e.alike:                              # the others will need as many more than was expected
+        if e.alike:                              # the others will take as many times their expected iterations
             factor = harder(result.iterations + self._watch.left, e)
             self._estimates = [replace(o, iterations=o.iterations * factor) if o.alike else o for o in self._estimates]
         self._estimates[k] = replace(self._estimates[k], iterations=self._watch.left)

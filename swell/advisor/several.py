@@ -1,7 +1,7 @@
-"""Several right-hand sides: solved together, in groups, or one by one; what is predicted to be faster.
+"""Several right-hand sides, solved together, in groups, or one by one, whichever is predicted to be faster.
 
-Together they share each product and each launch (``solving/together.py``). One by one is the way for what can hold one
-right-hand side only: a null space, resident_cg. Its vectors never leave the chip, so a loop of it may win.
+Together they share each product and each launch (``solving/together.py``). A null space and resident_cg take one
+right-hand side at a time. The vectors of resident_cg never leave the chip, so a loop of it may still be faster.
 
 If nothing is named and the choice is CG with IC(0), block CG takes its place from four columns on. Triangular solves
 are most of an iteration then, and the shared Krylov space saves more than half of the iterations
@@ -22,7 +22,6 @@ from swell.core.registry import load
 from swell.core.stopping import Reason
 from swell.solving.results import Results
 from swell.solving.together import MOST, bound, obstacle
-
 
 BLOCK = range(4, 17)    # columns for which block CG replaces CG with IC(0)
 ENDED = Reason.INTERRUPTED, Reason.STOPPED      # ends that the user asked for
@@ -179,7 +178,7 @@ class Task:
         return [self._finished(j, result, attempts, considered) for j, result in zip(part, results)]
 
     def _finished(self, j, result, attempts, considered):
-        """Return the Result of column j: ``result``, or what the other choices make of it if it did not converge."""
+        """Return the Result of column j: ``result``, or the result of the other choices if it did not converge."""
         space = self.prepared[attempts[-1].choice].space
         if result.reason not in FINAL and len(self.chain) > 1:
             alone = self.alone(j, space.to_host(result.x))

@@ -5,15 +5,15 @@ by "auto-tuning" without saying how; the candidates and the rule are ours:
 
 - candidates: the default, and around it CSR with fewer and more threads a row, SELL of other slice heights, sorting
   windows and tasks (threads of a block; rows of a chunk on a CPU), staircase SELL;
-- each is built, a few of its products are timed, and the least time counts; another than the default must be 3 %
-  faster, and still be when both are timed once more. No further candidate is begun once ``seconds`` are over;
+- each is built, a few of its products are timed, and the least time counts. A candidate replaces the default if it is
+  3 % faster, and again when both are timed once more. No further candidate is begun once ``seconds`` are over;
 - the choice is kept on disk (``choices.py``) under the class of the matrix: rows, entries a row, their spread, longest
   row and bandwidth, all in coarse steps, the type, the device, and swell's version. A matrix of a known class is not
   measured at all.
 
-Cost: at most 88 timed products, and a conversion for each candidate, which take longer on a CPU. So a solve never tunes
-unasked, and does not look into the file either: the same call gives the same bits whatever ran before. The defaults are
-chosen so that tuning gains little (`swell bench spmv --tune` shows how much, and what it costs in products).
+Cost: at most 88 timed products, and a conversion for each candidate; on a CPU the conversions take longer. A solve
+never tunes unasked, and never reads the file unasked: the same call gives the same bits whatever ran before. The
+defaults are chosen so that tuning gains little; `swell bench spmv --tune` shows the gain, and the cost in products.
 """
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Tuned:
     Attributes
     ----------
     products : int
-        Products timed of each candidate, of which there are at most nine; then as many of the best and the default.
+        Products timed for each candidate, at most nine candidates; then as many for the best and the default.
     seconds : float
-        No further candidate is begun after so many seconds; a choice that this cut short is not kept.
+        No further candidate is begun after these seconds; a choice that this cut short is not kept.
     cache : bool
         Whether choices are read from and written to the disk: ``tuning.json`` in the folder that the environment
         variable SWELL_CACHE names, by default ``swell`` in the user's cache folder.
@@ -76,7 +76,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate and its time; those of the default and of the best are kept."""
+    """One candidate and its time; the matrices of the default and of the best are kept."""
 
     format: str
     seconds: float

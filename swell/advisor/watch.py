@@ -1,10 +1,10 @@
-"""A watch on an attempt: it extrapolates the residuals and says when another choice would be sooner.
+"""A watch on an attempt: it extrapolates the residuals and says when another choice would be faster.
 
-Over the later half of the iterations so far the residual fell by some factor a step. At that rate the watch predicts
-the iterations that are left. Where they would take longer than the whole of the next choice, waiting pays only as long
-as little has been spent: the ski-rental rule (Karlin, Manasse, Rudolph and Sleator 1988) bounds the cost by about twice
-that of the better choice, whatever the residuals do later. All seconds are predictions. The watch never reads a clock,
-so the same solve takes the same path.
+The watch takes the mean factor by which the residual fell in a step, over the later half of the iterations so far. At
+this rate it predicts the iterations that are left. If they would take longer than the whole of the next choice, waiting
+pays only while little has been spent. The ski-rental rule (Karlin, Manasse, Rudolph and Sleator 1988) bounds the cost
+by about twice the cost of the better choice, whatever the residuals do later. All seconds are predictions. The watch
+never reads a clock, so the same solve takes the same path.
 """
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Watch:
     iteration : float
         Predicted seconds of an iteration.
     other : callable
-        ``other(iterations, seconds)``: predicted seconds of the next choice if this one takes so many iterations in
-        all; exact where they are fewer than ``seconds``.
+        ``other(iterations, seconds)``: predicted seconds of the next choice if this one takes ``iterations`` in all;
+        exact if below ``seconds``.
     least : float
-        Seconds that ``other`` never falls below: it is not asked where only fewer would matter.
+        A lower bound of ``other``. The watch does not ask ``other`` if only fewer seconds would matter.
 
     Attributes
     ----------
     left : float
         Iterations that were left at the last question, by extrapolation.
     probed : float
-        Iterations in all, as extrapolated from the first `PROBE`; NaN where it took fewer.
+        Iterations in all, as extrapolated from the first `PROBE`; NaN if the attempt took fewer.
     overtaken : bool
-        True once the other choice is predicted to be sooner.
+        True once the other choice is predicted to be faster.
     """
 
     def __init__(self, iteration, other, least=0.0):
@@ -46,7 +46,7 @@ class Watch:
         self._norms, self._next = [], FIRST
 
     def __call__(self, norm, threshold) -> bool:
-        """Add the next residual norm; return True to end the attempt, if another choice is predicted to be sooner.
+        """Add the next residual norm; return True if another choice is predicted to be faster: end the attempt.
 
         ``threshold``: the norm of convergence. Norms that are not finite return False."""
         if not math.isfinite(norm):
@@ -60,8 +60,8 @@ class Watch:
         if k >= PROBE and math.isnan(self.probed):
             self.probed = k + self.left
         spent, left = k * self.iteration, self.left * self.iteration
-        # Only another choice below this is a reason to change: the nearer to what is left, the more must be spent. And
-        # the more is spent, the less is believed of what is left: other < left (1 + spent / other).
+        # The attempt ends only for another choice that takes less than `known`. The nearer the two, the more must have
+        # been spent. The more has been spent, the less the extrapolation is trusted: other < left (1 + spent / other).
         trusted = math.inf if math.isinf(left) else (left + math.sqrt(left**2 + 4 * left * spent)) / 2
         known = min(trusted, math.sqrt(left * spent / DOUBT), spent / PATIENCE)
         self.overtaken = known > self._least and self._other(k + self.left, known) < known

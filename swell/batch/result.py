@@ -111,7 +111,7 @@ class BatchResult:
         return bool(self.converged.all())
 
     def reason(self, i) -> Reason:
-        """Return the Reason of system i: CONVERGED, or that of its first column that did not converge."""
+        """Return the Reason of system i: CONVERGED, or the reason of its first column that did not converge."""
         codes = np.atleast_1d(self.reasons[i])
         failed = codes[codes != Reason.CONVERGED.code]
         return Reason.of(int(failed[0])) if failed.size else Reason.CONVERGED

@@ -17,7 +17,7 @@ from swell.core.errors import SwellError
 
 COMMANDS = ("solve", "info", "fvm", "flow", "decompose", "helmholtz", "demo", "doctor", "warm-up", "bench")
 
-ACROSS_RANKS = ("solve", "fvm", "helmholtz")          # commands that mpiexec may start
+ACROSS_RANKS = ("solve", "fvm", "flow", "helmholtz")          # commands that mpiexec may start
 
 CONVERGED, BAD_INPUT, INTERRUPTED = 0, 2, 130
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)

@@ -4,8 +4,14 @@
     mpiexec -n 4 swell fvm case --patch-bc inlet=1 ... --out p.pvtu
 
 The parts are nearly equal in size, with few faces between them. The folders are as OpenFOAM's decomposePar writes them.
+If the folder to write is the case itself, and the case has U and p, they are divided too, as swell flow needs:
+
+    swell decompose cavity --parts 4 --out cavity
+    mpiexec -n 4 swell flow cavity --out flow.pvtu
 """
 from __future__ import annotations
+
+from pathlib import Path
 
 from swell.core.errors import InputError
 
@@ -29,8 +35,14 @@ def run(arguments) -> int:
     from swell.cli.fvm import read_case
     from swell.distributed.partition import load_balance
     from swell.pde.fvm import decompose
-    mesh = read_case(arguments.MESH, None)
-    cells = decompose(mesh, arguments.parts, arguments.out)
+    from swell.pde.fvm import read_case as flow_case
+    path, command = Path(arguments.MESH), "fvm"
+    if path.is_dir() and path.resolve() == Path(arguments.out).resolve() and any(path.glob("*/U")):
+        command, case = "flow", flow_case(path, laminar=True)
+        mesh, cells = case.mesh, case.decompose(arguments.parts)
+    else:
+        mesh = read_case(arguments.MESH, None)
+        cells = decompose(mesh, arguments.parts, arguments.out)
     part = np.empty(mesh.n_cells, np.int64)
     for rank, own in enumerate(cells):
         part[own] = rank
@@ -39,5 +51,5 @@ def run(arguments) -> int:
     for rank, own in enumerate(cells):
         print(f"{arguments.out}/processor{rank}: {own.size} cells, {between[rank]} faces to other parts")
     print(f"load balance {load_balance([own.size for own in cells]):.3f} (1 is even); next: mpiexec -n "
-          f"{arguments.parts} swell fvm {arguments.out} ...")
+          f"{arguments.parts} swell {command} {arguments.out} ...")
     return 0

@@ -23,8 +23,8 @@ from swell.pde.helmholtz.named import GENERATED, named_mesh
 
 HELP = "frequency response of a cavity (acoustics)"
 # Options that only a response uses, and their defaults.
-OF_A_RESPONSE = {"csv": None, "plot": None, "wav": None, "vtu_at": None, "velocity": None, "at_once": False,
-                 "maxiter": None, "no_reuse": False, "dtype": "complex128"}
+OF_A_RESPONSE = {"csv": None, "plot": None, "wav": None, "picture": None, "vtu_at": None, "velocity": None,
+                 "at_once": False, "maxiter": None, "no_reuse": False, "dtype": "complex128"}
 
 
 def add_arguments(parser):
@@ -71,7 +71,9 @@ def add_arguments(parser):
                         "channel for each ear: .wav; the band needs equal steps, such as 5:600:5")
     parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies or "
                         "sources each gets its own, as FILE_300Hz_source2.vtu")
-    parser.add_argument("--vtu-at", metavar="F1,F2,...",
+    parser.add_argument("--picture", metavar="FILE", help="write a picture of the level on the surface and in a cut: "
+                        ".png; several are named as those of --vtu")
+    parser.add_argument("--vtu-at", "--picture-at", metavar="F1,F2,...",
                         help="frequencies of the fields; default: the last of the band")
     add_matrices(parser)
     parser.add_argument("--modes", type=int, metavar="N", help="find N eigenfrequencies of the cavity, without "
@@ -93,9 +95,10 @@ def _run(arguments, ranks) -> int:
     """Check all arguments that need no mesh; then read, sweep, write and print. Return the exit status. ``ranks`` is a
     Communicator or None."""
     check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu, "--wav": arguments.wav,
-                 "--save-mesh": arguments.save_mesh}, (arguments.MESH, *(arguments.matrices or ())),
+                 "--picture": arguments.picture, "--save-mesh": arguments.save_mesh},
+                (arguments.MESH, *(arguments.matrices or ())),
                 {"--csv": (".csv",), "--plot": (".png",), "--vtu": (".vtu",), "--wav": (".wav",),
-                 "--save-mesh": (".msh",)})
+                 "--picture": (".png",), "--save-mesh": (".msh",)})
     check_matrices(arguments, ranks)
     if arguments.matrices:
         return run_matrices(arguments)
@@ -105,6 +108,9 @@ def _run(arguments, ranks) -> int:
     from swell.pde import helmholtz
     band = helmholtz.band(arguments.band) if arguments.band is not None else None
     fields = _fields(arguments, band)
+    if arguments.wav and band is not None:
+        from swell.pde.helmholtz.sound import spacing
+        spacing(sorted(band))                    # not after the sweep
     walls = [wall(text) for text in arguments.wall]
     ears = [point(text, "--ear") for text in arguments.ear]
     moved = helmholtz.Velocity() if arguments.velocity is None else velocity(arguments.velocity, "--velocity")
@@ -213,9 +219,9 @@ def _fields(arguments, band):
     """Return the frequencies whose fields are written; raise InputError for one that is not in ``band``, the
     frequencies of the sweep (or None)."""
     from swell.pde import helmholtz
-    if arguments.vtu_at and not arguments.vtu:
-        raise InputError("--vtu FILE.vtu is missing: --vtu-at needs it, for the fields")
-    if not arguments.vtu or band is None:
+    if arguments.vtu_at and not (arguments.vtu or arguments.picture):
+        raise InputError("--vtu FILE.vtu or --picture FILE.png is missing: --vtu-at needs one, for the fields")
+    if not (arguments.vtu or arguments.picture) or band is None:
         return ()
     fields = helmholtz.band(arguments.vtu_at) if arguments.vtu_at else band[-1:]
     nearest = [float(min(band, key=lambda g, f=f: abs(g - f))) for f in fields]
@@ -251,10 +257,12 @@ def _write(arguments, response, modes) -> list:
         at = f"_{frequency:g}Hz" if len(response.fields) > 1 else ""
         fields = [("", found)] if response.sources is None else [(f"_source{j}", f) for j, f in enumerate(found, 1)]
         for of, field in fields:
-            path = Path(arguments.vtu)
-            path = path.with_name(f"{path.stem}{at}{of}.vtu")
-            field.write(path)
-            written.append(str(path))
+            for name, write in ((arguments.vtu, field.write), (arguments.picture, field.plot)):
+                if name:
+                    path = Path(name)
+                    path = path.with_name(f"{path.stem}{at}{of}{path.suffix}")
+                    write(path)
+                    written.append(str(path))
     return written
 
 

@@ -9,7 +9,8 @@ from swell.core.errors import InputError
 
 # Options that need a mesh, and their defaults.
 MESHED = {"source": [], "at_once": False, "ear": [], "wall": [], "medium": [], "velocity": None, "pml": None,
-          "density": "1.204", "damping": "0.0", "degree": 1, "modes": None, "near": None, "vtu": None, "vtu_at": None,
+          "density": "1.204", "damping": "0.0", "degree": 1, "modes": None, "near": None, "vtu": None,
+          "picture": None, "vtu_at": None,
           "wav": None, "save_mesh": None}
 OWN = ("load", "row", "wavenumber")
 

@@ -13,7 +13,7 @@ import operator
 
 
 class Columns:
-    """k arrays of one shape. The attributes below are those of one column, so that it can stand for a vector.
+    """k arrays of one shape. The attributes below describe one column, so that it can stand for a vector.
 
     Parameters
     ----------

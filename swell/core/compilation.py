@@ -154,14 +154,34 @@ def timed(timings: dict, part: str, space):
 
 
 @functools.cache
+def compile_complex_arithmetic():
+    """Compile Numba's complex product and quotient, without fused operations.
+
+    Numba compiles each once a process, with the ``fastmath`` flags of the first kernel that uses it. All later kernels
+    share this code, and Numba's cache on disk keeps it with them. So the bits of a kernel would otherwise depend on
+    the kernel that some process, this one or an earlier one, compiled first."""
+    import numba
+    import numpy as np
+
+    def arithmetic(real):                        # real, since complex arguments would begin this compilation again
+        single, double = np.complex64(real), np.complex128(real)
+        return (single * single / single).real + (double * double / double).real
+    numba.njit(fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(arithmetic).compile((numba.float64,))
+
+
+@functools.cache
 def count_numba():
-    """Register a listener that counts Numba's compilations from now on; loading from Numba's cache does not count."""
+    """Register a listener that counts Numba's compilations from now on; loading from Numba's cache does not count.
+
+    Before the first kernel with complex numbers it compiles their arithmetic."""
     from numba.core import event
 
     class Listener(event.Listener):
         def on_start(self, event):
             LOG.debug("compiling %s", event.data["dispatcher"].py_func.__qualname__)
             _clock.begin(caches.of_numba)
+            if "complex" in str(event.data["args"]):
+                compile_complex_arithmetic()
 
         def on_end(self, event):
             _clock.end()

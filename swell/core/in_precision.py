@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.columns import plain
-from swell.core.operator import OperatorAround
+from swell.core.operator import OperatorLike
 
 
 def bringing_near_one(norm):
@@ -23,7 +23,7 @@ def bringing_near_one(norm):
     return np.where(ready, np.ldexp(1.0, -np.frexp(np.where(ready, norm, 1.0))[1]), 1.0)[..., None]
 
 
-class InPrecision(OperatorAround):
+class InPrecision(OperatorLike):
     """D M D, where M is the operator ``inner`` of another precision and D = diag(``scale``).
 
     Parameters
@@ -45,18 +45,6 @@ class InPrecision(OperatorAround):
         self.factor = self.space.empty(1, np.float64)
         self.expect(1.0)
         self._kernels = self.space.kernels("swell.core", "precision", self.dtype)
-
-    @property
-    def arithmetic(self):
-        return self.inner.arithmetic
-
-    @property
-    def spd(self):
-        return self.inner.spd
-
-    @property
-    def self_adjoint(self):
-        return self.inner.self_adjoint
 
     def expect(self, norm):
         self.space.from_host(bringing_near_one(norm), plain(self.factor))
@@ -82,6 +70,3 @@ class InPrecision(OperatorAround):
     @property
     def nbytes(self):
         return self.inner.nbytes + self.scale.nbytes + self._x.nbytes + self._y.nbytes
-
-    def describe(self):
-        return self.inner.describe()

@@ -170,6 +170,36 @@ class OperatorAround(LinearOperator):
         self.inner.expect(norm)
 
 
+class OperatorLike(OperatorAround):
+    """An operator around ``inner`` that is definite, self-adjoint and as precise where ``inner`` is; a subclass
+    overrides whatever differs. Its products are those with ``inner``."""
+
+    @property
+    def arithmetic(self):
+        return self.inner.arithmetic
+
+    @property
+    def spd(self):
+        return self.inner.spd
+
+    @property
+    def self_adjoint(self):
+        return self.inner.self_adjoint
+
+    def apply(self, x, out, alpha=1, beta=0):
+        self.inner.apply(x, out, alpha, beta)
+
+    def apply_adjoint(self, x, out, alpha=1, beta=0):
+        self.inner.apply_adjoint(x, out, alpha, beta)
+
+    @property
+    def nbytes(self):
+        return self.inner.nbytes
+
+    def describe(self):
+        return self.inner.describe()
+
+
 class CallableOperator(LinearOperator):
     """A user's function as an operator: ``matvec(x)`` returns A x as an array of the same space.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from swell.core.columns import Columns
 from swell.core.errors import InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import OperatorLike
 from swell.core.space import Space
 from swell.distributed.communicator import Broken
 from swell.distributed.graph import DistributedGraphLoop
@@ -18,7 +18,7 @@ from swell.distributed.words import merged, merged_notes
 class DistributedSpace(Space):
     """A local space, a communicator, and who has which rows.
 
-    What kernels leave in scalars are the sums of one rank; ``allreduce`` makes them those of all. The spaces for one
+    Kernels leave the sums of one rank in scalars; ``allreduce`` adds them over all ranks. The spaces for one
     and for several right-hand sides share the communicator; one of them is used at a time.
 
     Parameters
@@ -215,7 +215,7 @@ class DistributedSpace(Space):
         self.local.collect(dots)
 
 
-class Guarded(OperatorAround):
+class Guarded(OperatorLike):
     """A preconditioner of this rank's rows that answers an error with NaN, so that all ranks come to the same end."""
 
     def __init__(self, inner, ranks):
@@ -243,20 +243,3 @@ class Guarded(OperatorAround):
 
     def keep_for(self, A):
         self.inner.keep_for(A)
-
-    @property
-    def spd(self):
-        """True if the inner operator is symmetric positive definite. The next three properties also return the inner
-        operator's."""
-        return self.inner.spd
-
-    @property
-    def self_adjoint(self):
-        return self.inner.self_adjoint
-
-    @property
-    def nbytes(self):
-        return self.inner.nbytes
-
-    def describe(self):
-        return self.inner.describe()

@@ -75,7 +75,6 @@ class BlockSELLMatrix(Matrix):
         self.settings = settings
         self.block = chosen_size(csr, settings, "BlockSELL")
         self.height = settings.height or HEIGHT[csr.space.name]
-        self._positions = None                   # see `positions`; computed by the first update
         self._layout(csr)
         s = self.block
         self._size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s   # see kernels/block_sell.py
@@ -150,13 +149,8 @@ class BlockSELLMatrix(Matrix):
     def convert(self, csr):
         return BlockSELLMatrix(csr, replace(self.settings, block=self.block))
 
-    def positions(self, csr):
-        """Index into the flattened ``values`` of each entry of ``csr``, in CSR order; computed once and kept.
-
-        ``csr``: a CSRMatrix with the pattern of this matrix."""
-        if self._positions is None:
-            self._positions = self._entries()[0].astype(self.ptr.dtype)
-        return self._positions
+    def _find_positions(self, csr):
+        return self._entries()[0].astype(self.ptr.dtype)
 
     def update(self, csr):
         self.values.reshape(-1)[self.positions(csr)] = csr.data

@@ -140,8 +140,7 @@ class Blocks(ABC):
     pad: bool = False
 
     def __post_init__(self):
-        positive(self, "block", minimum=0, most=LARGEST)
-        check_pad(self)
+        check_blocks(self)
 
     @abstractmethod
     def build(self, csr):
@@ -156,10 +155,10 @@ class Blocks(ABC):
         """
 
 
-def check_pad(setting):
-    """Raise InputError if ``setting.pad`` is no bool, or is True though ``setting.block`` is 0 (detected) or 1.
-
-    ``setting``: a `Blocks` settings object."""
+def check_blocks(setting):
+    """Raise InputError if ``setting.block`` is not from 0 to `LARGEST`, if ``setting.pad`` is no bool, or if it is True
+    although ``block`` is 0 (detected) or 1. ``setting``: settings with these two fields."""
+    positive(setting, "block", minimum=0, most=LARGEST)
     switch(setting, "pad")
     if setting.block < 2:
         size = "blocks of 1, which divide everything" if setting.block else "a detected size, which always divides"

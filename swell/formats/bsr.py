@@ -90,7 +90,6 @@ class BSRMatrix(Matrix):
         self.data, self.block = data, s
         self.stored = space.xp.empty(0, np.uint8) if stored is None else space.xp.packbits(stored.reshape(-1))
         self.settings = settings or BSR(s, any(count % s for count in shape))
-        self._positions = None                   # see `positions`; computed by the first update
         self._kernels = space.kernels("swell.formats", "bsr", data.dtype)
         self.kernel_block = (0,) * (s if s <= UNROLLED else 0) if space.name == "cpu" else s
 
@@ -197,13 +196,8 @@ class BSRMatrix(Matrix):
                                       replace(self.settings, block=self.block))
         return self._adjoint
 
-    def positions(self, csr):
-        """Index into the flattened ``data`` of each entry of ``csr``, in CSR order; computed once and kept.
-
-        ``csr``: a CSRMatrix with the pattern of this matrix."""
-        if self._positions is None:
-            self._positions = BlockPattern(csr, self.block).positions.astype(self.indptr.dtype, copy=False)
-        return self._positions
+    def _find_positions(self, csr):
+        return BlockPattern(csr, self.block).positions.astype(self.indptr.dtype, copy=False)
 
     def update(self, csr):
         self.data.reshape(-1)[self.positions(csr)] = csr.data

@@ -215,6 +215,11 @@ class CSRMatrix(Matrix, SystemMatrix):
     def astype(self, dtype):
         return self.with_values(self.data.astype(dtype))
 
+    def in_double(self):
+        """Return the matrix in double precision: itself if it has it, else a copy."""
+        double = np.result_type(self.dtype, np.float64)
+        return self if self.dtype == double else self.astype(double)
+
     def scaled(self, left, right):
         xp = self.space.xp
         sides = [xp.ones(size, np.float32) if side is None else side for side, size in zip((left, right), self.shape)]

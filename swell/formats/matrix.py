@@ -51,7 +51,7 @@ class Matrix(LinearOperator):
         super().__init__(shape, dtype, space)
         self.nnz = nnz
         space.reserve(3 * (shape[0] // 128 + 1))     # partial sums of `apply_dots`, by blocks of 128 threads, one a row
-        self._adjoint = None
+        self._adjoint = self._positions = None
 
     @abstractmethod
     def to_csr(self):
@@ -66,13 +66,20 @@ class Matrix(LinearOperator):
         """Return ``csr``, another CSRMatrix, as a new matrix of this format, with the settings of this matrix."""
 
     def positions(self, csr):
-        """Index into ``values`` of each entry of ``csr``, a CSRMatrix of this pattern, for callers that write values.
+        """Return the place of each entry of ``csr``, a CSRMatrix of this pattern, in the flattened array of values, for
+        callers that write values. The array is kept, 4 bytes an entry.
 
         Raises
         ------
         InputError
             If this format does not keep its values in one array.
         """
+        if self._positions is None:
+            self._positions = self._find_positions(csr)
+        return self._positions
+
+    def _find_positions(self, csr):
+        """Return a new array for `positions`."""
         raise InputError(f"{type(self).__name__} has no map from the entries of a CSR matrix to its values: assemble "
                          "into CSR or SELL, and convert")
 

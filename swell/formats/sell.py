@@ -97,7 +97,6 @@ class SELLMatrix(Matrix):
         self.task = settings.task or (THREADS if csr.space.name == "cuda" else max(1, -(-csr.shape[0] // CHUNKS)))
         if csr.space.name == "cuda":             # room for partial sums of `apply_dots`, by thread blocks
             csr.space.reserve(3 * (csr.shape[0] // self.task + 1))
-        self._positions = None                   # see `positions`; computed by the first update
         self._layout(csr)
         if not self.sorted and settings.window > 1:
             self.notes = idle_notes(settings, (AS_GIVEN,))
@@ -184,11 +183,8 @@ class SELLMatrix(Matrix):
     def convert(self, csr):
         return SELLMatrix(csr, self.settings)
 
-    def positions(self, csr):
-        """Index into ``values`` of each entry of ``csr``, a CSRMatrix of this pattern; kept, 4 bytes an entry."""
-        if self._positions is None:
-            self._positions = self._where(csr)
-        return self._positions
+    def _find_positions(self, csr):
+        return self._where(csr)
 
     def update(self, csr):
         self.values[self.positions(csr)] = csr.data

@@ -66,7 +66,6 @@ class StaircaseSELLMatrix(Matrix):
     def __init__(self, csr: CSRMatrix, settings: StaircaseSELL):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
-        self._positions = None                   # see `positions`; computed by the first update
         self._kernels = csr.space.kernels("swell.formats", "staircase_sell", csr.dtype)
         self._layout(csr)
         if not self.rows.size:
@@ -154,11 +153,8 @@ class StaircaseSELLMatrix(Matrix):
     def convert(self, csr):
         return StaircaseSELLMatrix(csr, self.settings)
 
-    def positions(self, csr):
-        """Index into ``values`` of each entry of ``csr``, a CSRMatrix of this pattern; kept, 4 bytes an entry."""
-        if self._positions is None:
-            self._positions = self._where(csr.indptr)[0].astype(self.ptr.dtype)
-        return self._positions
+    def _find_positions(self, csr):
+        return self._where(csr.indptr)[0].astype(self.ptr.dtype)
 
     def update(self, csr):
         self.values[self.positions(csr)] = csr.data

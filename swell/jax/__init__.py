@@ -48,8 +48,8 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         If a solve does not converge; JAX raises it when the result is used. The message has the reason.
     """
     return _implementation().solve(A, b, Options(
-        method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter,
-        stopping), has_aux)
+        method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol, maxiter, stopping,
+        device), has_aux)
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
@@ -68,8 +68,8 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
         The setup lasts as long as f, or as a program compiled with it.
     """
     return _implementation().prepare(A, Options(
-        method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block, rtol, atol, maxiter,
-        stopping))
+        method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol, maxiter, stopping,
+        device))
 
 
 def _implementation():

@@ -147,8 +147,8 @@ class Solver(lx.AbstractLinearSolver):
 
     def __init__(self, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
                  smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None):
-        self.options = Options(method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block,
-                               rtol, atol, maxiter, stopping)
+        self.options = Options(method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype,
+                               rtol, atol, maxiter, stopping, device)
         try:
             hash(self.options)
         except TypeError as error:

@@ -1,13 +1,12 @@
 """Options: how the solves of one pattern run, forward, transposed and in batches."""
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from swell.api import _named, _stopping
+from swell.api import SolveOptions, _named, _stopping, relative
 from swell.batch.settings import named
 from swell.core.errors import InputError
 from swell.core.settings import shown
@@ -20,31 +19,14 @@ X64 = "jax.config.update('jax_enable_x64', True) before the first array is made"
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(SolveOptions):
     """The options of `swell.jax.solve`, which documents them."""
 
-    method: Any = None
-    precond: Any = None
-    M: Any = None
-    scaling: Any = None
-    ordering: Any = None
-    format: Any = None
-    nullspace: Any = None
-    smoother: Any = None
     device: str | None = None
-    dtype: Any = None
-    block: int | None = None
-    rtol: float = 1e-8
-    atol: float = 0.0
-    maxiter: int | None = None
-    stopping: Stopping | None = None
 
     def __post_init__(self):
-        _named(self.method, self.precond, self.M, self.scaling, self.ordering, self.format, self.nullspace,
-               self.smoother)                    # raises an error for a misspelt name
-        if self.forward_stopping.rtol == 0:
-            raise InputError("rtol=0: a derivative needs a relative tolerance, since its size is unknown; give rtol, "
-                             "too")
+        _named(**self.parts)                     # raises an error for a misspelt name
+        relative(self.forward_stopping)          # and for an absolute tolerance alone
 
     @property
     def forward_stopping(self) -> Stopping:
@@ -53,15 +35,13 @@ class Options:
 
     @property
     def transposed_stopping(self) -> Stopping:
-        """The stopping of solves with Aᵀ: relative only, since an absolute tolerance turns small gradients into
-        zeros."""
-        return replace(self.forward_stopping, atol=0.0)
+        """The stopping of solves with Aᵀ."""
+        return relative(self.forward_stopping)
 
     @property
     def prepare(self) -> dict:
         """Arguments of `swell.prepare` besides the type and the stopping."""
-        return {name: getattr(self, name) for name in (
-            "method", "precond", "M", "scaling", "ordering", "format", "nullspace", "smoother", "device", "block")}
+        return {**self.parts, "device": self.device, "block": self.block}
 
     @cached_property
     def has_batch_form(self) -> bool:

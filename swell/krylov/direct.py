@@ -73,9 +73,10 @@ class FactorRefinement(Refinement):
         super().start(zero_guess)
 
     def body(self):
-        before = self.squares(Norms.JUDGED2) if self.M.loose else np.inf         # loose factors are on a CPU: no wait
+        loose = self.M.loose is not None
+        before = self.squares(Norms.JUDGED2) if loose else np.inf              # loose factors are on a CPU: no wait
         self.step()
-        if self.M.loose:
+        if loose:
             running = self.loop.flags[:, Flag.STOP] == 0
             as_before = running & ~(self.squares(Norms.JUDGED2) <= before / 4)
             if as_before.any() and not self.rounded()[as_before].all():
@@ -95,8 +96,11 @@ class FactorRefinement(Refinement):
         return np.atleast_2d(plain(self.norm2))[:, norm].real.copy()
 
     def rounded(self):
-        """Return a mask of the right-hand sides whose residual is at the level of the rounding errors of A x and b."""
-        rounding = ROUNDING * (self.M.rounding(self.x) + np.finfo(self.dtype).eps * self.space.norms(self.b)[0])
+        """Return a mask of the right-hand sides whose residual is at the level of the rounding errors of A x and b:
+        ``ROUNDING`` times eps (‖|A| |x|‖₂ + ‖b‖₂)."""
+        terms = self.space.buffer(self.x.size, np.finfo(self.dtype).dtype)
+        self.M.loose.absolute().apply(abs(self.x), terms)
+        rounding = ROUNDING * np.finfo(self.dtype).eps * (self.space.norms(terms)[0] + self.space.norms(self.b)[0])
         return self.squares(Norms.OWN2) <= rounding**2
 
     def counts(self, iterations, zero_guess):

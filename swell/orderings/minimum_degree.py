@@ -134,7 +134,7 @@ def eliminate(A, entries=math.inf, flops=math.inf, weak=None, visits=math.inf) -
     last = np.flatnonzero(length > dense)
     beside = [lists[start[r]:start[r] + length[r]].copy() for r in last]
     steps, *sums, left = kernels.eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into,
-                                            entries, flops, visits)
+                                            float(entries), float(flops), float(visits))
     pivots, group = pivots[:steps], np.append(np.where((size < 0) | (into < 0), np.arange(n), into), -1)
     group[last] = -1
     while (group != group[group]).any():         # follow merges to the group's pivot

@@ -21,8 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.settings import describe, positive
-from swell.formats.blocks import LARGEST, check_pad, chosen_size
+from swell.formats.blocks import check_blocks, chosen_size
 from swell.preconditioners.block_lu_factorisation import BlockFixedPoint, BlockScheduled, BlockSequential, BlockThreaded
 from swell.preconditioners.block_rows import BlockRows
 from swell.preconditioners.incomplete_lu import LUOperator, PatternLU
@@ -51,8 +50,7 @@ class BlockILU0(PatternLU):
 
     def __post_init__(self):
         super().__post_init__()
-        positive(self, "block", 0, LARGEST)
-        check_pad(self)
+        check_blocks(self)
 
     def pattern(self, A, entry_bytes):
         return A.indptr, A.indices
@@ -87,9 +85,6 @@ class BlockILU0Operator(LUOperator):
         self._rows = BlockRows(A, self.block)
         super().__init__(A, settings)
 
-    def _find_order(self, A):
-        return super()._find_order(self._rows.pattern)
-
     def _analyse(self, A):
         pattern = self._rows.arrange(self.order)
         pattern = self.settings.pattern(pattern, A.dtype.itemsize * self.block**2 + 8)
@@ -105,9 +100,6 @@ class BlockILU0Operator(LUOperator):
         by_levels = how == "levels" or levels_pay(T.count, self.block)
         return (BlockThreaded if by_levels else BlockSequential)(T)
 
-    def _named(self, row):
-        return self._rows.name(row)
-
     def _load(self, A):
         self._values, self._scale = A, self._rows.scale(A)
 
@@ -117,16 +109,6 @@ class BlockILU0Operator(LUOperator):
         self.change = self._factor.change
         return self._check_finite(*found)
 
-    def _row_at(self, place):
-        return int(self.factor.rows()[place // self.block**2])
-
-    def update(self, A):
-        super().update(A)
-        self._values = self._scale = None        # let go of A
-
     @property
     def nbytes(self):
         return super().nbytes + self._rows.nbytes + self._factor.nbytes
-
-    def _described(self):
-        return f"{describe(self.settings)}, blocks of {self.block}, fill {self._rows.fill:.2f}"

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swell.core.settings import describe, positive
-from swell.formats.blocks import LARGEST, check_pad, chosen_size
+from swell.formats.blocks import check_blocks, chosen_size
 from swell.formats.matrix import index_type
 from swell.preconditioners.block_factor import BlockFactor
 from swell.preconditioners.block_rows import BlockRows
@@ -51,8 +50,7 @@ class BlockILUT(ILUT):
 
     def __post_init__(self):
         super().__post_init__()
-        positive(self, "block", 0, LARGEST)
-        check_pad(self)
+        check_blocks(self)
 
     def build(self, A):
         """Return the operator (L U)⁻¹.
@@ -86,16 +84,10 @@ class BlockThresholdLUOperator(ThresholdLUOperator):
         self._rows = BlockRows(A, self.block)
         super().__init__(A, settings)
 
-    def _find_order(self, A):
-        return super()._find_order(self._rows.pattern)
-
     def _analyse(self, A):
         super()._analyse(A)
         pattern = self._rows.arrange(self.order)
         self._given = self._rows.factor(pattern.indptr, pattern.indices, A.dtype, self._name)
-
-    def _named(self, row):
-        return self._rows.name(row)
 
     def _load(self, A):
         self._values, self._scale = A, self.space.to_host(self._rows.scale(A))                   # sync
@@ -115,16 +107,6 @@ class BlockThresholdLUOperator(ThresholdLUOperator):
         self._rows.scale_columns(F)
         return F
 
-    def _row_at(self, place):
-        return int(self.factor.rows()[place // self.block**2])
-
-    def update(self, A):
-        super().update(A)
-        self._values = self._scale = None        # let go of A
-
     @property
     def nbytes(self):
         return self.L.nbytes + self.U.nbytes + self.factor.nbytes + self._given.nbytes + self._rows.nbytes
-
-    def _described(self):
-        return f"{describe(self.settings)}, blocks of {self.block}, fill {self._rows.fill:.2f}"

@@ -6,8 +6,8 @@ in smoothed aggregation with subdomains as aggregates (amg/aggregation.py). P ha
 
     B = (I − Q A) M (I − A Q) + Q,    Q = P (Pᵀ A P)⁻¹ Pᵀ.
 
-This is the balancing form; an additive one, M + Q, took 1.3 to 1.7 times the iterations on plates, beams and Poisson's
-equation. B is symmetric if M is, and needs no special start vector.
+This is the balancing form. The additive form, M + Q, takes 1.3 to 1.7 times the iterations on plates, beams and
+Poisson's equation. B is symmetric if M is, and needs no special start vector.
 
 An application: M, two products with A, and twice Q: two thin products and a dense one each. Storage: P, Pᵀ, the dense
 inverse, which also serves a singular A, and four vectors. For symmetric positive (semi)definite real matrices.
@@ -55,7 +55,7 @@ class CoarseSpace(OperatorAround):
         super().__init__(A.shape, A.dtype, A.space)
         self.inner, self._name, space, n = inner, name, A.space, A.shape[0]
         self._check(A)
-        double = _double(A)
+        double = A.in_double()
         constants = isinstance(near_nullspace, str)
         modes = (blocks(double, A.block_size)[1] if constants else
                  space.from_host(checked(near_nullspace, A, name)))
@@ -88,8 +88,8 @@ class CoarseSpace(OperatorAround):
         require_hermitian(A, f"{self._name}(coarse='nicolaides')")
 
     def _inverted(self, invert):
-        """Return ``invert()``, which inverts Pᵀ A P; its FactorisationError, if A is indefinite, gets the right words.
-        """
+        """Return ``invert()``, which inverts Pᵀ A P. A FactorisationError then says that the coarse matrix is
+        indefinite."""
         try:
             return invert()
         except FactorisationError as error:
@@ -100,7 +100,7 @@ class CoarseSpace(OperatorAround):
         """Recompute M and the coarse matrix, in place, for new values of A with the same pattern."""
         self._check(A)
         self.inner.update(A)
-        double = _double(A)
+        double = A.in_double()
         self._interpolation.update(double)
         P, R = self._interpolation.P, self._restriction
         R.data[...] = P.data[self._order]
@@ -145,8 +145,3 @@ class CoarseSpace(OperatorAround):
 
     def describe(self):
         return f"{self.inner.describe()}; a coarse space of {self.size} vectors"
-
-
-def _double(A):
-    """Return A if it is in double precision, else a copy in double precision."""
-    return A if A.dtype == np.float64 else A.astype(np.float64)

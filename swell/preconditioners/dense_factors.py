@@ -1,11 +1,9 @@
 """LU factors of a sparse matrix stored as a full one, by LAPACK on a CPU and cuSOLVER on a GPU.
 
 LAPACK multiplies zeros too, but follows no indices: on a CPU it is for matrices with more than a tenth of their entries
-stored. On a GPU cuSOLVER factors 4156 rows in 17 ms (benchmarks/notes/dense_lu.md), sooner than cuDSS a sparse matrix.
-Both pivot on the largest entry of each column, so zeros on the diagonal do no harm. The method ``direct`` chooses full
-factors by itself (direct.py).
-
-Or by a decomposer and a solver of swell.dense that the user names.
+stored. On a GPU cuSOLVER factors 4156 rows in 17 ms (benchmarks/notes/dense_lu.md), faster than cuDSS factors the
+sparse matrix. Both pivot on the largest entry of each column, so zeros on the diagonal do no harm. The method
+``direct`` chooses full factors by itself (direct.py). The user may name a decomposer and a solver of swell.dense.
 
 An application: 1 solve with the factors, 2 n² operations. Storage: n² numbers.
 """

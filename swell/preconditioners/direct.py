@@ -4,10 +4,10 @@ SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python
 small ones on a GPU, LAPACK or cuSOLVER (dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular
 matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
-On a CPU rows and columns come in the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
-diagonal down to a thousandth of their row's largest entry. Where most diagonal entries are zero, nothing is gained by
-that: COLAMD orders columns for any exchange of rows. In minimum degree's order Aᵀ is factored, whose columns are the
-rows of A, and solved with as transposed.
+On a CPU rows and columns have the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
+diagonal down to a thousandth of their row's largest entry. In this order SuperLU factors Aᵀ, whose columns are the rows
+of A, and solves with its transpose. If most diagonal entries are zero, COLAMD orders the columns, and SuperLU exchanges
+rows freely.
 
 An application: 1 solve with the factors. Storage: the factors.
 """
@@ -35,8 +35,8 @@ from swell.preconditioners.dense_factors import DecomposedOperator, DenseFactors
 from swell.preconditioners.factors import Factors
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
-ZERO_SHARE = 0.5        # of zeros on the diagonal, from which it is no place for pivots
-DEEP = 250              # flops an entry of the factors from which SuperLU's own panels of 20 columns pay; else 2
+ZERO_SHARE = 0.5        # largest share of zeros on the diagonal for which pivots are sought there
+DEEP = 250              # least flops an entry of the factors for which SuperLU's panels of 20 columns pay; else 2
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Direct(Preconditioner):
     """LU factors: SuperLU on a CPU, cuDSS on a GPU. As the method it refines iteratively.
 
     A matrix that is more than a tenth full is factored as a full one by LAPACK or cuSOLVER. On a GPU so is every matrix
-    of up to 4000 rows, and up to 10 000 rows where diagonal entries are zero.
+    of up to 4000 rows, and up to 10 000 rows if diagonal entries are zero.
 
     Attributes
     ----------
@@ -133,10 +133,10 @@ class SuperLUOperator(Factors):
             self.repair("a pivot on the diagonal vanished")
 
     @property
-    def loose(self) -> bool:
-        """True if the factors have their pivots on the diagonal although other entries of a row may be up to a thousand
-        times larger; False with full pivoting."""
-        return self._made[0] is not None
+    def loose(self) -> CSRMatrix | None:
+        """A, if the factors have their pivots on the diagonal although other entries of a row may be up to a thousand
+        times larger; None with full pivoting."""
+        return None if self._made[0] is None else self._A
 
     def _analyse(self, A, weak):
         """Return the `Permuted` matrix in the order of minimum degree, or None if COLAMD is to order the columns.
@@ -173,11 +173,6 @@ class SuperLUOperator(Factors):
         self._weak = None                        # the next matrix is analysed anew
         self.repairs = (f"{why}: the factorisation was repeated by COLAMD with full pivoting",)
 
-    def rounding(self, x, adjoint=False):
-        terms, moduli = self.space.buffer(x.size, np.finfo(x.dtype).dtype), self._A.absolute()
-        (moduli.apply_adjoint if adjoint else moduli.apply)(abs(x), terms)
-        return np.finfo(x.dtype).eps * self.space.norms(terms)[0]
-
     def apply(self, x, out, alpha=1, beta=0):
         x, (p, factors) = plain(x).T.astype(self.wide, copy=False), self._made     # one column of x, or k of them
         y = factors.solve(x) if p is None else factors.solve(x[p.order], "T")[p.place]
@@ -194,7 +189,7 @@ class SuperLUOperator(Factors):
         return self._made[1].nnz * (self.wide.itemsize + 4)
 
     def describe(self):
-        order = "minimum degree" if self.loose else "COLAMD"
+        order = "COLAMD" if self.loose is None else "minimum degree"
         return f"Direct() by SuperLU, {order}, {self._made[1].nnz} entries in the factors"
 
 
@@ -268,10 +263,10 @@ class CuDSSOperator(Factors, Shareable):
         if facts.empty_rows:
             raise FactorisationError("A has empty rows: the matrix is singular", singular=True)
         from cupyx.scipy.sparse import csr_matrix
-        # A vector, or the k columns of a matrix: what cuDSS has planned for.
+        # cuDSS plans for one vector, or for a matrix of k columns.
         self._rhs = A.space.empty((A.space.columns, A.shape[0]) if A.space.columns > 1 else A.shape[0], A.dtype).T
         self._rhs.fill(1)
-        # Its own values, so that update can write new ones where the analysis expects them.
+        # A copy of the values: the analysis keeps their address, and update writes new ones there.
         self._matrix = csr_matrix((A.data.copy(), A.indices, A.indptr), shape=A.shape)
         self._adjoint = None
         options = DirectSolverOptions(multithreading_lib=threading_library(), logger=logging.getLogger("swell.cudss"))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from swell.core.operator import LinearOperator
+from swell.formats.matrix import Matrix
 
 
 class Factors(LinearOperator):
@@ -9,20 +10,15 @@ class Factors(LinearOperator):
 
     Attributes
     ----------
-    loose : bool
-        True if better factors can be had by `repair`, since the pivots were not the largest.
+    loose : Matrix or None
+        The factored matrix, if its pivots were not the largest and `repair` gives better factors; else None.
     repairs : tuple of str
-        What `repair` did.
+        Notes on what `repair` has done.
     """
 
-    loose = False
+    loose: Matrix | None = None
     repairs: tuple[str, ...] = ()
     capturable = False
 
     def repair(self, why):
         """Replace ``loose`` factors by better ones. ``why`` begins the sentence in ``repairs``."""
-
-    def rounding(self, x, adjoint=False):
-        """Of ``loose`` factors: eps ‖|A| |x|‖₂, about the change of A x if the entries of x are rounded; an array for
-        `Columns`. With ``adjoint`` for Aᴴ."""
-        raise NotImplementedError

@@ -23,7 +23,7 @@ class GuardedSolve(TriangularSolve):
     Attributes
     ----------
     guard : str
-        What replaces the solve if its remainder exceeds ``growth``. "exact": an exact solve; "more": the cheapest
+        Replacement of the solve if its remainder exceeds ``growth``. "exact": an exact solve; "more": the cheapest
         solve of the same kind whose remainder is small enough, else "exact"; "error": raise an error; "off": measure
         and replace nothing.
     growth : float

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from swell.core.registry import counterpart
-from swell.core.settings import positive
-from swell.formats.blocks import LARGEST, check_pad, chosen_size
+from swell.formats.blocks import check_blocks, chosen_size
 from swell.preconditioners.incomplete_lu import PatternLU
 
 
@@ -30,8 +29,7 @@ class ILU0(PatternLU):
 
     def __post_init__(self):
         super().__post_init__()
-        positive(self, "block", 0, LARGEST)
-        check_pad(self)
+        check_blocks(self)
 
     def build(self, A):
         size = 1 if self.block == 1 else chosen_size(A, self, "ILU0")

@@ -65,7 +65,7 @@ class ThresholdLUOperator(LUOperator):
     """Incomplete LU whose pattern depends on the values."""
 
     self_adjoint = False                         # a row and the column of the same number keep different entries
-    block, _unit = 1, "entries"
+    _unit = "entries"
 
     def _analyse(self, A):
         self._host = make_space("cpu")

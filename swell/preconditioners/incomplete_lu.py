@@ -31,7 +31,6 @@ from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import circumstances, describe, idle_notes
 from swell.formats.csr import CSRMatrix
-from swell.formats.matrix import rows_of
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check, check_factor
 from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Threaded, fastest_exact
 from swell.preconditioners.triangular import combine, resolve_solve
@@ -123,10 +122,14 @@ class LUOperator(IncompleteOperator):
         Relative change of L and U in the last fixed-point sweep; 0 without sweeps.
     growth : float
         ‖U⁻¹ L⁻¹ e‖∞ with e a vector of ones; large if the factors are unstable (Chow and Saad 1997).
+    block : int
+        Rows of a block; 1 for single entries.
     """
 
     change = 0.0
-    hints = "growth", "_scale"
+    block = 1
+    hints = "growth",
+    _rows = None                                 # a `BlockRows` if the factors have blocks
 
     def __init__(self, A, settings):
         super().__init__(A, settings)
@@ -136,6 +139,9 @@ class LUOperator(IncompleteOperator):
         self.L = self.U = None
         self._analyse(A)
         self.update(A)
+
+    def _find_order(self, A):
+        return super()._find_order(A if self._rows is None else self._rows.pattern)
 
     @abstractmethod
     def _analyse(self, A):
@@ -221,12 +227,13 @@ class LUOperator(IncompleteOperator):
 
     def _row_at(self, place):
         """Return the row of the factors that has the value at ``place`` of ``factor.data``, flattened."""
-        return int(rows_of(self.factor.indptr, self.factor.indices.size, self.space.xp)[place])
+        return int(self.factor.rows()[place // self.block**2])
 
     def update(self, A):
         """Replace L and U by the factors of new values of A, with the same pattern; pattern, order and analysis are
         kept."""
         self._refactor(A)
+        self._values = self._scale = None        # free copies, and the reference to A
         idle = idle_notes(self.settings, circumstances(self))
         self.notes = tuple(dict.fromkeys((*idle, *self.notes, *self.L.notes, *self.U.notes)))
         self.variable = self.L.variable or self.U.variable
@@ -237,7 +244,7 @@ class LUOperator(IncompleteOperator):
 
     def _named(self, row):
         """Return the name of a row of the factors, by its number in A, for a message."""
-        return f"row {self._row(row)}"
+        return f"row {self._row(row)}" if self._rows is None else self._rows.name(row)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         combine(self, self._solve_adjoint, x, out, alpha, beta)
@@ -257,15 +264,14 @@ class LUOperator(IncompleteOperator):
         combined = 0 if self._combined is None else self._combined.nbytes
         return self.L.nbytes + self.U.nbytes + self.factor.nbytes + combined
 
-    def _described(self):
-        return describe(self.settings)
-
     def describe(self):
         shift = f", shifted by {self.shift:g} S" if self.shift else ""
         replaced = f", {self.replaced} pivots replaced" if self.replaced else ""
         last = f", changed by {self.change:.1e} in the last sweep" if self.change else ""
         solved = " and ".join(dict.fromkeys((self.L.describe(), self.U.describe())))       # one text if they are alike
-        return (f"{self._described()}, {self.factor.nnz} entries in L and U{last}{shift}{replaced}; solved by {solved}")
+        blocks = "" if self._rows is None else f", blocks of {self.block}, fill {self._rows.fill:.2f}"
+        return (f"{describe(self.settings)}{blocks}, {self.factor.nnz} entries in L and U{last}{shift}{replaced}; "
+                f"solved by {solved}")
 
 
 class PatternLUOperator(LUOperator):
@@ -304,10 +310,6 @@ class PatternLUOperator(LUOperator):
         found = self._factor(data, self._scale, replacement)
         self.change = self._factor.change
         return self._check_finite(*found)
-
-    def update(self, A):
-        super().update(A)
-        self._values = None                      # the next ``_load`` replaces it: free a copy, or let go of A's data
 
     @property
     def nbytes(self):

@@ -47,7 +47,7 @@ class ISAI(GuardedSolve):
     longest : int
         Most entries (blocks) of a row of the inverse; longer rows keep those nearest the diagonal.
     guard : str
-        What replaces W if its remainder exceeds ``growth``. "exact": an exact solve; "more": the least power, up to 4,
+        Replacement of W if its remainder exceeds ``growth``. "exact": an exact solve; "more": the least power, up to 4,
         whose remainder is small enough, else "exact"; "error": raise an error; "off": replace nothing.
     growth : float
         Largest remainder that is accepted.

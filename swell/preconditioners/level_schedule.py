@@ -156,7 +156,7 @@ class Sliced:
         self.update(T)
 
     def update(self, T):
-        """Overwrite the stored values by those of T, a matrix with the same pattern."""
+        """Overwrite the stored values by T's, a matrix with the same pattern."""
         scale = T.data[:0] if self.unit else inverse_diagonal(T)
         self._kernels.fill_slices(T.indptr, T.indices, T.data, scale, self.sequence, self._place_of, self.lower,
                                   self.ptr, self.columns, self.values, self.inverse)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import OperatorAround, OperatorLike
 from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 from swell.formats.product import Product
@@ -79,27 +79,16 @@ class Blocks:
         return sum(block.nbytes for block in self._blocks) + self.inverse.nbytes
 
 
-class GivenMatrix(OperatorAround):
+class GivenMatrix(OperatorLike):
     """|S|⁻¹ by an inner preconditioner of the user's matrix, which stays as it is when A has new values."""
 
     def __init__(self, blocks, given, inner):
         matrix = read_matrix(given, blocks.A22)
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
         self.inner = inner.build(matrix)
-        self.spd, self.self_adjoint = self.inner.spd, self.inner.self_adjoint
 
     def update(self, blocks):
         """Do nothing: the matrix is the user's."""
-
-    def apply(self, x, out, alpha=1, beta=0):
-        self.inner.apply(x, out, alpha, beta)
-
-    def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self.inner.apply_adjoint(x, out, alpha, beta)
-
-    @property
-    def nbytes(self):
-        return self.inner.nbytes
 
     def describe(self):
         return f"of the given matrix: {self.inner.describe()}"
@@ -242,7 +231,7 @@ def stacked(upper, lower):
 
 
 def beside_identity(M):
-    """Return (a new CSRMatrix with the pattern of (M, I); the places of M's values in its data; those of I's ones)."""
+    """Return (a new CSRMatrix with the pattern of (M, I); the places of M's values in its data; the places of I's)."""
     space, xp, (m, n) = M.space, M.space.xp, M.shape
     every = xp.arange(m + 1)
     places, ones = xp.arange(M.nnz) + M.rows(), M.indptr[1:] + every[:-1]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import OperatorLike
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
 from swell.core.settings import describe, real, without_effect
@@ -74,7 +74,7 @@ class ShiftedLaplacian(Preconditioner):
         return ShiftedLaplacianOperator(A, self)
 
 
-class ShiftedLaplacianOperator(OperatorAround):
+class ShiftedLaplacianOperator(OperatorLike):
     """z = M r for one matrix.
 
     Attributes
@@ -101,7 +101,6 @@ class ShiftedLaplacianOperator(OperatorAround):
         self.shifted = CSRMatrix(A.space, A.indptr, A.indices, A.space.empty(A.nnz, A.dtype), A.shape)
         self._form(A)
         self.inner = resolve("precond", settings.inner).build(self.shifted)
-        self.self_adjoint = self.inner.self_adjoint
 
     def _form(self, A):
         """Write the values of ``shifted``, P = A + iβ ω²M. Sets the note if nothing was shifted."""
@@ -127,12 +126,6 @@ class ShiftedLaplacianOperator(OperatorAround):
         self._form(A)
         self.shifted.discard_adjoint()
         self.inner.update(self.shifted)
-
-    def apply(self, x, out, alpha=1, beta=0):
-        self.inner.apply(x, out, alpha, beta)
-
-    def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self.inner.apply_adjoint(x, out, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):
         self.inner.apply_dots(x, out, w, dots)

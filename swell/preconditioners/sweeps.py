@@ -48,7 +48,7 @@ class Sweeps(GuardedSolve):
     in_place : bool
         Sweeps from the second on update their vector in place, asynchronously, except the last.
     guard : str
-        What replaces the sweeps if their remainder exceeds ``growth``. "exact": an exact solve; "more": the fewest
+        Replacement of the sweeps if their remainder exceeds ``growth``. "exact": an exact solve; "more": the fewest
         sweeps, up to 32, whose remainder is small enough, else "exact"; "error": raise an error; "off": measure
         nothing.
     growth : float

@@ -12,7 +12,7 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import OperatorLike
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix
 from swell.preconditioners.factors import Factors
@@ -21,29 +21,13 @@ from swell.solving.setup import SetUp
 EXACT = 4               # aᵢⱼ and conj(aⱼᵢ) are equal if they differ by at most EXACT eps minᵢ |aᵢᵢ|
 
 
-class Adjoint(OperatorAround):
+class Adjoint(OperatorLike):
     """Aᴴ for an operator A, ``inner``: products and adjoint products change places."""
 
     def __init__(self, inner):
         super().__init__(inner.shape[::-1], inner.dtype, inner.space)
         self.inner = inner
         self.name, self.nnz, self.has_entries = inner.name, inner.nnz, inner.has_entries
-
-    @property
-    def spd(self):
-        return self.inner.spd
-
-    @property
-    def self_adjoint(self):
-        return self.inner.self_adjoint
-
-    @property
-    def arithmetic(self):
-        return self.inner.arithmetic
-
-    @property
-    def nbytes(self):
-        return self.inner.nbytes
 
     def apply(self, x, out, alpha=1, beta=0):
         self.inner.apply_adjoint(x, out, alpha, beta)
@@ -87,7 +71,7 @@ class AdjointFactors(Adjoint):
 
     @property
     def loose(self):
-        return self.inner.loose
+        return None if self.inner.loose is None else Adjoint(self.inner.loose)
 
     @property
     def repairs(self):
@@ -95,9 +79,6 @@ class AdjointFactors(Adjoint):
 
     def repair(self, why):
         self.inner.repair(why)
-
-    def rounding(self, x):
-        return self.inner.rounding(x, adjoint=True)
 
 
 class AdjointSetup(SetUp):

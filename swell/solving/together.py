@@ -84,8 +84,8 @@ class Together:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
 
         ``x0``, such an array or None (zero), has the starting vectors. ``monitor(iteration, relative_norm)`` gets the
-        largest relative norm of all columns. ``watch(norm, threshold)`` gets those of the column that is furthest from
-        its threshold; a true value ends the run as OVERTAKEN. The x of a result is an array of shape (n,).
+        largest relative norm of all columns. ``watch(norm, threshold)`` gets the norm and threshold of the column that
+        is furthest from its threshold; a true value ends the run as OVERTAKEN. The x of a result has the shape (n,).
         """
         n = self.prepared.setup.A.shape[0]
         with self.space.active(n):

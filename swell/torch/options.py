@@ -1,35 +1,20 @@
 """Options: how the solves of one prepared system run, forward and backward."""
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, fields
 
+from swell.api import SolveOptions
 from swell.core.errors import InputError
 from swell.core.settings import DTYPES, shown
-from swell.core.stopping import Stopping
 
 ON_FAILURE = ("raise", "warn")
 BATCH = ("method", "precond", "rtol", "atol", "maxiter", "dtype", "on_failure")
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
+class Options(SolveOptions):
     """The options of `swell.torch.solve`, which documents them."""
 
-    method: Any = None
-    precond: Any = None
-    M: Any = None
-    scaling: Any = None
-    ordering: Any = None
-    format: Any = None
-    nullspace: Any = None
-    smoother: Any = None
-    block: Any = None
-    dtype: Any = None
-    rtol: float = 1e-8
-    atol: float = 0.0
-    maxiter: int | None = None
-    stopping: Stopping | None = None
     together: bool | None = None
     keep_preconditioner: bool = False
     on_failure: str = "raise"
@@ -47,23 +32,8 @@ class Options:
     @property
     def forward(self) -> dict:
         """Arguments of `swell.prepare`."""
-        return {name: getattr(self, name) for name in (
-            "method", "precond", "M", "scaling", "ordering", "format", "nullspace", "smoother", "block", "rtol",
-            "atol", "maxiter", "stopping")}
-
-    def relative(self, forward: Stopping) -> Stopping:
-        """The stopping of a derivative's solves: relative only, since an absolute tolerance would turn small gradients
-        into zeros.
-
-        Raises
-        ------
-        InputError
-            If the user gave an absolute tolerance only.
-        """
-        if not forward.rtol:
-            raise InputError(f"rtol=0 with atol={shown(forward.atol)}: a gradient needs a relative tolerance, since "
-                             "its size is unknown; give rtol too")
-        return replace(forward, atol=0.0)
+        return {**self.parts, "block": self.block, "rtol": self.rtol, "atol": self.atol, "maxiter": self.maxiter,
+                "stopping": self.stopping}
 
     @property
     def batch(self) -> dict:

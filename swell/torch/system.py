@@ -118,7 +118,7 @@ class System:
         if differentiable:
             solver.require_adjoint()
         forward = solver.stopping
-        relative = self.options.relative(forward) if derivative or differentiable else forward
+        relative = api.relative(forward) if derivative or differentiable else forward
         if not derivative or relative == forward:
             return solver.solve(b, together=self.options.together, adjoint=adjoint)
         solver.stop_by(relative)

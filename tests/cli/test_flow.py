@@ -50,7 +50,7 @@ def test_in_time(cli, cavity, tmp_path):
     assert times(cavity) == {"0", "0.1", "0.2"} and {p.name for p in (cavity / "0.2").iterdir()} == {"U", "p", "phi"}
     report = (tmp_path / "r.html").read_text("utf-8")
     assert report.count("<img") == 2 and "PISO(dt=0.05, end=0.2" in report
-    assert "Forces of a fluid of density 1" in report
+    assert "Force, at the end" in report and "for a fluid of density 1" in report
 
 
 def test_a_restart_goes_on(cli, cavity):
@@ -92,7 +92,8 @@ def test_divergence_is_said(cli, cavity, tmp_path):
                            tmp_path / "r.html")
     found = json.loads(out)
     assert status == 1 and not err and not found["converged"]
-    assert "it diverged at t = " in found["notes"][0] and "take dt=" in found["notes"][0]
+    assert " at t = " in found["notes"][0] and "take dt=" in found["notes"][0]
+    assert 0.1 < float(found["notes"][0].split("take dt=")[1].split(",")[0]) < 20      # not 1e-6, as the end would say
     assert "NOT converged" in (tmp_path / "r.html").read_text("utf-8")
 
 
@@ -104,7 +105,12 @@ def test_divergence_is_said(cli, cavity, tmp_path):
     (["--scheme", "quick"], "scheme='quick': expected one of"), (["--time-scheme", "rk4"], "time scheme 'rk4'"),
     (["--pressure-precond", "magic"], "magic"), (["--out", "w.vtu"], ".pvd"), (["--steady", "--out", "w.pvd"], ".vtu"),
     (["--start", "7"], "no folder of the time 7"), (["--report", "r.txt"], ".html"), (["--device", "tpu"], "tpu"),
-    (["--steady", "--relax", "1.5"], "velocity=1.5")])
+    (["--steady", "--relax", "1.5"], "velocity=1.5"), (["--cut", "z=0.5"], "give --report FILE, too"),
+    (["--cut", "up", "--report", "r.html"], "such as z=0.5"), (["--cut", "z=3", "--report", "r.html"], "cuts no cell"),
+    (["--forces", "ymax"], "give --history FILE or --report"),
+    (["--forces", "wing", "--history", "h.csv"], "'wing' is no patch of given velocity, such as a wall. There are: "
+     "xmin, xmax, ymin, ymax"),
+    (["--coefficients", "0,1"], "expected a speed and an area above 0"), (["--history", "h.txt"], ".csv")])
 def test_bad_options(cli, cavity, options, words):
     status, out, err = cli("flow", cavity, *options)
     assert status == 2 and words in err and "Traceback" not in err
@@ -115,7 +121,8 @@ def test_bad_options(cli, cavity, options, words):
     ("0/p", "internalField uniform 0; boundaryField { ymax { type zeroGradient; } }",
      "0/p has no condition for patch 'xmin'"),
     ("constant/transportProperties", "nu 0;", "nu is 0: expected a positive"),
-    ("constant/turbulenceProperties", "simulationType LES;", "asks for LES")])
+    ("constant/turbulenceProperties", "simulationType LES;", "asks for LES"),
+    ("system/controlDict", "application interFoam;", "application interFoam, and swell knows simpleFoam")])
 def test_bad_cases(cli, cavity, place, text, words):
     put(cavity, place, text)
     status, out, err = cli("flow", cavity)
@@ -126,3 +133,40 @@ def test_a_turbulence_model_is_left_out_when_asked(cli, cavity):
     put(cavity, "constant/turbulenceProperties", "simulationType RAS;")
     status, out, _ = cli("flow", cavity, "--laminar", "--json")
     assert status == 0 and "RAS" in json.loads(out)["notes"][0] and np.isfinite(json.loads(out)["residuals"]).all()
+
+
+def test_forces_and_their_history(cli, cavity, tmp_path):
+    """Columns for the chosen wall only, as coefficients; a curve in the report, and a picture in the given plane."""
+    rows = {}
+    for options in ((), ("--coefficients", "2,0.5")):
+        status, out, err = cli("flow", cavity, "--forces", "ymax", "--history", tmp_path / "h.csv", "--report",
+                               tmp_path / "r.html", "--cut", "z=0.3", *options)
+        assert status == 0 and not err and str(tmp_path / "h.csv") in out
+        assert ("force coefficient on ymin" if options else "force on ymin") in out
+        header, *lines = (tmp_path / "h.csv").read_text().splitlines()
+        assert header.startswith("step,time,Courant number,momentum,continuity,ymax pressure x")
+        rows[options] = np.array([line.split(",") for line in lines], float)
+        assert (tmp_path / "r.html").read_text().count("<img") == 3
+    plain, scaled = rows.values()
+    assert plain.shape == (4, 11)
+    np.testing.assert_allclose(scaled[:, 5:], plain[:, 5:], rtol=1e-9)          # 2² · 0.5 / 2 is 1
+
+
+def test_end_time_counts_iterations_for_simple_foam(cli, cavity):
+    """As OpenFOAM does; for a case of another application --steady does not take its seconds for iterations."""
+    put(cavity, "system/controlDict", "application simpleFoam; endTime 7; deltaT 1;")
+    assert "NOT converged in 7 iterations" in cli("flow", cavity, "--write-case")[1] and times(cavity) == {"0", "7"}
+    status, _, err = cli("flow", cavity, "--start", "latest")
+    assert status == 2 and "the start is time 7, and system/controlDict ends at 7: give --maxiter" in err
+    assert "in 9 iterations" in cli("flow", cavity, "--start", "7", "--maxiter", "9", "--write-case")[1]
+    assert times(cavity) == {"0", "7", "16"}
+    put(cavity, "system/controlDict", "application icoFoam; endTime 2; deltaT 1;")
+    assert cli("flow", cavity, "--steady")[0] == 0
+
+
+def test_a_mesh_file_is_no_case(cli, cavity):
+    status, _, err = cli("flow", cavity / "0" / "U")
+    assert status == 2 and "is a file: expected the folder of an OpenFOAM case" in err
+    (cavity / "0" / "p").unlink()
+    status, _, err = cli("flow", cavity)
+    assert status == 2 and f"{cavity / '0'} has no file p or p.gz: copy it there" in err

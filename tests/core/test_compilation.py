@@ -1,6 +1,7 @@
 """Compiling is told apart from setup and solve, a line says so, and small systems compile little."""
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import pickle
@@ -167,6 +168,23 @@ def test_a_copy_of_a_kernel_is_the_kernel():
     assert pickle.loads(pickle.dumps(vector.dot)) is vector.dot
 
 
+COMPLEX = """
+import numba, numpy as np
+from swell.core.compilation import count_numba
+count_numba()
+@numba.njit(fastmath={"contract"})
+def first(a, b):
+    return a * b
+for kind, digits in ((np.complex128, 30), (np.complex64, 13)):
+    number = kind(complex(1 + 2.0**-digits, 1 + 2.0**-digits))
+    assert first(number, number).real == 0, first(number, number)      # a fused product has the rounding error of re²
+"""
+
+
+def test_complex_products_are_not_fused_whatever_is_compiled_first():
+    subprocess.run([sys.executable, "-c", COMPLEX], cwd=ROOT, check=True)
+
+
 FIRST = """
 import numpy as np, swell
 from swell.core.compilation import compilations
@@ -192,3 +210,49 @@ def test_a_fresh_installation_compiles_few_functions_and_says_so(tmp_path):
     assert first <= 72 and second <= 44 and third <= 16 and threaded == 0, runs[0].stdout
     assert runs[0].stderr.startswith("swell: compiling kernels") and str(tmp_path) in runs[0].stderr
     assert runs[1].stdout.split()[:3] == ["0", "0", "0"] and not runs[1].stderr
+
+
+def kernels_of(path):
+    """(name, node, flags, helps) of each function that Numba compiles apart, and the functions that the file imports.
+
+    ``flags``: the text of ``fastmath``, "False" for a helper's default, or None if it is not stated. ``helps``: True
+    for a helper."""
+    tree = ast.parse(path.read_text())
+    imported = {alias.asname or alias.name: (node.module, alias.name) for node in ast.walk(tree)
+                if isinstance(node, ast.ImportFrom) for alias in node.names}
+    found = []
+    for node in tree.body:
+        for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            called, *words = (decorator.func, *decorator.keywords) if isinstance(decorator, ast.Call) else (decorator,)
+            words = {word.arg: ast.unparse(word.value) for word in words}
+            if ast.unparse(called) in ("njit", "parallel", "helper") and words.get("inline") != "'always'":
+                flags = words.get("fastmath", None if called.id == "njit" else "False")
+                found.append((node.name, node, flags, called.id == "helper"))
+    return found, imported
+
+
+def calls_of(nodes, names):
+    """Return the (module, name) of each function that is called by name under ``nodes``."""
+    return {names.get(call.func.id) for node in nodes for call in ast.walk(node)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)}
+
+
+def test_no_function_takes_the_flags_of_its_first_caller():
+    """Numba gives a function without ``fastmath`` the flags of the kernel that is compiled first, and caches it so.
+
+    Nor does Python call a helper, which only kernels can."""
+    kernels, python = {}, set()
+    for path in (ROOT / "swell").rglob("kernels/*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        own, imported = kernels_of(path)
+        names = {**imported, **{name: (module, name) for name, _, _, _ in own}}
+        for name, node, flags, helps in own:
+            kernels[module, name] = flags, calls_of([node], names), helps
+        plain = [node for node in ast.parse(path.read_text()).body if not getattr(node, "decorator_list", True)]
+        python |= calls_of(plain, names)
+    assert not [called for called in python if kernels.get(called, (0, 0, False))[2]], "Python calls these helpers"
+    kernels = {name: found[:2] for name, found in kernels.items()}
+    assert sum(flags not in (None, "False") for flags, _ in kernels.values()) > 40
+    wrong = {called for flags, calls in kernels.values() if flags not in (None, "False")
+             for called in calls if kernels.get(called, "stated")[0] is None}
+    assert not wrong, f"helpers, or functions that need fastmath=False: {sorted(wrong)}"

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.conftest import ROOT, space_or_skip
+from tests.conftest import ROOT, cudss_or_skip, space_or_skip
 
 WATCH = """
 import sys, traceback
@@ -56,7 +56,7 @@ def test_a_first_solve_compiles_no_reduction(cases, tmp_path):
     """In a process of its own, without kernels of an earlier one."""
     space_or_skip("cuda")
     if cases[0].endswith("::"):
-        pytest.importorskip("nvmath", reason="what is chosen may need nvmath-python and cuDSS")
+        cudss_or_skip("cuda")                    # what is chosen may be the direct solver
     done = subprocess.run([sys.executable, "-c", WATCH, *cases], capture_output=True, text=True, cwd=ROOT,
                           env={**os.environ, "CUPY_CACHE_DIR": str(tmp_path)})
     assert done.returncode == 0, done.stdout + done.stderr

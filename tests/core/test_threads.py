@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import scipy.sparse as sp
+from tests import conftest
 
 import swell
 from swell import gallery
@@ -130,3 +131,14 @@ def test_how_threads_wait_is_the_users_if_they_say_so(monkeypatch, given, policy
         monkeypatch.setenv(name, value)
     CpuSpace()
     assert (os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT")) == (policy, spins)
+
+
+@pytest.mark.parametrize("cores, workers, threads", [(16, 14, "2"), (16, 4, "4"), (4, 2, "2"), (2, 2, None), (1, 4, None)])
+def test_workers_of_the_suite_share_the_cores(monkeypatch, cores, workers, threads):
+    """None: Numba's own number, the cores."""
+    monkeypatch.setattr(conftest, "CORES", cores)
+    for given, blas in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "5"}, "3")):
+        monkeypatch.setattr(os, "environ", dict(given))
+        conftest.share_cores(workers)
+        assert os.environ["OPENBLAS_NUM_THREADS"] == blas and os.environ["OMP_WAIT_POLICY"] == "passive"
+        assert os.environ.get("NUMBA_NUM_THREADS") == given.get("NUMBA_NUM_THREADS", threads)

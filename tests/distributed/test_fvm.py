@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.support.across import on_gpus
 from tests.support.cases import rng
 from tests.support.polymeshes import skewed
 
 import swell
 from swell.distributed.amg import hierarchy
 from swell.pde import fvm
-from swell.pde.fvm.across_ranks import RankSystem
-from swell.pde.fvm.submesh import SubMesh
+from swell.pde.fvm.across_ranks import Division, RankSystem
 from swell.preconditioners.amg.hierarchy import COARSEST
 
 pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
@@ -53,6 +53,14 @@ def test_poisson(ranks):
         assert np.linalg.norm(found.p - serial.p) <= 1e-7 * np.linalg.norm(serial.p)
         assert np.linalg.norm(found.fluxes - serial.fluxes) <= 1e-7 * np.linalg.norm(serial.fluxes)
         assert np.allclose(found.sources, serial.sources)
+
+
+@pytest.mark.gpu
+def test_on_gpus(count):
+    given = problem(skewed())
+    serial = given.solve(rtol=1e-9)
+    for found in on_gpus(count, lambda c: given.solve(rtol=1e-9, ranks=c, device="cuda")):
+        assert found.converged and np.linalg.norm(found.p - serial.p) <= 1e-7 * np.linalg.norm(serial.p)
 
 
 def test_a_floating_pressure(ranks):
@@ -104,15 +112,23 @@ def test_cyclic_patches(ranks):
         assert found.imbalance == pytest.approx(serial.imbalance, rel=0.5)
 
 
-def test_a_part_of_a_mesh():
-    mesh = skewed((4, 3, 2))
-    wanted = np.array([0, 1, 5, 6])
-    sub = SubMesh.around(mesh, wanted, 1)
-    assert (sub.cells[sub.own] == wanted).all() and set(wanted) < set(sub.cells)
-    assert np.allclose(sub.mesh.volumes, mesh.volumes[sub.cells])
-    sign = np.where(sub.reversed, -1, 1)[:, None]
-    assert np.allclose(sub.mesh.face_areas * sign, mesh.face_areas[sub.faces])
-    assert [p.name for p in sub.mesh.patches[:-1]] == [p.name for p in mesh.patches]
+def test_a_part_of_a_mesh(ranks):
+    """Each rank's own cells with their faces; data of the whole mesh reach them, and go back."""
+    mesh = fvm.box((4, 3, 4), perturb=0.2, periodic="x")
+
+    def parts(communicator):
+        division = Division(communicator, mesh)
+        part = division.part
+        assert np.allclose(part.volumes, mesh.volumes[division.order]) and part.ranks is communicator
+        assert [p.name for p in part.patches[:6]] == [p.name for p in mesh.patches]
+        walls = division.conditions({"ymin": fvm.Dirichlet(np.arange(16.0)), "zmin": fvm.Neumann(2.0)})
+        assert walls["zmin"].gradient == 2.0 and walls["ymin"].value.size == part.patch("ymin").size
+        velocity = division.of_part(mesh.centres)
+        assert np.array_equal(division.cells(velocity), mesh.centres)
+        return division.faces(part.face_areas[:, 0])
+
+    for areas in ranks.run(parts):
+        assert np.allclose(areas, mesh.face_areas[:, 0])
 
 
 def test_more_ranks_than_cells():

@@ -48,8 +48,8 @@ def mpi():
 
 
 def test_the_solves_of_this_folder_across_processes():
-    files = [str(HERE / f"test_{name}.py") for name in ("solves", "agreement", "methods", "fvm", "part_mesh", "helmholtz",
-                                                        "bddc")]
+    files = [str(HERE / f"test_{name}.py") for name in ("solves", "agreement", "methods", "fvm", "part_mesh", "flow",
+                                                        "helmholtz", "bddc")]
     done = started("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *files)
     assert done.returncode == 0 and done.stdout.count(" passed") == 2, done.stdout[-3000:] + done.stderr[-3000:]
 
@@ -200,7 +200,7 @@ def test_a_frequency_response_on_the_command_line(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, status, message", [
-    (["demo"], 2, "swell demo does not run across ranks: start it without mpiexec; those that do are solve, fvm and"),
+    (["demo"], 2, "swell demo does not run across ranks: start it without mpiexec; those that do are solve, fvm,"),
     ([], 2, "which command?"), (["solve"], 2, "arguments are required: A"), (["solve", "--rtol", "x"], 2, "invalid float"),
     (["--version"], 0, "swell 0."), (["--help"], 0, "positional arguments"), (["solve", "-h"], 0, "Ctrl-C ends")])
 def test_what_a_command_line_says_is_said_once(arguments, status, message):
@@ -400,3 +400,88 @@ def test_ctrl_c_is_told_once_and_the_iterate_written(tmp_path, ranks):
     assert done.returncode == 1 and done.stdout.count("INTERRUPTED") == 1, done.stderr
     assert done.stderr.count("swell: interrupted") == 1
     assert np.load(tmp_path / "x.npy").size == 40000
+
+
+FIELDS = {
+    "0/U": """internalField uniform (0 0 0);
+boundaryField { ymax { type fixedValue; value uniform (1 0 0); } "[xy]m.*" { type noSlip; } "z.*" { type empty; } }""",
+    "0/p": """internalField uniform 0; boundaryField { "[xy].*" { type zeroGradient; } "z.*" { type empty; } }""",
+    "constant/transportProperties": "nu 0.05;", "system/controlDict": "application simpleFoam; endTime 200; deltaT 1;"}
+
+
+def flow_case(folder):
+    """A cavity of 8 x 8 cells."""
+    fvm.write_polymesh(fvm.box((8, 8)), folder)
+    for place, text in FIELDS.items():
+        path = folder / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"FoamFile {{ format ascii; object {path.name}; }}\n{text}\n")
+    return folder
+
+
+def test_flow_from_the_command_line(tmp_path):
+    """A whole case and a decomposed one, steady, and in time from what was written: the forces of one rank."""
+    meshio = pytest.importorskip("meshio", reason="reading the result needs meshio")
+    pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
+    whole, parts = flow_case(tmp_path / "whole"), flow_case(tmp_path / "parts")
+    fvm.read_case(parts).decompose(2)
+    command = ["-m", "swell", "flow", str(whole), "--json", "--out"]
+    one = json.loads(started(*command, str(tmp_path / "one.vtu"), ranks=1).stdout)
+    done = started(*command, str(tmp_path / "two.vtu"), "--report", str(tmp_path / "two.html"), "--write-case")
+    assert done.returncode == 0, done.stderr
+    two = json.loads(done.stdout)
+    done = started("-m", "swell", "flow", str(parts), "--json", "--out", str(tmp_path / "parts.pvtu"), "--report",
+                   str(tmp_path / "parts.html"), "--write-case", "--forces", "ymax", "--history", str(tmp_path / "h.csv"))
+    assert done.returncode == 0, done.stderr
+    three = json.loads(done.stdout)
+    for found in (two, three):
+        assert found["converged"] and found["cells"] == 64 and abs(found["iterations"] - one["iterations"]) <= 2
+        for name, force in one["forces"].items():
+            assert np.allclose(found["forces"][name]["viscous"], force["viscous"], atol=1e-5)
+            assert np.allclose(found["forces"][name]["pressure"], force["pressure"], atol=1e-4)
+    fields = [meshio.read(tmp_path / f"{name}.vtu").cell_data["U"][0] for name in ("one", "two", "parts_0", "parts_1")]
+    assert np.allclose(fields[0], fields[1], atol=1e-5) and len(fields[2]) + len(fields[3]) == 64
+    assert "<img" in (tmp_path / "parts.html").read_text("utf-8") and (tmp_path / "h.csv").read_text().count("ymax") == 6
+    time = str(three["iterations"])
+    assert all({path.name for path in (parts / f"processor{k}" / time).iterdir()} == {"U", "p", "phi"} for k in (0, 1))
+    assert (whole / str(two["iterations"]) / "phi").exists()
+    done = started("-m", "swell", "flow", str(parts), "--transient", "--start", "latest", "--dt", "0.05", "--end", "0.2",
+                   "--every", "0.1", "--json", "--out", str(tmp_path / "w.pvd"))
+    assert done.returncode == 0 and json.loads(done.stdout)["iterations"] == 4, done.stderr
+    assert (tmp_path / "w.pvd").read_text().count(".pvtu") == 2 and (tmp_path / "w_0001_1.vtu").exists()
+
+
+def test_a_case_that_is_wrong_on_one_rank_is_told_once(tmp_path):
+    pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
+    case = flow_case(tmp_path / "case")
+    fvm.read_case(case).decompose(2)
+    wrong = case / "processor1" / "0" / "U"
+    right = wrong.read_bytes()
+    for content, message in ((right.replace(b"noSlip", b"mixed"), "has the condition mixed, which is not known"),
+                             (right[:400], "U"), (None, "U")):
+        wrong.unlink() if content is None else wrong.write_bytes(content)
+        done = started("-m", "swell", "flow", str(case), timeout=100)
+        assert done.returncode == 2 and not done.stdout, done.stdout
+        assert done.stderr.count("swell: ") == 1 and message in done.stderr and "processor1" in done.stderr
+    wrong.write_bytes(right)
+    done = started("-m", "swell", "flow", str(case), "--out", str(tmp_path / "a.vtu"))
+    assert done.returncode == 2 and done.stderr.count("expected .pvtu") == 1
+
+
+@pytest.mark.parametrize("ranks", ["1", "01"])
+def test_ctrl_c_keeps_a_flow(tmp_path, ranks):
+    """One rank gets the signal, or both, between two linear solves."""
+    pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
+    case = flow_case(tmp_path / "case")
+    code = ("import os, signal\nfrom swell.cli import main\nfrom swell.pde.fvm.simple import Steady\n"
+            "measure = Steady.measure\n"
+            "def heard(self):\n"
+            "    self.seen = getattr(self, 'seen', 0) + 1\n"
+            f"    if self.seen == 3 and str(self.flow.mesh.ranks.rank) in '{ranks}':\n"
+            "        os.kill(os.getpid(), signal.SIGINT)\n"
+            "    return measure(self)\n"
+            "Steady.measure = heard\n"
+            f"raise SystemExit(main(['flow', r'{case}', '--out', r'{tmp_path / 'x.vtu'}']))")
+    done = started("-c", code, timeout=100)
+    assert done.returncode == 1 and "NOT converged in 3 iterations" in done.stdout, done.stdout + done.stderr
+    assert done.stderr.count("swell: interrupted") == 1 and (tmp_path / "x.vtu").exists()

@@ -58,19 +58,21 @@ def test_rows_are_those_of_the_whole_mesh(ranks, tmp_path, kind, gradient):
         assert np.allclose(total, whole[of_rank], rtol=1e-10, atol=1e-12)
 
 
-def test_a_rank_has_its_part_and_the_layers_alone(ranks, tmp_path):
+def test_a_rank_has_its_part_and_the_ghosts_alone(ranks, tmp_path):
     mesh = fvm.box((24, 4, 4))
     fvm.decompose(mesh, scattered(mesh, ranks.size, "slabs"), tmp_path)
 
     def sizes(communicator):
         own = fvm.read_part(tmp_path, communicator)
-        around = own.with_layers(2).mesh
-        return communicator.rank, own.n_cells, around.n_cells, around.n_faces
+        coupled = own.coupled
+        assert np.allclose(coupled.centres, own.with_ghosts(own.centres))
+        return communicator.rank, own.n_cells, coupled.n_cells, coupled.owner.size, mesh.centres, coupled.centres
 
-    for rank, own, around, faces in ranks.run(sizes):
+    for rank, own, around, faces, centres, here in ranks.run(sizes):
         neighbours = (rank > 0) + (rank < ranks.size - 1)
-        assert own == 16 * 24 // ranks.size and around == own + 2 * 16 * neighbours
-        assert faces == 16 * (around // 16 + 1) + 40 * (around // 16)       # across x, and across y and z
+        assert own == 16 * 24 // ranks.size and around == own + 16 * neighbours
+        assert faces == 16 * (own // 16 + 1) + 40 * (own // 16)             # across x, and across y and z
+        assert set(map(tuple, here.round(9))) <= set(map(tuple, centres.round(9)))
 
 
 def test_the_solution_is_that_of_the_whole_mesh(ranks, tmp_path):
@@ -158,6 +160,43 @@ def test_a_case_with_the_whole_mesh_too(ranks, tmp_path):
     assert found.n_cells == 64 and not isinstance(found, fvm.PartMesh)
 
 
+def faces_of(facts):
+    return {patch["name"]: patch["faces"] for patch in facts["patches"]}
+
+
+def test_cyclic_patches(ranks, tmp_path):
+    """Parts that meet through cyclic patches, also with themselves and more than once: values and fluxes of the whole,
+    for conditions with one value a face."""
+    mesh = fvm.box((6, 5, 4), perturb=0.2, periodic="xz")
+    part = scattered(mesh, ranks.size, "chance")
+    cells = fvm.decompose(mesh, part, tmp_path)
+
+    def given(mesh, wall, k):
+        return fvm.Poisson(mesh, {"ymin": fvm.Dirichlet(wall), "ymax": fvm.Dirichlet(1.0)}, k,
+                           lambda x: np.sin(2 * np.pi * x[:, 0]))
+
+    wall, k = rng().random(mesh.patch("ymin").size), 1 + rng().random(mesh.n_cells)
+    serial, facts = given(mesh, wall, k).solve(rtol=1e-9), mesh.facts()
+    of_face = part[mesh.owner[mesh.patch("ymin").faces]]
+
+    def solved(communicator):
+        own, rank = fvm.read_part(tmp_path, communicator), communicator.rank
+        assert faces_of(own.facts()) == faces_of(facts)
+        return cells[rank], given(own, wall[of_face == rank], k[cells[rank]]).solve(rtol=1e-9), own
+
+    for of_rank, found, own in ranks.run(solved):
+        assert found.converged and found.corrections == serial.corrections
+        assert np.linalg.norm(found.p - serial.p[of_rank]) <= 1e-7 * np.linalg.norm(serial.p)
+        out = np.bincount(own.owner, found.fluxes, own.n_cells)
+        out -= np.bincount(own.neighbour, found.fluxes[:own.n_internal], own.n_cells)
+        assert np.allclose(out, found.sources, atol=1e-7)
+    wrong = tmp_path / "processor0" / "constant" / "polyMesh" / "boundary"
+    if ranks.size > 1:
+        wrong.write_text(wrong.read_text().replace("referPatch xmin", "referPatch zmax"))
+        with pytest.raises(swell.InputError, match="decompose the case again|more than once"):
+            ranks.run(lambda communicator: fvm.read_part(tmp_path, communicator))
+
+
 def test_what_parts_do_not_take(ranks, tmp_path):
     mesh = skewed((4, 4, 4))
     fvm.decompose(mesh, scattered(mesh, ranks.size, "slabs"), tmp_path)
@@ -169,9 +208,7 @@ def test_what_parts_do_not_take(ranks, tmp_path):
                                     **settings)
         return given.solve() if call == "solve" else given.advance(0.0, 0.1, 1)
 
-    with pytest.raises(swell.InputError, match="one value a face"):
-        ranks.run(lambda c: solved(c, lambda own: np.ones(own.patch("xmin").size)))
-    with pytest.raises(swell.InputError, match="one value for each of this rank's"):
+    with pytest.raises(swell.InputError, match="one value a cell"):
         ranks.run(lambda c: solved(c, diffusivity=np.ones(7)))
     with pytest.raises(swell.InputError, match="this mesh is a rank's part"):
         ranks.run(lambda c: solved(c, call="advance"))

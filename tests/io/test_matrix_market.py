@@ -10,6 +10,7 @@ import scipy.io
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.damage import require_own_errors
 
 from swell.core import memory
 from swell.core.errors import InputError, OutOfMemory
@@ -200,13 +201,7 @@ def test_damage_never_escapes_as_another_error(tmp_path_factory, text, data):
         at = data.draw(st.integers(15, len(content)))
         piece = data.draw(st.sampled_from([b" ", b"\n", b"\r", b"\0", b"9", b"-", b".e", b"%", b"\xff", b"1 1 1\n"]))
         content[at:at + data.draw(st.integers(0, 3))] = piece
-    path = tmp_path_factory.mktemp("mm") / "A.mtx"
-    path.write_bytes(content)
-    for read in (read_matrix, read_vector):
-        try:
-            read(path)
-        except (InputError, OutOfMemory):
-            pass
+    require_own_errors(tmp_path_factory.mktemp("mm") / "A.mtx", bytes(content))
 
 
 @pytest.mark.parametrize("end", ["", " ", "  ", "\n", "\n ", "\r\n\r\n"])

@@ -63,10 +63,11 @@ def test_dictionaries(tmp_path):
         more */ "quoted.*" { a (1 (2 3)); }
         inlet { U ($speed 0 0); deeper { again $speed; other ${speed}; } }
         copy { $inlet; U (0 0 0); up $inlet.U; }
-        empty ;
+        empty ; page "http://a/*b"; /**/
         #includeEtc "caseDicts/setConstraintTypes"
         last [0 2 -1] 4;""")
     assert found["quoted.*"] == {"a": [["1", ["2", "3"]]]} and found["empty"] == []
+    assert found["page"] == ["http://a/*b"]
     assert found["inlet"]["U"] == [["2.5", "0", "0"]]
     assert found["inlet"]["deeper"] == {"again": ["2.5"], "other": ["2.5"]}
     assert found["copy"]["up"] == [["2.5", "0", "0"]]
@@ -81,6 +82,7 @@ def test_dictionaries(tmp_path):
      "the entry a has no end"),
     ("a 1);", "closes a parenthesis that is not open"), ("a 1; }", "came where an entry should begin"),
     ("{ a 1; }", "came where an entry should begin"), ("#calc", "the directive #calc"), ("a", "the entry a has no end"),
+    ("a 1; /* left open; b 2;", r"the comment ./\* left open; b 2;.* has no end"),
     ("f nonuniform List<scalar> 3 (1 2);", "announces 3 scalars and has 2 numbers"),
     ("f nonuniform List<vector> 1 ((1 2 x));", "'x' where a number was expected"),
     ("f nonuniform List<scalar> 2 (1 2", "list of numbers has no end")])
@@ -203,7 +205,7 @@ def test_the_start(cavity):
      "0/U: internalField has 2 vectors, and the mesh has 36 cells: the field belongs to another mesh"),
     ("0/p", "uniform 0", "nonuniform List<scalar> 37{1}",
      "0/p: internalField has 37 numbers, and the mesh has 36 cells"),
-    ("0/p", "uniform 0", "uniform (1 2)", r"internalField is uniform 1 2: expected a number"),
+    ("0/p", "uniform 0", "uniform (1 2)", r"internalField is uniform .1 2.: expected a number"),
     ("0/U", "uniform (0 0 0)", "uniform 3", r"internalField is uniform 3: expected a vector, such as \(1 0 0\)"),
     ("0/U", "uniform (0 0 0)", "uniform (nan 0 0)", "internalField has values that are not finite"),
     ("0/U", "uniform (0 0 0)", "constant", "internalField is 'constant': expected uniform"),

@@ -2,6 +2,7 @@
 import csv
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import swell
 from swell import gallery
 from swell.core.compilation import counted
 from swell.core.errors import InputError, OutOfMemory
+from swell.core.registry import resolve
 from swell.core.stopping import Reason
 from swell.pde.helmholtz import Sweep
 from swell.pde.helmholtz.system import System, on_one_pattern
@@ -104,6 +106,72 @@ def test_the_start_is_the_best_combination(device, dtype, waves):
             best = A @ (X[-most:] if most < 4 else np.delete(X, 3, axis=0)).T    # X[3] beside X[1] is noise
             least = np.linalg.norm(b - best @ np.linalg.lstsq(best, b, rcond=None)[0])
             assert np.linalg.norm(b - A @ x0) <= least + tolerance * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_the_reduced_model_is_the_projection(device, dtype, waves):
+    """x₀ solves Vᵀ A V c = Vᵀ b for each ω, on the span of real and imaginary parts; dependent and zero solutions add
+    nothing, and a full basis keeps the latest solutions."""
+    from swell.pde.helmholtz.reduced_model import ReducedModel
+    K, M, B = waves
+    space, random, n = space_or_skip(device), np.random.default_rng(3), K.shape[0]
+    X = random.standard_normal((n, 6)) + 1j * random.standard_normal((n, 6))
+    X[:, 2] = 0
+    X[:, 3] = X[:, 0] * 2j
+    b = random.standard_normal((n, 2)) + 0j
+    with space.active(n):
+        system = System(K, M, B, space, dtype)
+        system.form(5.0)
+        model = ReducedModel(system, 5)
+        assert model.of(5.0, space.from_host(b.astype(dtype))) is None
+        for group in (X[:, :3], X[:, 3:5]):
+            model.add(space.from_host(np.ascontiguousarray(group.astype(dtype))))
+        assert len(model) == 6 and system.omega == 5.0       # of the columns 0, 1 and 4
+        parts = np.hstack([X[:, [0, 1, 4]].real, X[:, [0, 1, 4]].imag])
+        for omega in (5.0, 9.0):
+            A = K - omega ** 2 * M + 1j * omega * B
+            wanted = parts @ np.linalg.solve(parts.T @ (A @ parts), parts.T @ b)
+            found = space.to_host(model.of(omega, space.from_host(b.astype(dtype))))
+            assert np.linalg.norm(found - wanted) <= (1e-9 if dtype == "complex128" else 1e-3) * np.linalg.norm(wanted)
+        for k in range(4):                       # more than there is room for
+            late = random.standard_normal((n, 2)) + 1j * random.standard_normal((n, 2))
+            model.add(space.from_host(late.astype(dtype)))
+            assert len(model) <= 10
+        V = space.to_host(model._V)
+        assert np.allclose(V @ V.T, np.eye(len(V)), atol=1e-12 if dtype == "complex128" else 1e-5)
+        inside = late - V.T @ (V @ late)
+        assert np.linalg.norm(inside) <= (1e-10 if dtype == "complex128" else 1e-4) * np.linalg.norm(late)
+
+
+def test_sources_share_what_they_find(device, waves):
+    """The solutions of all sources start each of them: after some frequencies hardly an iteration is left."""
+    K, M, B = waves
+    b = np.zeros((K.shape[0], 5), complex)
+    b[np.arange(5) * 170 + 30, np.arange(5)] = 1
+    counts = {}
+    for remember in (0, 32):
+        sweep = Sweep(K, M, B, method="cocg", precond="jacobi", rtol=1e-6, remember=remember, device=device)
+        counts[remember] = []
+        for omega in np.linspace(8, 10, 9):
+            r, A = sweep.solve(omega, b), K - omega ** 2 * M + 1j * omega * B
+            x = sweep.space.to_host(r.x)
+            assert r.converged and (np.linalg.norm(b - A @ x, axis=0) <= 1.01e-6).all()
+            counts[remember].append(r.iterations)
+    assert sum(counts[32][5:]) < 0.1 * sum(counts[0][5:]), counts
+
+
+def test_a_sweep_of_its_own_choice_takes_multigrid(waves, monkeypatch):
+    """…for waves that the advisor gives to cocg; if multigrid fails, the advisor's choice takes over."""
+    from swell.advisor import choose
+    K, M, B = waves
+    monkeypatch.setattr(choose, "choose", lambda A, named, resident=True: ([
+        replace(named, method=resolve("method", "cocg"), precond=resolve("precond", "jacobi"))], []))
+    sweep, b = Sweep(K, M, B, rtol=1e-6), np.eye(K.shape[0])[:, 7].copy()
+    r = sweep.solve(9.0, b)
+    assert r.converged and (r.method, r.precond) == ("cocg", "shifted_laplacian")
+    sweep.solver.stop_by(swell.Stopping(rtol=1e-6, maxiter=1))   # as if multigrid failed
+    r = sweep.solve(15.0, b)
+    assert r.converged and (r.method, r.precond) == ("cocg", "jacobi") and sweep.solve(15.1, b).precond == "jacobi"
 
 
 def test_reuse_saves_iterations(waves):

@@ -204,7 +204,6 @@ def boundary(tmp_path, change, **box):
     ("neighbourPatch xmin;", "neighbourPatch zmin;", ["is cyclic with"]),
     ("type cyclic;", "type cyclicAMI;", ["patch 'xmin' is of kind 'cyclicAMI'", "matched faces"]),
     ("type cyclic;", "type cyclicACMI;", ["patch 'xmin' is of kind 'cyclicACMI'"]),
-    ("type cyclic;", "type processorCyclic;", ["patch 'xmin' is of kind 'processorCyclic'", "reconstructParMesh"]),
     ("type cyclic;", "type wedge;", ["patch 'xmin' is of kind 'wedge'", "symmetry"]),
     ("type cyclic;", "type cyclicSlip;", ["patch 'xmin' is of kind 'cyclicSlip'"]),
     ("type cyclic;", "type nonConformalCyclic;", ["patch 'xmin' is of kind 'nonConformalCyclic'"]),
@@ -243,22 +242,12 @@ def test_conditions_on_them_are_refused():
         fvm.Poisson(fvm.box((4, 4), periodic="x"), {**WALLS, "xmin": fvm.Neumann()})
 
 
-def test_parts_of_a_decomposed_case_are_refused(tmp_path):
-    mesh = fvm.box((4, 4, 4), periodic="x")
-    with pytest.raises(InputError, match="patch 'xmin' is cyclic.*whole"):
-        fvm.decompose(mesh, [0] * 32 + [1] * 32, tmp_path / "case")
-    from swell import distributed
-    fvm.write_polymesh(mesh, tmp_path / "case" / "processor0")
-    fvm.write_polymesh(mesh, tmp_path / "case" / "processor1")
-    with pytest.raises(InputError, match="patch 'xmin' is cyclic.*reconstructParMesh"):
-        distributed.run(2, lambda c: fvm.read_part(tmp_path / "case", c))
-
-
-def test_a_part_alone_is_not_a_mesh_with_walls(tmp_path):
-    mesh = fvm.box((4, 4, 4))
+@pytest.mark.parametrize("periodic", ["", "z"])
+def test_a_part_alone_is_not_a_mesh_with_walls(tmp_path, periodic):
+    mesh = fvm.box((4, 4, 4), periodic=periodic)
     fvm.decompose(mesh, [0] * 32 + [1] * 32, tmp_path)
     part = fvm.read_mesh(tmp_path / "processor0")
-    conditions = {p.name: fvm.Neumann() for p in part.patches}
+    conditions = {p.name: fvm.Neumann() for p in part.patches if p.kind != "cyclic"}
     with pytest.raises(InputError, match="patch 'procBoundary0to1' is of kind 'processor'.*another part"):
         fvm.Poisson(part, conditions)
 

@@ -50,7 +50,8 @@ def test_vortices_decay(device):
         mesh, solution = decayed(n, 0.02 if device == "cpu" else 0.1, device)
         errors.append(np.linalg.norm(solution.velocity - vortices(mesh, 0.8)) / np.linalg.norm(vortices(mesh, 0.8)))
     assert solution.time == pytest.approx(0.8) and solution.residuals[-1][1] < 1e-7 and not solution.notes
-    assert errors[1] < (0.03 if device == "cpu" else 0.08) and (device == "cuda" or math.log2(errors[0] / errors[1]) > 1.7), errors
+    assert errors[1] < (0.03 if device == "cpu" else 0.08), errors
+    assert device == "cuda" or math.log2(errors[0] / errors[1]) > 1.7, errors
 
 
 @pytest.mark.parametrize("dt", [0.02, 0.08])
@@ -60,7 +61,7 @@ def test_long_times_give_the_steady_state(dt):
     flow = fvm.Flow(mesh, CAVITY, 0.01)
     steady = flow.solve(fvm.SIMPLE(velocity=0.9, rtol=1e-8, scheme="linear"))
     marched = flow.march(fvm.PISO(dt=dt, end=24.0))
-    assert abs(marched.velocity - steady.velocity).max() < 5e-4
+    assert abs(marched.velocity - steady.velocity).max() < 1e-3
     assert abs(marched.fluxes - steady.fluxes).max() < 5e-5
 
 
@@ -144,11 +145,12 @@ def test_divergence_names_the_courant_number_and_a_step():
     flow = fvm.Flow(fvm.box((16, 16)), CAVITY, 1e-4)
     solution = flow.march(fvm.PISO(dt=5.0, end=500.0, scheme="linear"))
     assert not np.isfinite(solution.velocity).all() or solution.notes
-    assert "it diverged at t = " in solution.notes[0] and "Courant number" in solution.notes[0]
+    assert " at t = " in solution.notes[0] and "Courant number" in solution.notes[0]
     assert "take dt=" in solution.notes[0]
 
 
 @pytest.mark.parametrize("arguments, words", [
+    ({"dt": True, "end": 1}, "dt=True: expected a positive time step"), ({"dt": 1, "end": True}, "end=True"),
     ({"dt": 0, "end": 1}, "dt=0: expected a positive time step"), ({"dt": 1, "end": 0}, "end=0"),
     ({"dt": 1, "end": 1, "every": -1}, "every=-1"), ({"dt": 1, "end": 1, "time": "rk4"}, "time scheme 'rk4'"),
     ({"dt": 1, "end": 1, "correctors": 0}, "correctors=0"), ({"dt": 1, "end": 1, "scheme": "quick"}, "scheme='quick'"),
@@ -164,3 +166,11 @@ def test_bad_input():
         flow.march(fvm.SIMPLE())
     with pytest.raises(InputError, match="start is of type int"):
         flow.march(fvm.PISO(dt=1, end=1), start=3)
+
+
+def test_vortices_keep_their_strength():
+    """Convection in the matrix has no upwind diagonal, and the fluxes stay with the velocities all the same."""
+    mesh = fvm.box((16, 16), upper=(2 * math.pi, 2 * math.pi, 1.0), periodic="xy")
+    flow, start = fvm.Flow(mesh, {}, 1e-3), vortices(mesh, 0.0)
+    solution = flow.march(fvm.PISO(dt=0.02, end=2.0), start=started(mesh, flow, start))
+    assert 0.93 < np.linalg.norm(solution.velocity) / np.linalg.norm(start) < 1          # 0.90 if φ drifts from u_f·s

@@ -153,7 +153,7 @@ def test_a_method_without_an_adjoint_is_refused_before_the_forward_solve():
 def test_an_absolute_tolerance_alone_has_no_gradient():
     from tests.support.torch_systems import leaf
     A, b = system()
-    with pytest.raises(InputError, match="rtol=0 with atol=1e-06: a gradient needs a relative tolerance"):
+    with pytest.raises(InputError, match="rtol=0 with atol=1e-06: a derivative needs a relative tolerance"):
         swell.torch.solve(A, leaf(b), rtol=0, atol=1e-6)
     assert swell.torch.solve(A, b, rtol=0, atol=1e-6).shape == b.shape
 

@@ -25,18 +25,18 @@ template <class T> struct Inner {
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int HELD>
 __global__ void __launch_bounds__(512, 2) bicgstab(Context* ctx, const int* indptr, const int* indices,
-    const unsigned short* ell, const int* diagonal,
-    const int* lower, const int* upper, const int* order, const T* values, const T* b, T* x, double* record,
-    const T* shadow, int size, int columns, int lanes, int kind, int block, int held, int guess, int maxiter, double rtol,
-    double atol, int threads, int shared, long long lower_size, long long upper_size, long long shadow_size) {
+    const unsigned short* ell, const int* diagonal, const int* lower, const int* upper, const int* order,
+    const T* values, const T* b, T* x, double* record, const T* shadow, int size, int columns, int lanes, int kind,
+    int block, int held, int guess, int maxiter, double rtol, double atol, int threads, int shared,
+    long long lower_size, long long upper_size, long long shadow_size) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   unsigned char* rest = memory;
   const int nnz = indptr[size];
   const long long system = blockIdx.x;
   const System<T> A{indptr, indices, diagonal, ell, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
-  const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order, int(lower_size - 1),
-                            int(upper_size - 1)};
+  const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order,
+      int(lower_size - 1), int(upper_size - 1)};
   T *xs = take<T>(rest, size), *r = take<T>(rest, size), *p = take<T>(rest, size);
   T *v = take<T>(rest, size), *t = take<T>(rest, size);
   T *ph = kind == PLAIN ? p : take<T>(rest, size), *sh = kind == PLAIN ? r : take<T>(rest, size);

@@ -15,8 +15,8 @@ __global__ void __launch_bounds__(512, 2) cg(Context* ctx, const int* indptr, co
   const int nnz = indptr[size];
   const long long system = blockIdx.x;
   const System<T> A{indptr, indices, diagonal, ell, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
-  const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order, int(lower_size - 1),
-                            int(upper_size - 1)};
+  const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order,
+      int(lower_size - 1), int(upper_size - 1)};
   T *xs = take<T>(rest, size), *r = take<T>(rest, size), *p = take<T>(rest, size), *q = take<T>(rest, size);
   const bool pointwise = kind == PLAIN || kind == JACOBI;        // z = M r is then formed where it is needed
   T* z = pointwise ? nullptr : take<T>(rest, size);

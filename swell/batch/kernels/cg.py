@@ -54,7 +54,8 @@ def solve(indptr, indices, diagonal, a, b, x, record, kind, block, guess, maxite
     for c in range(b.shape[1]):
         for i in range(n):
             xs[i], rhs[i] = x[i, c] if guess else a.dtype.type(0), b[i, c]
-        last, inner, done, attempt = NO_LIMIT, RUNNING if factored else NOT_FACTORED, 0, 0
+        last, inner, attempt = NO_LIMIT, RUNNING if factored else NOT_FACTORED, 0
+        done = np.int64(0)                       # a literal would be a type of its own: `cycle` compiled twice
         while True:
             now = true_residual(indptr, indices, a, rhs, xs, r)
             if attempt == 0:

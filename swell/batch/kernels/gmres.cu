@@ -1,5 +1,5 @@
-// Restarted GMRES(m), preconditioned on the right, for a batch: a block solves a system in one launch. batch.cuh has its
-// parts. Classical Gram–Schmidt is done twice; a warp computes whole inner products, so a pass has two barriers.
+// Restarted GMRES(m), preconditioned on the right, for a batch: a block solves a system in one launch. batch.cuh has
+// its parts. Classical Gram–Schmidt is done twice; a warp computes whole inner products, so a pass has two barriers.
 #include "batch.cuh"
 
 // h[i] = (V_i, w) for i <= j, a warp each; then w −= V h, and total[i] += h[i].
@@ -24,24 +24,25 @@ template <class T> DEVICE void orthogonalise(const T* V, T* w, acc_t<T>* h, acc_
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int HELD>
 __global__ void __launch_bounds__(512, 2) gmres(Context* ctx, const int* indptr, const int* indices,
-    const unsigned short* ell, const int* diagonal,
-    const int* lower, const int* upper, const int* order, const T* values, const T* b, T* x, double* record,
-    int size, int columns, int lanes, int kind, int block, int held, int guess, int maxiter, double rtol, double atol, int restart,
-    int threads, int shared, long long lower_size, long long upper_size) {
+    const unsigned short* ell, const int* diagonal, const int* lower, const int* upper, const int* order,
+    const T* values, const T* b, T* x, double* record, int size, int columns, int lanes, int kind, int block, int held,
+    int guess, int maxiter, double rtol, double atol, int restart, int threads, int shared, long long lower_size,
+    long long upper_size) {
   if (stopped(ctx)) return;
   using A_ = acc_t<T>;
   extern __shared__ __align__(16) unsigned char memory[];
   unsigned char* rest = memory;
   const int nnz = indptr[size], m = restart;
   const long long system = blockIdx.x;
-  A_ *H = take<A_>(rest, m * (m + 1)), *h = take<A_>(rest, m + 1), *g = take<A_>(rest, m + 1), *sine = take<A_>(rest, m);
+  A_ *H = take<A_>(rest, m * (m + 1)), *h = take<A_>(rest, m + 1), *g = take<A_>(rest, m + 1),
+      *sine = take<A_>(rest, m);
   double* cosine = take<double>(rest, 2 * ((m + 1) / 2));
   const System<T> A{indptr, indices, diagonal, ell, values_of<HELD>(values + system * nnz, nnz, rest), size, lanes};
-  const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order, int(lower_size - 1),
-                            int(upper_size - 1)};
+  const Preconditioner<T> M{kind, block, take<T>(rest, stored(kind, size, block, nnz)), lower, upper, order,
+      int(lower_size - 1), int(upper_size - 1)};
   T *xs = take<T>(rest, size), *V = take<T>(rest, (long long)(m + 1) * size);
   T *w = take<T>(rest, size), *z = kind == PLAIN ? w : take<T>(rest, size);
-  T* r = V;                                                      // the residual is the first basis vector, not yet scaled
+  T* r = V;                                                    // the residual is the first basis vector, not yet scaled
   Judge judge{rtol, atol, maxiter};
   int turn = 0;
   const bool factored = prepare(A, M);

@@ -41,7 +41,7 @@ template <class T> DEVICE void spread(const System<T>& A, const unsigned* places
   __syncthreads();
 }
 
-// ---- a row in the registers of each thread ---------------------------------------------------------------------------------
+// ---- a row in the registers of each thread --------------------------------------------------------------------------
 
 // Elimination while the rows that are left have W − 7 to W columns, then in narrower steps. Thread t has row t: a[0] is
 // its entry in column j, and each step shifts the row by one register, so that every index is a constant. y: right-hand
@@ -120,22 +120,23 @@ template <int Q, int N, class T> DEVICE void back_substitute(const T* U, int wid
   }
 }
 
-// Threads of a block, and blocks that shall fit on a multiprocessor: a thread has 65 536 / (threads · blocks) registers, its
-// row takes at most 128, and the rest SPARE. Without that bound the compiler loads whole pivot rows ahead, and halves the
-// number of blocks.
+// Threads of a block, and blocks that shall fit on a multiprocessor: a thread has 65 536 / (threads · blocks)
+// registers, its row takes at most 128, and the rest SPARE. Without that bound the compiler loads whole pivot rows
+// ahead, and halves the number of blocks.
 constexpr int SPARE = 40;
 template <int UNKNOWNS> constexpr int threads_for = (UNKNOWNS + 31) / 32 * 32;
 template <class T, int UNKNOWNS>
 constexpr int blocks_for = 65536 / (threads_for<UNKNOWNS> * (UNKNOWNS * int(sizeof(T)) / 4 + SPARE));
 
-// x = A⁻¹ b for at most UNKNOWNS unknowns, `sides` columns at a time; nothing is stored, and a refinement eliminates again.
-// `unknowns` is a multiple of 8. Shared memory: the matrix, then U; the solutions and residuals of SIDES columns.
+// x = A⁻¹ b for at most UNKNOWNS unknowns, `sides` columns at a time; nothing is stored, and a refinement eliminates
+// again. `unknowns` is a multiple of 8. Shared memory: the matrix, then U; the solutions and residuals of SIDES
+// columns.
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T, int UNKNOWNS, int SIDES>
 __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>) lu_rows(Context* ctx,
     const int* indptr, const int* indices, const unsigned short* ell, const int* diagonal, const unsigned* places,
-    const T* values, const T* b, T* x, double* record, int size, int columns, int lanes, int unknowns, int sides, double rtol,
-    double atol, int threads, int shared) {
+    const T* values, const T* b, T* x, double* record, int size, int columns, int lanes, int unknowns, int sides,
+    double rtol, double atol, int threads, int shared) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned keys[4];
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
   const System<T> A{indptr, indices, diagonal, ell, values + system * nnz, size, lanes};
   const int n = size, t = threadIdx.x, warp = t / 32, warps = blockDim.x / 32;
   constexpr int S = Pack<T>::size, LENGTH = (UNKNOWNS + SIDES + S - 1) / S * S, Q = (UNKNOWNS + 31) / 32;
-  constexpr int WIDTH = (LENGTH + 1) / 2 * 2;                    // even: substitution reads U with the odd stride WIDTH − 1
+  constexpr int WIDTH = (LENGTH + 1) / 2 * 2;                // even: substitution reads U with the odd stride WIDTH − 1
   T* D = take<T>(rest, (long long)n * (UNKNOWNS + 1 > WIDTH ? UNKNOWNS + 1 : WIDTH));
   T *xs = take<T>(rest, SIDES * n), *better = take<T>(rest, SIDES * n), *rs = take<T>(rest, SIDES * n);
   int turn = 0;
@@ -201,7 +202,7 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
   }
 }
 
-// ---- the matrix in shared memory --------------------------------------------------------------------------------------------
+// ---- the matrix in shared memory ------------------------------------------------------------------------------------
 
 // y = U⁻¹ L⁻¹ y by the first warp; the rows of D are `width` elements apart, its diagonal holds inverses.
 template <class T> DEVICE void substitute(const T* D, int width, int n, T* y) {
@@ -226,9 +227,9 @@ template <class T> DEVICE void substitute(const T* D, int width, int n, T* y) {
 // x = A⁻¹ b with the factors in shared memory, for systems that do not fit into registers.
 // launch: a block of threads threads for each row of values, shared bytes shared
 template <typename T>
-__global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const int* indices, const unsigned short* ell,
-    const int* diagonal, const unsigned* places, const T* values, const T* b, T* x, double* record, int size, int columns,
-    int lanes, double rtol, double atol, int threads, int shared) {
+__global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const int* indices,
+    const unsigned short* ell, const int* diagonal, const unsigned* places, const T* values, const T* b, T* x,
+    double* record, int size, int columns, int lanes, double rtol, double atol, int threads, int shared) {
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned best;

@@ -1,8 +1,8 @@
 // What the choice of a method asks of each system of a batch: a block looks at one.
 #include "batch.cuh"
 
-// definite[s] = 1 if system s is Hermitian, to `tolerance` of its largest entry, with a positive diagonal, or if it is not
-// finite; else 0.
+// definite[s] = 1 if system s is Hermitian, to `tolerance` of its largest entry, with a positive diagonal, or if it is
+// not finite; else 0.
 // launch: a block of threads threads for each row of values
 template <typename T>
 __global__ void __launch_bounds__(512) survey(Context* ctx, const int* indptr, const int* indices, const int* diagonal,
@@ -10,7 +10,7 @@ __global__ void __launch_bounds__(512) survey(Context* ctx, const int* indptr, c
   if (stopped(ctx)) return;
   const int n = int(diagonal_size), nnz = indptr[n];
   const T* a = values + blockIdx.x * (long long)nnz;
-  double v[4] = {0, 0, 0, 0};                                    // Σ |a|; negative or zero diagonals; largest |a|, |a − aᴴ|
+  double v[4] = {0, 0, 0, 0};                                // Σ |a|; negative or zero diagonals; largest |a|, |a − aᴴ|
   for (int k = threadIdx.x; k < nnz; k += blockDim.x) {
     const T other = mirror[k] >= 0 ? a[mirror[k]] : T(0);
     v[0] += modulus(a[k]);

@@ -52,8 +52,8 @@ template <int S, int K> DEVICE void over_block(double (&v)[K], int& turn) {
     for (int k = 0; k < K; ++k) v[k] = k < S ? v[k] + parts[w * K + k] : larger(v[k], parts[w * K + k]);
 }
 
-// A matrix: the pattern, which all systems share, and this system's values a. `ell` has the columns of the first entries
-// of all rows, then those of the second entries, …, so that neighbouring threads read neighbouring numbers.
+// A matrix: the pattern, which all systems share, and this system's values a. `ell` has the columns of the first
+// entries of all rows, then those of the second entries, …, so that neighbouring threads read neighbouring numbers.
 template <class T> struct System {
   const int *indptr, *indices, *diagonal;
   const unsigned short* ell;
@@ -61,8 +61,8 @@ template <class T> struct System {
   int n, lanes;
 };
 
-// finish(i, (A v)_i, Σ_j |a_ij|) for each row, in the first of the `lanes` threads that share it; the sizes are computed
-// if SIZES is 1. The caller has a barrier between the writing of v and this.
+// finish(i, (A v)_i, Σ_j |a_ij|) for each row, in the first of the `lanes` threads that share it; the sizes are
+// computed if SIZES is 1. The caller has a barrier between the writing of v and this.
 template <int SIZES, class T, class F> DEVICE void each_row(const System<T>& A, const T* v, F finish) {
   const int part = threadIdx.x % A.lanes, group = threadIdx.x / A.lanes, groups = blockDim.x / A.lanes;
   for (int first = 0; first < A.n; first += groups) {
@@ -173,9 +173,9 @@ DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out,
   __syncthreads();
 }
 
-// A preconditioner M in `numbers`: the inverse diagonal (n), the inverses of diagonal blocks (n rounded up, times block), or
-// the factors of ILU(0) on A's pattern (nnz) with the inverse of U's diagonal. Levels: lower[l] to lower[l + 1] are places
-// of `order` whose rows depend on earlier levels only; likewise upper, whose places begin at n.
+// A preconditioner M in `numbers`: the inverse diagonal (n), the inverses of diagonal blocks (n rounded up, times
+// block), or the factors of ILU(0) on A's pattern (nnz) with the inverse of U's diagonal. Levels: lower[l] to lower[l +
+// 1] are places of `order` whose rows depend on earlier levels only; likewise upper, whose places begin at n.
 template <class T> struct Preconditioner {
   int kind, block;
   T* numbers;
@@ -183,7 +183,8 @@ template <class T> struct Preconditioner {
   int lower_levels, upper_levels;
 };
 
-// Invert the block of `rows` rows at M, whose rows are s apart, in place: Gauss–Jordan with row pivoting. False if singular.
+// Invert the block of `rows` rows at M, whose rows are s apart, in place: Gauss–Jordan with row pivoting. False if
+// singular.
 template <class T> DEVICE bool invert(T* M, int rows, int s) {
   int from[32];
   for (int k = 0; k < rows; ++k) {

@@ -1,7 +1,7 @@
 // Blocks of k vectors that share one Krylov space, on a GPU; block.py is the CPU version.
 //
-// ctx is the context of the first right-hand side; the others follow it. While a block method runs, the STOP flags of all
-// right-hand sides are equal, so `stopped(ctx)` answers for all. FINAL marks those that have ended.
+// ctx is the context of the first right-hand side; the others follow it. While a block method runs, the STOP flags of
+// all right-hand sides are equal, so `stopped(ctx)` answers for all. FINAL marks those that have ended.
 #pragma once
 #include "judge.cuh"
 #include "many_sums.cuh"
@@ -37,8 +37,9 @@ template <class T> constexpr int TILE_J = 8 / scalar<T>::parts;
 
 // One warp adds conj(P_i) w Q_j over the rows from `from` to `to`, for a tile that begins at vectors i0 and j0. Lane l
 // ends with the l-th of the 32 doubles.
-template <class T> DEVICE double tile_sums(const T* P, long long P_stride, int i0, int a, const T* Q, long long Q_stride, int j0, int b,
-                                           const float* w, long long from, long long to) {
+template <class T>
+DEVICE double tile_sums(const T* P, long long P_stride, int i0, int a, const T* Q, long long Q_stride, int j0, int b,
+    const float* w, long long from, long long to) {
   using A = acc_t<T>;
   constexpr int J = TILE_J<T>, parts = scalar<T>::parts;
   A v[TILE_I][J] = {};
@@ -64,29 +65,33 @@ template <class T> DEVICE double tile_sums(const T* P, long long P_stride, int i
   return scatter_sum(flat);
 }
 
-// One block: out[i out_stride + j] = Σ conj(P_i) w Q_j over the rows from `from` to `to`, for a vectors of P and b of Q. A warp has
-// a tile, or a part of its rows if there are more warps than tiles. The vectors are read again for each tile, from a
-// near cache.
-template <class T> DEVICE void gram_of(const T* P, long long P_stride, int a, const T* Q, long long Q_stride, int b, const float* w,
-                                       long long from, long long to, acc_t<T>* out, int out_stride) {
+// One block: out[i out_stride + j] = Σ conj(P_i) w Q_j over the rows from `from` to `to`, for a vectors of P and b of
+// Q. A warp has a tile, or a part of its rows if there are more warps than tiles. The vectors are read again for each
+// tile, from a near cache.
+template <class T>
+DEVICE void gram_of(const T* P, long long P_stride, int a, const T* Q, long long Q_stride, int b, const float* w,
+    long long from, long long to, acc_t<T>* out, int out_stride) {
   constexpr int J = TILE_J<T>, parts = scalar<T>::parts;
   __shared__ double sums[32][32];
-  const int warps = blockDim.x / 32, warp = threadIdx.x / 32, across = (b + J - 1) / J, tiles = (a + TILE_I - 1) / TILE_I * across;
+  const int warps = blockDim.x / 32, warp = threadIdx.x / 32, across = (b + J - 1) / J,
+      tiles = (a + TILE_I - 1) / TILE_I * across;
   const int shares = max(1, warps / tiles), together = warps / shares;
   const long long size = (to - from + shares - 1) / shares;
   for (int first = 0; first < tiles; first += together) {
     const int tile = first + warp / shares, share = warp % shares;
     if (warp < together * shares && tile < tiles) {
       const long long begin = from + share * size;
-      sums[warp][threadIdx.x % 32] = tile_sums(P, P_stride, tile / across * TILE_I, a, Q, Q_stride, tile % across * J, b, w, begin,
-                                               min(begin + size, to));
+      sums[warp][threadIdx.x % 32] = tile_sums(P, P_stride, tile / across * TILE_I, a, Q, Q_stride, tile % across * J,
+          b, w, begin, min(begin + size, to));
     }
     __syncthreads();
     for (int e = threadIdx.x; e < together * 32; e += blockDim.x) {
-      const int tile = first + e / 32, i = tile / across * TILE_I + e % 32 / parts / J, j = tile % across * J + e % 32 / parts % J;
+      const int tile = first + e / 32, i = tile / across * TILE_I + e % 32 / parts / J,
+          j = tile % across * J + e % 32 / parts % J;
       double total = 0;
       for (int share = 0; share < shares; ++share) total += tile < tiles ? sums[e / 32 * shares + share][e % 32] : 0.0;
-      if (tile < tiles && i < a && j < b) reinterpret_cast<double*>(out + i * (long long)out_stride + j)[e % parts] = total;
+      if (tile < tiles && i < a && j < b)
+        reinterpret_cast<double*>(out + i * (long long)out_stride + j)[e % parts] = total;
     }
     __syncthreads();
   }
@@ -100,9 +105,11 @@ template <class A, int SIDE> struct Dense {
 };
 
 // One block: m = the sum of partial over the slices. `size`: number of its entries.
-template <class A, int SIDE> DEVICE void total(const A* partial, long long size, int k, double* scratch, A (&m)[SIDE][SIDE + 1]) {
+template <class A, int SIDE>
+DEVICE void total(const A* partial, long long size, int k, double* scratch, A (&m)[SIDE][SIDE + 1]) {
   constexpr int parts = scalar<A>::parts;
-  add_blocks(reinterpret_cast<const double*>(partial), int(size / (k * k)), k * k * parts, scratch, [&](int e, double value) {
+  add_blocks(reinterpret_cast<const double*>(partial), int(size / (k * k)), k * k * parts, scratch,
+      [&](int e, double value) {
     reinterpret_cast<double*>(&m[e / parts / k][e / parts % k])[e % parts] = value;
   });
 }

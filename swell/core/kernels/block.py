@@ -148,7 +148,7 @@ def clear(out, size):
 
 @njit(cache=True, inline="always")
 def copy(P, lo, hi, out, begin):
-    """Copy the rows of P from ``lo`` to ``hi`` to those of ``out`` from ``begin`` on."""
+    """Copy the rows of P from ``lo`` to ``hi`` to the rows of ``out`` from ``begin`` on."""
     for j in range(P.shape[0]):
         v, x = P[j, lo:hi], out[j, begin:begin + hi - lo]
         for r in range(v.size):

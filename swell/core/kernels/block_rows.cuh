@@ -14,10 +14,10 @@ template <int BLOCK, class T> struct Shape {
   static constexpr int PER = BLOCK % WIDE == 0 ? WIDE : BLOCK % 2 == 0 && WIDE > 1 ? 2 : 1;     // columns of a lane
   static constexpr int ACROSS = BLOCK / PER;                                             // lanes of a row
   static constexpr int PASSES = (BLOCK + 32 / ACROSS - 1) / (32 / ACROSS);               // sums of a lane
-  static constexpr int ROWS = (BLOCK + PASSES - 1) / PASSES;                             // rows of a block covered at once
+  static constexpr int ROWS = (BLOCK + PASSES - 1) / PASSES;                          // rows of a block covered at once
   static constexpr int LANES = ROWS * ACROSS;                                            // lanes of a block row
   static constexpr int GROUP = PASSES == 1 ? 32 / LANES : 1;                             // block rows of a warp
-  static constexpr int AHEAD = PASSES >= 4 ? 1 : 4 / PASSES;                             // blocks whose loads are in flight
+  static constexpr int AHEAD = PASSES >= 4 ? 1 : 4 / PASSES;                         // blocks whose loads are in flight
 };
 
 // Adjoining scalars, loaded at once.
@@ -34,11 +34,12 @@ template <int BLOCK, class T> struct Lane {
   }
 };
 
-// sum = the sums of a lane over the blocks k, k + STEP, ... before `end`, for its rows row, row + ROWS, ...; zero without
-// blocks. Values may be stored in a type V. order: the block of x of each block column, or null for equal numbers.
+// sum = the sums of a lane over the blocks k, k + STEP, ... before `end`, for its rows row, row + ROWS, ...; zero
+// without blocks. Values may be stored in a type V. order: the block of x of each block column, or null for equal
+// numbers.
 template <int BLOCK, int STEP = 1, class T, class V, class I>
-DEVICE void lane_sums(I k, I end, const I* indices, const V* data, const I* order, const T* x, const Lane<BLOCK, T>& lane,
-                      I columns, T (&sum)[Shape<BLOCK, T>::PASSES]) {
+DEVICE void lane_sums(I k, I end, const I* indices, const V* data, const I* order, const T* x, const Lane<BLOCK,
+    T>& lane, I columns, T (&sum)[Shape<BLOCK, T>::PASSES]) {
   using S = Shape<BLOCK, T>;
   using Stored = Several<V, S::PER>;
   using Entries = Several<T, S::PER>;
@@ -52,7 +53,8 @@ DEVICE void lane_sums(I k, I end, const I* indices, const V* data, const I* orde
       column[a] = columns;
       if (k + a * STEP >= end) continue;
       column[a] = __ldg(indices + k + a * STEP) * BLOCK + lane.across * S::PER;
-      const Stored* block = reinterpret_cast<const Stored*>(data + (k + a * STEP) * (BLOCK * BLOCK)) + lane.row * S::ACROSS
+      const Stored* block = reinterpret_cast<const Stored*>(data + (k + a * STEP) * (BLOCK * BLOCK))
+          + lane.row * S::ACROSS
                             + lane.across;
 #pragma unroll
       for (int q = 0; q < S::PASSES; ++q)

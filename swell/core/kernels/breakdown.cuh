@@ -7,7 +7,8 @@ constexpr double EPS = 0x1p-52;
 DEVICE double modulus(double a) { return fabs(a); }
 DEVICE double modulus(complex<double> a) { return hypot(a.re, a.im); }
 template <class A> DEVICE A quotient(A a, A b) { return b != A(0) ? a / b : A(0); }
-template <class A> DEVICE bool vanishes(A product, double a2, double b2) { return modulus(product) <= EPS * sqrt(a2) * sqrt(b2); }
+template <class A>
+DEVICE bool vanishes(A product, double a2, double b2) { return modulus(product) <= EPS * sqrt(a2) * sqrt(b2); }
 DEVICE double magnitude(double a2) {
   if (!(a2 > 0 && isfinite(a2))) return 1;
   int exponent;

@@ -11,7 +11,7 @@ from swell.core.compiled import helper
 EPS = 2.0**-52          # machine epsilon of double: an inner product below it, relative to the norms, is noise
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=False)
 def quotient(a, b):
     """a/b, or 0 where b = 0."""
     return a / b if b != 0 else a * 0

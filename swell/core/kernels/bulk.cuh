@@ -11,7 +11,9 @@ DEVICE u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(
 template <int N> DEVICE void bar_sync(int id) { asm volatile("bar.sync %0, %1;" ::"r"(id), "n"(N) : "memory"); }
 template <int N> DEVICE void bar_arrive(int id) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(N) : "memory"); }
 DEVICE void put(u64* to, u64 a) { asm volatile("st.volatile.u64 [%0], %1;" ::"l"(to), "l"(a) : "memory"); }
-DEVICE void put(u64* to, u64 a, u64 b) { asm volatile("st.volatile.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory"); }
+DEVICE void put(u64* to, u64 a, u64 b) {
+  asm volatile("st.volatile.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(a), "l"(b) : "memory");
+}
 DEVICE void get(const u64* from, u64& a) { asm volatile("ld.volatile.u64 %0, [%1];" : "=l"(a) : "l"(from) : "memory"); }
 DEVICE void get(const u64* from, u64& a, u64& b) {
   asm volatile("ld.volatile.v2.u64 {%0, %1}, [%2];" : "=l"(a), "=l"(b) : "l"(from) : "memory");
@@ -27,7 +29,9 @@ template <class P> DEVICE P* of_block(P* own, int block) {
 DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
-DEVICE void barrier_init(u64* b) { asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(b)) : "memory"); }
+DEVICE void barrier_init(u64* b) {
+  asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(shared_address(b)) : "memory");
+}
 DEVICE void barriers_ready() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async;" ::: "memory");
@@ -36,10 +40,12 @@ DEVICE void barrier_expect(u64* b, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(bytes) : "memory");
 }
 DEVICE void barrier_wait(u64* b, u32 phase) {
-  asm volatile("{\n.reg .pred p;\nW: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n@p bra D;\nbra W;\nD:\n}" ::"r"(shared_address(b)), "r"(phase) : "memory");
+  asm volatile("{\n.reg .pred p;\nW: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;\n@p bra D;\nbra W;\nD:\n}"
+               ::"r"(shared_address(b)), "r"(phase) : "memory");
 }
 DEVICE void copy(void* to, const void* from, int bytes, u64* b, u64 policy) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+               "[%0], [%1], %2, [%3], %4;"
                ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(b)), "l"(policy) : "memory");
 }
 DEVICE u64 evict_first() { u64 p; asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(p)); return p; }

@@ -8,12 +8,13 @@
 template <class T, int TILE> struct Room {
   static constexpr int bytes = TILE * int(sizeof(T)), large = scalar<T>::parts == 1 ? 1024 : 768;
   static constexpr int threads = bytes <= 16 ? 1536 : bytes <= 32 ? 1024 : bytes <= 64 ? large : 512;
-  static constexpr int fewer = bytes <= 16 ? 1280 : bytes <= 32 ? 768 : bytes <= 64 ? large - 256 : 512;      // for more loads
+  // for more loads
+  static constexpr int fewer = bytes <= 16 ? 1280 : bytes <= 32 ? 768 : bytes <= 64 ? large - 256 : 512;
 };
 
-// Blocks start in the order of their numbers. Neighbours have the same rows and other columns, so that only the first of
-// them reads the matrix from memory, and the others from the L2 cache. row_block, row_thread: in place of blockIdx.x and
-// thread_id() of the one-vector kernel.
+// Blocks start in the order of their numbers. Neighbours have the same rows and other columns, so that only the first
+// of them reads the matrix from memory, and the others from the L2 cache. row_block, row_thread: in place of blockIdx.x
+// and thread_id() of the one-vector kernel.
 DEVICE unsigned block_number() { return blockIdx.y * gridDim.x + blockIdx.x; }
 DEVICE unsigned row_block() { return block_number() / gridDim.y; }
 DEVICE long long row_thread() { return row_block() * (long long)blockDim.x + threadIdx.x; }
@@ -36,7 +37,7 @@ template <int TILE> struct Tile {
   }
   DEVICE bool stopped() const { return running == 0; }                       // have all of them?
   DEVICE bool runs(int c) const { return running >> c & 1; }
-  template <class P> DEVICE P* of(P* array, long long step) const { return array + first * step; }     // the first one's
+  template <class P> DEVICE P* of(P* array, long long step) const { return array + first * step; }    // the first one's
 };
 
 // sums[c] += a x[column] for the running columns c. x: of the tile's first column; `step`: between columns.

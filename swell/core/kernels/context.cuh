@@ -2,8 +2,8 @@
 // reductions.
 //
 // Flag, Limit, Code, FLAGS and LIMITS are declared in core/slots.py, and precede every source. Each right-hand side has
-// its own context; those of one solve lie one after the other. Once the judge has stopped the loop, every kernel returns
-// at once: a captured graph may run past the end of a solve.
+// its own context; those of one solve lie one after the other. Once the judge has stopped the loop, every kernel
+// returns at once: a captured graph may run past the end of a solve.
 #pragma once
 #include "scalar.cuh"
 
@@ -30,9 +30,9 @@ DEVICE long long thread_id() { return blockIdx.x * (long long)blockDim.x + threa
 DEVICE long long threads() { return gridDim.x * (long long)blockDim.x; }
 
 // Programmatic dependent launch (core/launch.py): a kernel may start while the previous one drains. It must not touch
-// data that earlier kernels write until wait_for_previous, which every kernel calls in `stopped`. For an ordinary launch
-// both functions are no-ops. Products read their matrix before the wait: a setup whose last kernel writes a matrix must
-// therefore end with a synchronisation.
+// data that earlier kernels write until wait_for_previous, which every kernel calls in `stopped`. For an ordinary
+// launch both functions are no-ops. Products read their matrix before the wait: a setup whose last kernel writes a
+// matrix must therefore end with a synchronisation.
 DEVICE void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

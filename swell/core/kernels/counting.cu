@@ -1,7 +1,9 @@
 // Counting and summing integers on a GPU; on a CPU, NumPy does this. Sums of integers do not depend on their order.
 #include "scan.cuh"
 
-DEVICE void atomic_add(long long* at, long long value) { atomicAdd(reinterpret_cast<unsigned long long*>(at), (unsigned long long)value); }
+DEVICE void atomic_add(long long* at, long long value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(at), (unsigned long long)value);
+}
 
 // counts[k] += the number of keys equal to k.
 // launch: elements of keys, 256 threads
@@ -18,7 +20,8 @@ template <typename K> __global__ void find_true(Context* ctx, const K* mask, lon
   long long first = n, found = 0;
   for (long long i = thread_id(); i < n; i += threads())
     if (mask[i]) first = min(first, i), ++found;
-  for (int o = 16; o; o >>= 1) first = min(first, __shfl_xor_sync(~0u, first, o)), found += __shfl_xor_sync(~0u, found, o);
+  for (int o = 16; o; o >>= 1) first = min(first, __shfl_xor_sync(~0u, first, o)),
+      found += __shfl_xor_sync(~0u, found, o);
   if (threadIdx.x % 32 || !found) return;
   atomicMin(out, first);
   atomic_add(out + 1, found);
@@ -36,7 +39,8 @@ template <typename K> __global__ void largest(Context* ctx, const K* keys, long 
 
 // most[g] = the largest of the keys g size, …, (g + 1) size - 1.
 // launch: elements of most, 256 threads, a warp each
-template <typename K> __global__ void group_max(Context* ctx, const K* keys, int size, K* most, long long n, long long keys_size) {
+template <typename K>
+__global__ void group_max(Context* ctx, const K* keys, int size, K* most, long long n, long long keys_size) {
   if (stopped(ctx)) return;
   const long long group = thread_id() / 32;
   if (group >= n) return;
@@ -49,22 +53,22 @@ template <typename K> __global__ void group_max(Context* ctx, const K* keys, int
 
 // Exclusive prefix sums: starts[i] = counts[0] + … + counts[i - 1]. starts has one entry more than counts.
 // launch: one block of 1024 threads
-template <typename C, typename P> __global__ void __launch_bounds__(1024) prefix_sums(Context* ctx, const C* counts, P* starts,
-                                                                                      long long counts_size) {
+template <typename C, typename P>
+__global__ void __launch_bounds__(1024) prefix_sums(Context* ctx, const C* counts, P* starts, long long counts_size) {
   if (stopped(ctx)) return;
   const long long all = scan(counts_size, [&](long long i) { return (long long)counts[i]; },
                              [&](long long i, long long sum) { starts[i] = P(sum); });
   if (threadIdx.x == 0) starts[counts_size] = P(all);
 }
 
-// Like prefix_sums, by all blocks: each sums its part of the counts and, after a barrier, adds the sums of the blocks before
-// it. scratch[0] is the barrier's counter, 0 before the first launch; one entry for each block's sum follows.
+// Like prefix_sums, by all blocks: each sums its part of the counts and, after a barrier, adds the sums of the blocks
+// before it. scratch[0] is the barrier's counter, 0 before the first launch; one entry for each block's sum follows.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
-template <typename C, typename P> __global__ void __launch_bounds__(512, 2) grid_prefix_sums(Context* ctx, const C* counts, P* starts,
-                                                                                             long long* scratch,
-                                                                                             long long counts_size) {
+template <typename C, typename P>
+__global__ void __launch_bounds__(512, 2) grid_prefix_sums(Context* ctx, const C* counts, P* starts, long long* scratch,
+    long long counts_size) {
   if (stopped(ctx)) return;
-  const long long n = counts_size, part = (n + gridDim.x * 32ll - 1) / (gridDim.x * 32ll) * 32;         // whole accesses
+  const long long n = counts_size, part = (n + gridDim.x * 32ll - 1) / (gridDim.x * 32ll) * 32;        // whole accesses
   const long long begin = min(n, blockIdx.x * part), end = min(n, begin + part);
   long long sum = 0, before = 0;
 #pragma unroll 8

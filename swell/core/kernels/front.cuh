@@ -1,22 +1,24 @@
 // A front of X columns, which the blocks of one cluster share. Every block has the diagonal block D; the rows below are
-// distributed, `per` consecutive rows a block, in shared memory as far as it suffices. The row of a pivot travels through
-// the blocks' shared memory (bulk.cuh, which comes first): one barrier of the cluster a pivot. Call `wait` before the first
-// pivot: then all blocks run.
+// distributed, `per` consecutive rows a block, in shared memory as far as it suffices. The row of a pivot travels
+// through the blocks' shared memory (bulk.cuh, which comes first): one barrier of the cluster a pivot. Call `wait`
+// before the first pivot: then all blocks run.
 #pragma once
 #include "pivot.cuh"
 
-template <class T, int X> struct Candidate { double size; int where; T row[X]; };      // a block's largest element, and its row
+// a block's largest element, and its row
+template <class T, int X> struct Candidate { double size; int where; T row[X]; };
 
 template <class T, int X> struct Front {
   Candidate<T, X>* sent;                     // by each block of the cluster; two sets, in turn
   T *tile, *below;                           // this block's rows in shared memory; its first row in the matrix
   long long row, column;
-  int rank, cluster, size, per, begin, count, held, turn;        // rows begin to begin + count below D; `held` are in `tile`
+  int rank, cluster, size, per, begin, count, held, turn;   // rows begin to begin + count below D; `held` are in `tile`
 
   // first: the matrix's entry at the front's corner. rows: below D. shared: bytes of `memory`.
-  DEVICE Front(unsigned char* memory, int shared, T* first, long long row, long long column, int size, int rows, int cluster)
-      : sent(reinterpret_cast<Candidate<T, X>*>(memory)), row(row), column(column), rank(blockIdx.x % cluster), cluster(cluster),
-        size(size), turn(0) {
+  DEVICE Front(unsigned char* memory, int shared, T* first, long long row, long long column, int size, int rows,
+      int cluster)
+      : sent(reinterpret_cast<Candidate<T, X>*>(memory)), row(row), column(column), rank(blockIdx.x % cluster),
+        cluster(cluster), size(size), turn(0) {
     const int letters = 2 * cluster * sizeof(Candidate<T, X>);
     tile = reinterpret_cast<T*>(memory + letters);
     per = ((rows + cluster - 1) / cluster + X - 1) / X * X;
@@ -40,8 +42,9 @@ template <class T, int X> struct Front {
     if (cluster > 1) cluster_sync(); else __syncthreads();
   }
 
-  // Swap row s with the row of the largest candidate. All threads call it with the block's candidate, and pass a barrier before
-  // they read D or rows; the first warp has swapped them. It receives the row's number: in D, or size + the number below.
+  // Swap row s with the row of the largest candidate. All threads call it with the block's candidate, and pass a
+  // barrier before they read D or rows; the first warp has swapped them. It receives the row's number: in D, or size +
+  // the number below.
   DEVICE int pivot(T (&D)[X][X + 1], int s, double largest, int where) {
     Candidate<T, X>* const now = sent + turn * cluster;
     turn ^= 1;
@@ -68,16 +71,17 @@ template <class T, int X> struct Front {
     return where;
   }
 
-  // Do the front's swaps, of row s with row chosen[s], in all columns of a matrix but those from `left` to `right`; the blocks
-  // share the columns. `corner`: its entry in the front's first row and column `first`. GROUPS warps share the rows of 32 columns;
-  // they read all rows before they write one.
-  template <int GROUPS> DEVICE void swap(T* corner, const int (&chosen)[X], int first, int left, int right, int n) const {
+  // Do the front's swaps, of row s with row chosen[s], in all columns of a matrix but those from `left` to `right`; the
+  // blocks share the columns. `corner`: its entry in the front's first row and column `first`. GROUPS warps share the
+  // rows of 32 columns; they read all rows before they write one.
+  template <int GROUPS>
+  DEVICE void swap(T* corner, const int (&chosen)[X], int first, int left, int right, int n) const {
     __shared__ int from[2 * X], to[2 * X];
     constexpr int EACH = 2 * X / GROUPS;
     const int m = threadIdx.x, lane = m % 32, group = m / 32 % GROUPS, at_once = blockDim.x / GROUPS;
     __syncthreads();
     if (m < 2 * X) {
-      const bool within = m < X || (m - X < size && chosen[m - X] < size);                         // a row of D: only once
+      const bool within = m < X || (m - X < size && chosen[m - X] < size);                      // a row of D: only once
       const int place = m < X ? m : m - X < size ? chosen[m - X] : 0;
       int source = place;
       for (int s = size - 1; s >= 0; --s) source = source == s ? chosen[s] : source == chosen[s] ? s : source;

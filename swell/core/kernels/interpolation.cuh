@@ -49,7 +49,7 @@ template <int G> struct Table {
   }
 };
 
-DEVICE unsigned hash_of(int column) {                          // MurmurHash3's last step: different for different columns
+DEVICE unsigned hash_of(int column) {                        // MurmurHash3's last step: different for different columns
   unsigned h = (unsigned)column;
   h = (h ^ h >> 16) * 0x85EBCA6Bu;
   h = (h ^ h >> 13) * 0xC2B2AE35u;
@@ -72,8 +72,8 @@ enum Outcome { DONE, UNUSABLE, FULL };
 // Add `share` times the strong coarse entries `begin` to `end` - 1, all of one row, to the weights. False if the table
 // is full.
 template <int G, class I>
-DEVICE bool gather(const Group<G>& g, Table<G>& t, const Links<I>& A, I begin, I end, double share, int& count, int part,
-                   int parts) {
+DEVICE bool gather(const Group<G>& g, Table<G>& t, const Links<I>& A, I begin, I end, double share, int& count,
+    int part, int parts) {
   for (I base = begin; base < end; base += G) {
     const I k = base + g.lane;
     const bool inside = k < end;
@@ -109,7 +109,8 @@ DEVICE bool gather(const Group<G>& g, Table<G>& t, const Links<I>& A, I begin, I
 
 // Extended+i interpolation: append the candidates of fine row i, with their weights, from position `count` on.
 template <int G, class I>
-DEVICE Outcome extended_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, int& count, int part, int parts) {
+DEVICE Outcome extended_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, int& count, int part,
+    int parts) {
   const int base = count;
   const long long begin = A.indptr[i], end = A.indptr[i + 1];
   double total = 0, moduli = 0;
@@ -149,7 +150,8 @@ DEVICE Outcome extended_row(const Group<G>& g, Table<G>& t, const Links<I>& A, l
 
 // Direct interpolation: the weights of fine row i, computed from its strong coarse columns only.
 template <int G, class I>
-DEVICE Outcome direct_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, int& count, int part, int parts) {
+DEVICE Outcome direct_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, int& count, int part,
+    int parts) {
   const long long begin = A.indptr[i], end = A.indptr[i + 1];
   double diagonal = 0, negative = 0;
   for (long long from = begin; from < end; from += G) {
@@ -226,7 +228,8 @@ template <int G> DEVICE void sort_columns(const Group<G>& g, Table<G>& t, int ke
 
 // The factor for the kept weights that preserves the row sum; 1 if it would exceed RESCALED or fall below 1 / RESCALED.
 DEVICE double rescale(double before, double after) {
-  if (before == after || !(fabs(before) <= RESCALED * fabs(after)) || !(fabs(after) <= RESCALED * fabs(before))) return 1.0;
+  if (before == after || !(fabs(before) <= RESCALED * fabs(after)) || !(fabs(after) <= RESCALED * fabs(before)))
+    return 1.0;
   return before / after;
 }
 
@@ -243,8 +246,8 @@ DEVICE void make_other(const Links<I>& A, long long i, unsigned char state, long
 // Row i of P, by one group. In the table, the entries kept so far precede the new candidates; if the pattern is
 // `known`, its columns do.
 template <int G, class I, class P>
-DEVICE void make_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, bool extended, int most, bool known,
-                     const P* p_indptr, P* p_indices, double* p_data, int* lengths) {
+DEVICE void make_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long long i, bool extended, int most,
+    bool known, const P* p_indptr, P* p_indices, double* p_data, int* lengths) {
   const unsigned char state = A.state[i];
   const long long begin = known ? (long long)p_indptr[i] : i * most;
   if (state != FINE) {
@@ -265,7 +268,8 @@ DEVICE void make_row(const Group<G>& g, Table<G>& t, const Links<I>& A, long lon
       }
       g.sync();
       int count = kept;
-      outcome = use_extended ? extended_row(g, t, A, i, count, part, parts) : direct_row(g, t, A, i, count, part, parts);
+      outcome = use_extended ? extended_row(g, t, A, i, count, part, parts)
+          : direct_row(g, t, A, i, count, part, parts);
       g.sync();
       if (outcome != DONE) break;
       for (int c = kept; c < count; ++c) before += t.weights[c];

@@ -78,7 +78,9 @@ template <class A> DEVICE void judge_once(Context* ctx, A* s, int norm2, int end
   if (!over(ctx) && code != RUNNING) halt(ctx, code);
 }
 
-DEVICE void set_ratio(Context* ctx, double judged2, double own2) { limit(ctx, RATIO2) = own2 > 0 ? judged2 / own2 : 1.0; }
+DEVICE void set_ratio(Context* ctx, double judged2, double own2) {
+  limit(ctx, RATIO2) = own2 > 0 ? judged2 / own2 : 1.0;
+}
 
 DEVICE void judge_inner(Context* ctx, double norm2) {
   norm2 *= limit(ctx, RATIO2);
@@ -105,7 +107,8 @@ DEVICE void judge_cycle(Context* ctx, double norm2) {
   else if (norm2 <= limit(ctx, THRESHOLD2)) code = CONVERGED;
   else if (code == CONVERGED) code = norm2 < 0.81 * limit(ctx, CYCLE2) ? RUNNING : STAGNATED;
   if (code == RUNNING && flag(ctx, ITERATION) >= flag(ctx, MAXITER)) code = MAXITER_REACHED;
-  if (code == RUNNING && flag(ctx, SLOW_CYCLES) > 0 && slow(ctx, norm2) && --flag(ctx, SLOW_CYCLES) == 0) code = STAGNATED;
+  if (code == RUNNING && flag(ctx, SLOW_CYCLES) > 0 && slow(ctx, norm2) && --flag(ctx, SLOW_CYCLES) == 0)
+    code = STAGNATED;
   if (code != RUNNING) { halt(ctx, code); return; }
   flag(ctx, VERDICT) = RUNNING;
   limit(ctx, CYCLE2) = norm2;

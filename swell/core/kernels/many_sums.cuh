@@ -22,7 +22,8 @@ template <int N, int O = 16> DEVICE double scatter_sum(double (&v)[N]) {
 
 // One block adds `many` sums over all `blocks` in a fixed order, and passes each total to `write`. Each group of 32
 // or more threads has one sum a thread; the groups divide the blocks. `scratch`: shared, one double a thread.
-template <class Write> DEVICE void add_blocks(const double* partials, int blocks, int many, double* scratch, Write&& write) {
+template <class Write>
+DEVICE void add_blocks(const double* partials, int blocks, int many, double* scratch, Write&& write) {
   const int threads = blockDim.x, span = min(threads, (many + 31) & ~31), groups = threads / span;
   const int lane = threadIdx.x % span, group = threadIdx.x / span;
   for (int first = 0; first < many; first += span) {

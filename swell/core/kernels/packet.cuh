@@ -1,4 +1,5 @@
-// Values that travel from block to block, or from GPU to GPU, while all run. Include bulk.cuh first: it has `put` and `get`.
+// Values that travel from block to block, or from GPU to GPU, while all run. Include bulk.cuh first: it has `put` and
+// `get`.
 #pragma once
 #include "scalar.cuh"
 

@@ -20,8 +20,8 @@ DEVICE void largest_of_warp(double& size, int& where) {
   size = __longlong_as_double((long long)most << 32 | rest);
 }
 
-// Reduce each thread's candidate to the block's, which all threads receive. All threads must call it; it has one barrier, and
-// between two calls the block needs another.
+// Reduce each thread's candidate to the block's, which all threads receive. All threads must call it; it has one
+// barrier, and between two calls the block needs another.
 DEVICE void largest_of_block(double& size, int& where) {
   __shared__ double sizes[32];
   __shared__ int places[32];

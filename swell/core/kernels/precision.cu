@@ -6,7 +6,8 @@
 // y = factor[0] scale x, rounded to the type of y.
 // launch: elements of y, 256 threads
 template <typename T, typename V, int WIDTH>
-__global__ void enter(Context* ctx, const T* x, const real_t<T>* scale, const double* factor, int width, V* y, long long n) {
+__global__ void enter(Context* ctx, const T* x, const real_t<T>* scale, const double* factor, int width, V* y,
+    long long n) {
   if (stopped(ctx)) return;
   const long long at = thread_id();
   if (at < n) y[at] = V(real_t<T>(factor[0]) * (scale[at / WIDTH] * x[at]));
@@ -15,8 +16,8 @@ __global__ void enter(Context* ctx, const T* x, const real_t<T>* scale, const do
 // out = alpha scale y / factor[0] + beta out; beta = 0 never reads out.
 // launch: elements of out, 256 threads
 template <typename T, typename V, int WIDTH>
-__global__ void leave(Context* ctx, const V* y, const real_t<T>* scale, const double* factor, int width, T* out, T alpha, T beta,
-                      long long n) {
+__global__ void leave(Context* ctx, const V* y, const real_t<T>* scale, const double* factor, int width, T* out,
+    T alpha, T beta, long long n) {
   if (stopped(ctx)) return;
   const long long at = thread_id();
   if (at >= n) return;
@@ -27,8 +28,8 @@ __global__ void leave(Context* ctx, const V* y, const real_t<T>* scale, const do
 // out = scale y / factor[0]; for each column c, dots[c] = (w, out) and dots[width + c] = (out, out).
 // launch: elements of scale, 256 threads, at most 8 blocks per multiprocessor
 template <typename T, typename V, int WIDTH>
-__global__ void leave_dots(Context* ctx, const V* y, const real_t<T>* scale, const double* factor, int width, T* out, const T* w,
-                           acc_t<T>* dots, long long n) {
+__global__ void leave_dots(Context* ctx, const V* y, const real_t<T>* scale, const double* factor, int width, T* out,
+    const T* w, acc_t<T>* dots, long long n) {
   if (stopped(ctx)) return;
   constexpr int EACH = Two<T>::count;
   const real_t<T> inverse(1 / factor[0]);

@@ -20,12 +20,14 @@ DEVICE int lanes_for(long long rows, long long entries) {
 // One warp visits 32 / lanes rows at a time: from `first` on, then from `first + step` on, and so forth below `last`.
 // The matrix has `rows` rows. All lanes of the warp take part in every visit.
 template <class I, class Visit>
-DEVICE void visit_between(const I* indptr, long long first, long long last, long long step, long long rows, int lanes, Visit visit) {
+DEVICE void visit_between(const I* indptr, long long first, long long last, long long step, long long rows, int lanes,
+    Visit visit) {
   const int lane = threadIdx.x % 32;
   for (long long base = first; base < last; base += step) {
     const long long row = base + lane / lanes;
     const bool there = row < rows;
-    visit(Portion{row, there ? (long long)indptr[row] : 0, there ? (long long)indptr[row + 1] : 0, lane % lanes, lanes, there});
+    visit(Portion{row, there ? (long long)indptr[row] : 0, there ? (long long)indptr[row + 1] : 0, lane % lanes, lanes,
+        there});
   }
 }
 

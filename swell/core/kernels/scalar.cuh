@@ -10,15 +10,20 @@ template <class R> struct alignas(2 * sizeof(R)) complex {   // aligned: one val
   template <class S> DEVICE explicit constexpr complex(complex<S> z) : re(R(z.re)), im(R(z.im)) {}
 };
 
-template <class T> struct scalar { using real = T; using acc = double; static constexpr int parts = 1; };   // sums of float are double
-template <class R> struct scalar<complex<R>> { using real = R; using acc = complex<double>; static constexpr int parts = 2; };
+// sums of float are double
+template <class T> struct scalar { using real = T; using acc = double; static constexpr int parts = 1; };
+template <class R>
+struct scalar<complex<R>> { using real = R; using acc = complex<double>; static constexpr int parts = 2; };
 template <class T> using real_t = typename scalar<T>::real;
 template <class T> using acc_t = typename scalar<T>::acc;
 
 template <class R> DEVICE complex<R> operator+(complex<R> a, complex<R> b) { return {a.re + b.re, a.im + b.im}; }
 template <class R> DEVICE complex<R> operator-(complex<R> a, complex<R> b) { return {a.re - b.re, a.im - b.im}; }
 template <class R> DEVICE complex<R> operator-(complex<R> a) { return {-a.re, -a.im}; }
-template <class R> DEVICE complex<R> operator*(complex<R> a, complex<R> b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+template <class R>
+DEVICE complex<R> operator*(complex<R> a, complex<R> b) {
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
 template <class R> DEVICE complex<R> operator*(R a, complex<R> b) { return {a * b.re, a * b.im}; }
 template <class R> DEVICE complex<R> operator*(complex<R> a, R b) { return b * a; }
 template <class R> DEVICE complex<R>& operator+=(complex<R>& a, complex<R> b) { return a = a + b; }
@@ -28,7 +33,8 @@ template <class R> DEVICE bool operator!=(complex<R> a, complex<R> b) { return !
 template <class R> DEVICE complex<R> operator/(complex<R> a, complex<R> b) {   // Smith: |b|^2 cannot overflow
   bool wide = fabs(b.re) >= fabs(b.im);
   R t = wide ? b.im / b.re : b.re / b.im, d = wide ? b.re + b.im * t : b.re * t + b.im;
-  return wide ? complex<R>{(a.re + a.im * t) / d, (a.im - a.re * t) / d} : complex<R>{(a.re * t + a.im) / d, (a.im * t - a.re) / d};
+  return wide ? complex<R>{(a.re + a.im * t) / d, (a.im - a.re * t) / d}
+      : complex<R>{(a.re * t + a.im) / d, (a.im * t - a.re) / d};
 }
 
 DEVICE float fused(float a, float b, float c) { return fmaf(a, b, c); }        // a b + c
@@ -65,8 +71,9 @@ DEVICE double conj_mul(double a, double b) { return a * b; }
 template <class R> DEVICE complex<R> conj_mul(complex<R> a, complex<R> b) {
   return {fused(a.re, b.re, a.im * b.im), fused(a.re, b.im, -(a.im * b.re))};
 }
-template <class T> DEVICE acc_t<T> conj_fused(T a, T b, acc_t<T> c) { return fused(conj(acc_t<T>(a)), acc_t<T>(b), c); }   // conj(a) b + c in the accumulator's type
-DEVICE void split(double* v, double a) { v[0] = a; }                            // an accumulator as plain doubles, for the reductions
+// conj(a) b + c in the accumulator's type
+template <class T> DEVICE acc_t<T> conj_fused(T a, T b, acc_t<T> c) { return fused(conj(acc_t<T>(a)), acc_t<T>(b), c); }
+DEVICE void split(double* v, double a) { v[0] = a; }              // an accumulator as plain doubles, for the reductions
 DEVICE void split(double* v, complex<double> a) { v[0] = a.re; v[1] = a.im; }
 DEVICE void join(double& a, const double* v) { a = v[0]; }
 DEVICE void join(complex<double>& a, const double* v) { a = {v[0], v[1]}; }
@@ -107,7 +114,9 @@ template <class T, class I> DEVICE void store(T* p, I i, I n, const Pack<T>& in)
 
 DEVICE float shuffle(float v, int lane) { return __shfl_sync(~0u, v, lane); }
 DEVICE double shuffle(double v, int lane) { return __shfl_sync(~0u, v, lane); }
-template <class R> DEVICE complex<R> shuffle(complex<R> v, int lane) { return {shuffle(v.re, lane), shuffle(v.im, lane)}; }
+template <class R>
+DEVICE complex<R> shuffle(complex<R> v, int lane) { return {shuffle(v.re, lane), shuffle(v.im, lane)}; }
 DEVICE float shuffle_xor(float v, int o) { return __shfl_xor_sync(~0u, v, o); }
 DEVICE double shuffle_xor(double v, int o) { return __shfl_xor_sync(~0u, v, o); }
-template <class R> DEVICE complex<R> shuffle_xor(complex<R> v, int o) { return {shuffle_xor(v.re, o), shuffle_xor(v.im, o)}; }
+template <class R>
+DEVICE complex<R> shuffle_xor(complex<R> v, int o) { return {shuffle_xor(v.re, o), shuffle_xor(v.im, o)}; }

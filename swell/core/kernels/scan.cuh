@@ -26,7 +26,8 @@ DEVICE long long block_total(long long value) {
 
 // One block calls put(i, before + count(begin) + … + count(i - 1)) for i = begin, …, end - 1. Returns `before` plus the
 // sum of all counts. Each thread takes eight elements at a time; the lanes of a warp read neighbouring ones.
-template <class Count, class Put> DEVICE long long scan(long long begin, long long end, long long before, Count count, Put put) {
+template <class Count, class Put>
+DEVICE long long scan(long long begin, long long end, long long before, Count count, Put put) {
   constexpr int EACH = 8;
   __shared__ long long of_warp[32], total;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -60,4 +61,5 @@ template <class Count, class Put> DEVICE long long scan(long long begin, long lo
 }
 
 // Call put(i, count(0) + … + count(i - 1)) for i = 0, …, n - 1. Returns the sum of all counts.
-template <class Count, class Put> DEVICE long long scan(long long n, Count count, Put put) { return scan(0, n, 0, count, put); }
+template <class Count, class Put>
+DEVICE long long scan(long long n, Count count, Put put) { return scan(0, n, 0, count, put); }

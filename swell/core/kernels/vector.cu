@@ -25,7 +25,8 @@ template <typename T> __global__ void __launch_bounds__(512, 4) scale(Context* c
 }
 
 // launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512, 4) axpy(Context* ctx, T alpha, const T* x, T* y, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512, 4) axpy(Context* ctx, T alpha, const T* x, T* y, long long n) {
   if (stopped(ctx)) return;
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     const Pack<T> a = load(x, i, n);
@@ -38,7 +39,8 @@ template <typename T> __global__ void __launch_bounds__(512, 4) axpy(Context* ct
 
 // y = alpha x + beta y; beta = 0 never reads y.
 // launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512, 4) axpby(Context* ctx, T alpha, const T* x, T beta, T* y, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512, 4) axpby(Context* ctx, T alpha, const T* x, T beta, T* y, long long n) {
   if (stopped(ctx)) return;
   const bool reads = beta != T(0);
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -65,7 +67,8 @@ template <typename T> __global__ void __launch_bounds__(512, 4) multiply(Context
 }
 
 // launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512, 4) dot(Context* ctx, const T* x, const T* y, acc_t<T>* out, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512, 4) dot(Context* ctx, const T* x, const T* y, acc_t<T>* out, long long n) {
   if (stopped(ctx)) return;
   acc_t<T> xy(0);
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -80,7 +83,8 @@ template <typename T> __global__ void __launch_bounds__(512, 4) dot(Context* ctx
 
 // out[0] = ‖x‖₂.
 // launch: elements of x, 512 threads, a pack each, at most 4 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512, 4) norm(Context* ctx, const T* x, acc_t<T>* out, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512, 4) norm(Context* ctx, const T* x, acc_t<T>* out, long long n) {
   if (stopped(ctx)) return;
   double v[1] = {0};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
@@ -93,8 +97,9 @@ template <typename T> __global__ void __launch_bounds__(512, 4) norm(Context* ct
 
 // y = alpha x + y, sums[0] = (w, y) and sums[1] = (y, y).
 // launch: elements of x, 512 threads, a pack each, at most 3 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512, 3) axpy_dots(Context* ctx, T alpha, const T* x, T* y, const T* w,
-                                                                         acc_t<T>* sums, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512, 3) axpy_dots(Context* ctx, T alpha, const T* x, T* y, const T* w, acc_t<T>* sums,
+    long long n) {
   if (stopped(ctx)) return;
   acc_t<T> wy(0);
   double yy = 0;
@@ -128,7 +133,8 @@ template <typename T> __global__ void dots(Context* ctx, const T* x, const T* y,
 }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void weighted_norm2(Context* ctx, const T* r, const float* w, acc_t<T>* out, long long n) {
+template <typename T>
+__global__ void weighted_norm2(Context* ctx, const T* r, const float* w, acc_t<T>* out, long long n) {
   if (stopped(ctx)) return;
   double v[1] = {0};
   for (long long i = thread_id(); i < n; i += threads()) v[0] += w[i] * abs2(acc_t<T>(r[i]));
@@ -211,7 +217,8 @@ template <typename T> __global__ void collect_dots(Context* ctx, acc_t<T>* dots)
 }
 
 // launch: elements of x, 256 threads
-template <typename T> __global__ void multiply_add(Context* ctx, const T* d, const T* x, T* out, T alpha, T beta, long long n) {
+template <typename T>
+__global__ void multiply_add(Context* ctx, const T* d, const T* x, T* out, T alpha, T beta, long long n) {
   if (stopped(ctx)) return;
   long long i = thread_id();
   if (i >= n) return;
@@ -220,8 +227,8 @@ template <typename T> __global__ void multiply_add(Context* ctx, const T* d, con
 }
 
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void multiply_dots(Context* ctx, const T* d, const T* x, T* out, const T* w, acc_t<T>* sums,
-                                                    long long n) {
+template <typename T>
+__global__ void multiply_dots(Context* ctx, const T* d, const T* x, T* out, const T* w, acc_t<T>* sums, long long n) {
   if (stopped(ctx)) return;
   acc_t<T> wy(0);
   double yy = 0;

@@ -1,17 +1,18 @@
-// The fronts of the iterative Crout method on a GPU: final elements are not computed again. fronts.py defines keys, final
-// elements and `state`. A block has X by X threads. A thread has an element of the diagonal block, or of a row below it, or of a
-// column to its right. A launch handles many matrices, which are n * n elements apart. Between kernels, entries that are not
-// final hold A less the terms of finished fronts.
+// The fronts of the iterative Crout method on a GPU: final elements are not computed again. fronts.py defines keys,
+// final elements and `state`. A block has X by X threads. A thread has an element of the diagonal block, or of a row
+// below it, or of a column to its right. A launch handles many matrices, which are n * n elements apart. Between
+// kernels, entries that are not final hold A less the terms of finished fronts.
 #include "context.cuh"
 #include "bulk.cuh"
 #include "front.cuh"
 
-// Iterate v = (r - sum of v[k] entering[lane][k] over front <= k < lane) inverse in the lanes from front to end, by the X lanes of
-// a row or a column. `inverse`: of the lane's diagonal element; 1 in a row of L. r is an entry of A less the terms of final
-// elements; those before end - 1 are subtracted from all lanes behind them. Returns the number of iterations. UPPER:
+// Iterate v = (r - sum of v[k] entering[lane][k] over front <= k < lane) inverse in the lanes from front to end, by the
+// X lanes of a row or a column. `inverse`: of the lane's diagonal element; 1 in a row of L. r is an entry of A less the
+// terms of final elements; those before end - 1 are subtracted from all lanes behind them. Returns the number of
+// iterations. UPPER:
 // entering[k][lane] is in the place of entering[lane][k].
-template <int X, bool UPPER, class T> DEVICE int settle_line(T& r, T& v, const T (&entering)[X][X + 1], T inverse, int front,
-                                                             int end, double tolerance) {
+template <int X, bool UPPER, class T>
+DEVICE int settle_line(T& r, T& v, const T (&entering)[X][X + 1], T inverse, int front, int end, double tolerance) {
   const int lane = threadIdx.x % X, group = threadIdx.x % 32 / X * X;
   const unsigned mine = X == 32 ? ~0u : (1u << X % 32) - 1;
   auto term = [&](int k) { return UPPER ? entering[k][lane] : entering[lane][k]; };
@@ -27,7 +28,7 @@ template <int X, bool UPPER, class T> DEVICE int settle_line(T& r, T& v, const T
     const unsigned changed = __ballot_sync(~0u, active && !settled(value, v, tolerance)) >> group & mine;
     if (active) v = value;
     int after = changed ? __ffs(changed) - 1 : end;
-    if (after < front + 1) after = front + 1;                    // the first element needed final ones only: it is final
+    if (after < front + 1) after = front + 1;                   // the first element needed final ones only: it is final
     if (after > end) after = end;
     const int until = after < end ? after : end - 1;             // no lane before end needs the last element
     for (int k = X == 32 ? front : 0; k < (X == 32 ? until : X); ++k) {
@@ -60,12 +61,13 @@ template <int X, bool UPPER, class T> DEVICE T less_final(T r, const T (&enterin
 }
 
 // Iterate the diagonal block up to a bad element, then the rows below in the columns up to it; swap the pivot's row;
-// and so on until there is no bad element. A cluster a matrix: each of its blocks iterates the diagonal block, and some of the
-// rows. Below the diagonal block, `rest` takes the other rows.
+// and so on until there is no bad element. A cluster a matrix: each of its blocks iterates the diagonal block, and some
+// of the rows. Below the diagonal block, `rest` takes the other rows.
 // launch: a block of threads threads for each slice of blocks, shared bytes shared, in clusters of cluster
-template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Context* ctx, T* lu, T* estimate, long long row,
-    long long column, int first, int size, bool choose, bool own, int x, int threads, int shared, int cluster,
-    double tolerance, double lower, double upper, int n, int* state, int* pivots, int* counts, int* below, const int* blocks) {
+template <typename T, int X>
+__global__ void __launch_bounds__(X * X) settle(Context* ctx, T* lu, T* estimate, long long row, long long column,
+    int first, int size, bool choose, bool own, int x, int threads, int shared, int cluster, double tolerance,
+    double lower, double upper, int n, int* state, int* pivots, int* counts, int* below, const int* blocks) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ T V[X][X + 1];
   __shared__ int changed[2], chosen[X];
@@ -78,14 +80,16 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
   pivots += (long long)matrix * n + first, below += matrix * ((n + X - 1) / X) + first / X;
   Front<T, X> rows(memory, shared, lu, row, column, size, n - first - size, cluster);
   const bool inside = i < size && j < size;
-  T a = inside ? lu[i * row + j * column] : T(0), r = a, v = inside ? estimate[i * row + j * column] : T(0);    // r: a less the terms of final elements
+  // r: a less the terms of final elements
+  T a = inside ? lu[i * row + j * column] : T(0), r = a, v = inside ? estimate[i * row + j * column] : T(0);
   int front = 0, search = 0, iterations = 0, b;                  // the rows below are complete up to column `search`
   V[i][j] = v;
   if (threadIdx.x == 0) changed[0] = changed[1] = 2 * size;
   rows.wait();
   for (;;) {
     for (;; ++iterations) {
-      const unsigned bad = __ballot_sync(~0u, search <= lane && lane < size && !good(V[lane % X][lane % X], lower, upper));
+      const unsigned bad = __ballot_sync(~0u, search <= lane && lane < size
+          && !good(V[lane % X][lane % X], lower, upper));
       b = bad ? __ffs(bad) - 1 : size;
       const int limit = b < size ? 2 * b : 2 * size - 1;
       if (front > limit) break;
@@ -104,7 +108,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
       if (threadIdx.x == 0) changed[(iterations + 1) % 2] = 2 * size;
       __syncthreads();
       if (active) V[i][j] = v;
-      int after = *now > front + 1 ? *now : front + 1;           // the first element needed final ones only: it is final
+      int after = *now > front + 1 ? *now : front + 1;          // the first element needed final ones only: it is final
       after = after < limit + 1 ? after : limit + 1;
       __syncthreads();
       if (inside && key >= after)
@@ -118,7 +122,7 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
     double largest = -1;
     int where = 0;
     if (i >= b && i < size && j == b) largest = size_of(v), where = i;
-    if (search == b) {                                           // one column, which needs final elements only: one iteration
+    if (search == b) {                                     // one column, which needs final elements only: one iteration
       for (int t = threadIdx.x; t < rows.count; t += blockDim.x) {
         T* const own = &rows.at(t, 0);
         const long long step = t < rows.held ? 1 : column;
@@ -168,18 +172,20 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) settle(Con
   if (!own) rows.template swap<GROUPS>(estimate, chosen, first, n, n, n);
 }
 
-// Load (store) element (line, lane) of X lines of X elements through shared memory, so that a warp accesses neighbours in
-// memory. `along`: the elements of a line are neighbours.
-template <int X, class T> DEVICE T load_line(const T* from, T (&tile)[X][X + 1], long long line, long long element, bool along,
-                                             int lines, int elements) {
+// Load (store) element (line, lane) of X lines of X elements through shared memory, so that a warp accesses neighbours
+// in memory. `along`: the elements of a line are neighbours.
+template <int X, class T>
+DEVICE T load_line(const T* from, T (&tile)[X][X + 1], long long line, long long element, bool along, int lines,
+    int elements) {
   const int a = threadIdx.x / X, b = threadIdx.x % X, i = along ? a : b, k = along ? b : a;
   __syncthreads();
   if (i < lines && k < elements) tile[i][k] = from[i * line + k * element];
   __syncthreads();
   return a < lines && b < elements ? tile[a][b] : T(0);
 }
-template <int X, class T> DEVICE void store_line(T* to, T v, T (&tile)[X][X + 1], long long line, long long element, bool along,
-                                                 int lines, int begin, int end) {
+template <int X, class T>
+DEVICE void store_line(T* to, T v, T (&tile)[X][X + 1], long long line, long long element, bool along, int lines,
+    int begin, int end) {
   const int a = threadIdx.x / X, b = threadIdx.x % X, i = along ? a : b, k = along ? b : a;
   __syncthreads();
   tile[a][b] = v;
@@ -213,8 +219,9 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) rest(Conte
 
 // Iterate (1.12) in the columns to the right of the diagonal block, X columns a block.
 // launch: a block of threads threads for each slice of tiles
-template <typename T, int X> __global__ void __launch_bounds__(X * X) settle_right(Context* ctx, T* lu, const T* estimate,
-    long long row, long long column, int first, int size, int left, int right, int x, int threads, double tolerance, int n,
+template <typename T, int X>
+__global__ void __launch_bounds__(X * X) settle_right(Context* ctx, T* lu, const T* estimate, long long row,
+    long long column, int first, int size, int left, int right, int x, int threads, double tolerance, int n,
     int* counts, const int* tiles) {
   if (stopped(ctx)) return;
   __shared__ T entering[X][X + 1], tile[X][X + 1];

@@ -4,8 +4,9 @@
 
 // out = the largest modulus in each line, as in growth.py. A warp a line; the entries of a line are contiguous.
 // launch: elements of out, 256 threads, a warp each
-template <typename T> __global__ void largest_of_lines(Context* ctx, const T* lu, int column, int unit, int n, double* out,
-                                                       long long out_size) {
+template <typename T>
+__global__ void largest_of_lines(Context* ctx, const T* lu, int column, int unit, int n, double* out,
+    long long out_size) {
   if (stopped(ctx)) return;
   const long long line = thread_id() / 32, first = line * n;
   if (line >= out_size) return;

@@ -1,6 +1,6 @@
-// Crout's method on a GPU. A column and a row: a block of X by X threads for X elements; its threads share the terms of the
-// sums. A front: the blocks of a cluster for X columns, so that no launch is needed between two columns; and a block for every X
-// columns to its right. Of many matrices, which are n * n elements apart, each has its own blocks.
+// Crout's method on a GPU. A column and a row: a block of X by X threads for X elements; its threads share the terms of
+// the sums. A front: the blocks of a cluster for X columns, so that no launch is needed between two columns; and a
+// block for every X columns to its right. Of many matrices, which are n * n elements apart, each has its own blocks.
 #include "context.cuh"
 #include "bulk.cuh"
 #include "front.cuh"
@@ -20,7 +20,8 @@ template <typename T, int X> __global__ void __launch_bounds__(X * X) column_ste
   if (i < n && lane == 0) lu[i * row + j * column] -= sum;       // (1.11)
 }
 
-// u[j, i] for left <= i < n (1.12): neighbouring threads have neighbours in the row; the terms of a sum are in X slices.
+// u[j, i] for left <= i < n (1.12): neighbouring threads have neighbours in the row; the terms of a sum are in X
+// slices.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(X * X) row_step(Context* ctx, T* lu, long long row,
     long long column, int j, int first, int left, int x, int threads, int n, const int* tiles) {
@@ -57,12 +58,12 @@ template <typename T, int X> DEVICE T sum_of_terms(const T* own, long long step,
   return even + odd;
 }
 
-// Complete `size` columns of L from `first` on, and the front's diagonal block of U, with pivots. A cluster a matrix; a thread
-// computes an element of a column.
+// Complete `size` columns of L from `first` on, and the front's diagonal block of U, with pivots. A cluster a matrix; a
+// thread computes an element of a column.
 // launch: a block of threads threads for each slice of blocks, shared bytes shared, in clusters of cluster
-template <typename T, int X> __global__ void __launch_bounds__(512) front(Context* ctx, T* lu, long long row, long long column,
-    int first, int size, bool pivot, int x, int threads, int shared, int cluster, double tolerance, int n, int* pivots,
-    const int* blocks) {
+template <typename T, int X>
+__global__ void __launch_bounds__(512) front(Context* ctx, T* lu, long long row, long long column, int first, int size,
+    bool pivot, int x, int threads, int shared, int cluster, double tolerance, int n, int* pivots, const int* blocks) {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ T D[X][X + 1];
   __shared__ int chosen[X];
@@ -104,8 +105,8 @@ template <typename T, int X> __global__ void __launch_bounds__(512) front(Contex
   if (pivot) front.template swap<8>(lu, chosen, first, first, first + size, n);
 }
 
-// Complete the front's rows of U in columns left to end, a thread a column. Only the last front has less than X rows, and it has
-// no columns to its right.
+// Complete the front's rows of U in columns left to end, a thread a column. Only the last front has less than X rows,
+// and it has no columns to its right.
 // launch: a block of threads threads for each slice of tiles
 template <typename T, int X> __global__ void __launch_bounds__(64) beside(Context* ctx, T* lu, long long row,
     long long column, int first, int size, int left, int end, int x, int threads, int n, const int* tiles) {

@@ -1,13 +1,15 @@
-// One iteration of a section in the thesis' form of the iterative Crout method (listings 2.9, 2.10, C.3 to C.5): a block of
-// X by X threads computes X by X elements, whole sums by tiles in shared memory. KIND: 0 diagonal, 1 below, 2 to the right.
+// One iteration of a section in the thesis' form of the iterative Crout method (listings 2.9, 2.10, C.3 to C.5): a
+// block of X by X threads computes X by X elements, whole sums by tiles in shared memory. KIND: 0 diagonal, 1 below, 2
+// to the right.
 #include "context.cuh"
 #include "settled.cuh"
 
 // next = the new iterate of a section; flags[section] = 1 if an element has changed.
 // launch: a block of threads threads for each slice of tiles
-template <typename T, int KIND, int X> __global__ void __launch_bounds__(X * X) compute(Context* ctx, int kind, const T* a,
-    const T* lu, T* next, long long row, long long column, int top, int bottom, int left, int right, int bad, int x,
-    int threads, double tolerance, int section, int* flags, const int* tiles) {
+template <typename T, int KIND, int X>
+__global__ void __launch_bounds__(X * X) compute(Context* ctx, int kind, const T* a, const T* lu, T* next,
+    long long row, long long column, int top, int bottom, int left, int right, int bad, int x, int threads,
+    double tolerance, int section, int* flags, const int* tiles) {
   if (stopped(ctx)) return;
   __shared__ T L[X][X + 1], U[X][X + 1];
   const int across = (right - left + X - 1) / X, ty = threadIdx.x / X, tx = threadIdx.x % X;
@@ -38,8 +40,9 @@ template <typename T, int KIND, int X> __global__ void __launch_bounds__(X * X) 
 
 // Copy the new iterate of a section to lu.
 // launch: a block of threads threads for each slice of tiles
-template <typename T, int X> __global__ void __launch_bounds__(X * X) assign(Context* ctx, T* lu, const T* next, long long row,
-    long long column, int top, int bottom, int left, int right, int bad, int x, int threads, const int* tiles) {
+template <typename T, int X>
+__global__ void __launch_bounds__(X * X) assign(Context* ctx, T* lu, const T* next, long long row, long long column,
+    int top, int bottom, int left, int right, int bad, int x, int threads, const int* tiles) {
   if (stopped(ctx)) return;
   const int across = (right - left + X - 1) / X;
   const int i = top + blockIdx.x / across * X + threadIdx.x / X, j = left + blockIdx.x % across * X + threadIdx.x % X;

@@ -1,7 +1,8 @@
 // Halo kernels of a distributed product on a GPU: pack the entries to send, add the off-diagonal product. CPU: halo.py.
 //
-// The off-diagonal part A is in BSR, with blocks of BLOCK rows, row-major; blocks of 1 are CSR. It has one row for each of ``rows``,
-// which are distinct. A thread has one row: the threads of a block row read adjoining rows of the same blocks.
+// The off-diagonal part A is in BSR, with blocks of BLOCK rows, row-major; blocks of 1 are CSR. It has one row for each
+// of ``rows``, which are distinct. A thread has one row: the threads of a block row read adjoining rows of the same
+// blocks.
 #include "context.cuh"
 
 // out = x[index].
@@ -28,8 +29,8 @@ DEVICE T row_product(const int* indptr, const int* indices, const T* data, const
 // out[rows] += alpha A x.
 // launch: elements of rows, 256 threads
 template <typename T, int BLOCK>
-__global__ void add_product(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data, const T* x, T* out,
-                            int block, T alpha, long long n) {
+__global__ void add_product(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
+    const T* x, T* out, int block, T alpha, long long n) {
   const long long k = thread_id();
   if (stopped(ctx) || k >= n) return;
   out[rows[k]] = fused(alpha, row_product<BLOCK>(indptr, indices, data, x, k), out[rows[k]]);
@@ -38,8 +39,8 @@ __global__ void add_product(Context* ctx, const int* rows, const int* indptr, co
 // Like add_product with alpha = 1; also adds the resulting change of (w, out) to dots[0].
 // launch: elements of rows, 256 threads, at most 2 blocks per multiprocessor
 template <typename T, int BLOCK>
-__global__ void add_product_dot(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data, const T* x, T* out,
-                                const T* w, acc_t<T>* dots, int block, long long n) {
+__global__ void add_product_dot(Context* ctx, const int* rows, const int* indptr, const int* indices, const T* data,
+    const T* x, T* out, const T* w, acc_t<T>* dots, int block, long long n) {
   if (stopped(ctx)) return;
   acc_t<T> wy(0);
   for (long long k = thread_id(); k < n; k += threads()) {

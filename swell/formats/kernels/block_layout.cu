@@ -26,8 +26,8 @@ template <class I> struct Rows {
 // `block_rows`. `none` is a number greater than every block column.
 // launch: elements of counts, 64 threads
 template <typename I>
-__global__ void count_blocks(Context* ctx, const I* indptr, const I* indices, int size, long long block_rows, long long none,
-                             long long* counts, long long* entries, long long n, long long indptr_size) {
+__global__ void count_blocks(Context* ctx, const I* indptr, const I* indices, int size, long long block_rows,
+    long long none, long long* counts, long long* entries, long long n, long long indptr_size) {
   if (stopped(ctx)) return;
   const long long p = thread_id();
   if (p >= n) return;
@@ -46,8 +46,8 @@ __global__ void count_blocks(Context* ctx, const I* indptr, const I* indices, in
 // columns = the block columns, ascending in each block row; positions = the index of each entry in the blocks.
 // launch: elements of ptr, 64 threads
 template <typename I, typename P>
-__global__ void place_blocks(Context* ctx, const I* indptr, const I* indices, int size, long long none, const P* ptr, P* columns,
-                             P* positions, long long n, long long indptr_size) {
+__global__ void place_blocks(Context* ctx, const I* indptr, const I* indices, int size, long long none, const P* ptr,
+    P* columns, P* positions, long long n, long long indptr_size) {
   if (stopped(ctx)) return;
   const long long p = thread_id();
   if (p >= n - 1) return;

@@ -41,8 +41,8 @@ DEVICE T row_product(const I* columns, const T* values, const T* x, I e, I end, 
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: elements of y, 256 threads
 template <typename T, typename I, int HEIGHT, int BLOCK>
-__global__ void __launch_bounds__(256) product(Context* ctx, const I* ptr, const I* columns, const T* values, const T* x, T* y,
-                                               int height, int block, T alpha, T beta, long long n, long long x_size) {
+__global__ void __launch_bounds__(256) product(Context* ctx, const I* ptr, const I* columns, const T* values,
+    const T* x, T* y, int height, int block, T alpha, T beta, long long n, long long x_size) {
   if (stopped(ctx)) return;
   const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
   if (row >= I(n)) return;
@@ -54,9 +54,8 @@ __global__ void __launch_bounds__(256) product(Context* ctx, const I* ptr, const
 // y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 256 threads
 template <typename T, typename I, int HEIGHT, int BLOCK>
-__global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* ptr, const I* columns, const T* values, const T* x,
-                                                    T* y, const T* w, acc_t<T>* dots, int height, int block, long long n,
-                                                    long long x_size) {
+__global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* ptr, const I* columns, const T* values,
+    const T* x, T* y, const T* w, acc_t<T>* dots, int height, int block, long long n, long long x_size) {
   if (stopped(ctx)) return;
   const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
   T sum(0), weight(0);
@@ -71,8 +70,8 @@ __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* ptr, 
 
 // The products with the columns of x of a row, as row_product.
 template <int HEIGHT, int BLOCK, int TILE, class T, class I>
-DEVICE void row_products(const I* columns, const T* values, const Tile<TILE>& tile, const T* x, long long step, I e, I end,
-                         int lane, I x_size, T (&sums)[TILE]) {
+DEVICE void row_products(const I* columns, const T* values, const Tile<TILE>& tile, const T* x, long long step, I e,
+    I end, int lane, I x_size, T (&sums)[TILE]) {
   constexpr int ROWS = HEIGHT * BLOCK, WIDTH = BLOCK < 4 ? BLOCK : 4, AHEAD = BLOCK < 4 ? 4 / BLOCK : 1;
   clear(sums);
   for (; e < end; e += AHEAD) {

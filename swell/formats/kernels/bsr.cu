@@ -9,9 +9,8 @@
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: 24 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename I, int BLOCK>
-__global__ void __launch_bounds__(256) product(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y,
-                                               int block, T alpha, T beta, long long indptr_size, long long x_size,
-                                               long long y_size) {
+__global__ void __launch_bounds__(256) product(Context* ctx, const I* indptr, const I* indices, const T* data,
+    const T* x, T* y, int block, T alpha, T beta, long long indptr_size, long long x_size, long long y_size) {
   if (stopped(ctx)) return;
   using S = Shape<BLOCK, T>;
   const Lane<BLOCK, T> lane;
@@ -36,9 +35,9 @@ __global__ void __launch_bounds__(256) product(Context* ctx, const I* indptr, co
 // y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: 24 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename I, int BLOCK>
-__global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x,
-                                                    T* y, const T* w, acc_t<T>* dots, int block, long long indptr_size,
-                                                    long long x_size, long long y_size) {
+__global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indptr, const I* indices, const T* data,
+    const T* x, T* y, const T* w, acc_t<T>* dots, int block, long long indptr_size, long long x_size,
+    long long y_size) {
   if (stopped(ctx)) return;
   using S = Shape<BLOCK, T>;
   const Lane<BLOCK, T> lane;
@@ -69,7 +68,8 @@ __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* indpt
 // Columns that a lane treats at once, so that their sums stay in registers: all of a tile, unless a lane has many sums
 // of each. Then it reads the matrix again for the next columns.
 template <int BLOCK, class T, int TILE> struct Once {
-  static constexpr int bytes = Shape<BLOCK, T>::PASSES * int(sizeof(T)), most = bytes <= 32 ? 8 : bytes <= 64 ? 4 : bytes <= 128 ? 2 : 1;
+  static constexpr int bytes = Shape<BLOCK, T>::PASSES * int(sizeof(T)),
+      most = bytes <= 32 ? 8 : bytes <= 64 ? 4 : bytes <= 128 ? 2 : 1;
   static constexpr int columns = TILE < most ? TILE : most;
   static constexpr int threads = Shape<BLOCK, T>::PASSES > 4 ? 256 : columns > 2 ? Room<T, columns>::fewer : 1024;
   static constexpr int blocks = threads / 256;                   // of a multiprocessor
@@ -78,8 +78,8 @@ template <int BLOCK, class T, int TILE> struct Once {
 
 // sums[c] = the sums of a lane for column c of the tile, as lane_sums of one vector.
 template <int BLOCK, int TILE, class T, class I>
-DEVICE void lane_sums(const I* indptr, const I* indices, const T* data, const Tile<TILE>& tile, const T* x, long long step,
-                      I i, I rows, const Lane<BLOCK, T>& lane, I columns, T (&sums)[TILE][Shape<BLOCK, T>::PASSES]) {
+DEVICE void lane_sums(const I* indptr, const I* indices, const T* data, const Tile<TILE>& tile, const T* x,
+    long long step, I i, I rows, const Lane<BLOCK, T>& lane, I columns, T (&sums)[TILE][Shape<BLOCK, T>::PASSES]) {
   using S = Shape<BLOCK, T>;
   using Entries = Several<T, S::PER>;
 #pragma unroll
@@ -139,7 +139,8 @@ __global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks) product_col
     const auto own = whole.template part<ONCE>(begin);
     for (I first = I(row_thread() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
       T sums[ONCE][S::PASSES];
-      lane_sums<BLOCK>(indptr, indices, data, own, own.of(x, x_step), x_step, I(first + lane.member), rows, lane, I(x_size), sums);
+      lane_sums<BLOCK>(indptr, indices, data, own, own.of(x, x_step), x_step, I(first + lane.member), rows, lane,
+          I(x_size), sums);
 #pragma unroll
       for (int c = 0; c < ONCE; ++c)
 #pragma unroll
@@ -158,9 +159,10 @@ __global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks) product_col
 // y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: 24 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename I, int BLOCK, int TILE>
-__global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks_dots) product_dots_columns(Context* ctx, const I* indptr,
-    const I* indices, const T* data, const T* x, T* y, const T* w, acc_t<T>* dots, int block, int tile, int vectors,
-    long long indptr_size, long long x_size, long long y_size, long long x_step, long long y_step, long long w_step) {
+__global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks_dots) product_dots_columns(Context* ctx,
+    const I* indptr, const I* indices, const T* data, const T* x, T* y, const T* w, acc_t<T>* dots, int block, int tile,
+    int vectors, long long indptr_size, long long x_size, long long y_size, long long x_step, long long y_step,
+    long long w_step) {
   const Tile<TILE> whole(ctx, vectors);
   if (whole.stopped()) return;
   using S = Shape<BLOCK, T>;
@@ -175,7 +177,8 @@ __global__ void __launch_bounds__(256, Once<BLOCK, T, TILE>::blocks_dots) produc
     clear(wy), clear(yy);
     for (I first = I(row_thread() / 32 * S::GROUP); first < rows; first += stride) {  // the whole warp together
       T sums[ONCE][S::PASSES];
-      lane_sums<BLOCK>(indptr, indices, data, own, own.of(x, x_step), x_step, I(first + lane.member), rows, lane, I(x_size), sums);
+      lane_sums<BLOCK>(indptr, indices, data, own, own.of(x, x_step), x_step, I(first + lane.member), rows, lane,
+          I(x_size), sums);
 #pragma unroll
       for (int c = 0; c < ONCE; ++c)
 #pragma unroll

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from swell.core.compiled import helper
 from swell.core.kernels.vector import total
 from swell.formats.kernels.groups import SAMPLES, groups
 
@@ -22,7 +23,7 @@ CHUNKS = 64             # more than cores, to balance the load; few enough that 
 PIECE = 64              # block rows whose blocks stay in the cache until all columns are done
 
 
-@njit(cache=True, forceinline=True, fastmath={"contract"})
+@helper(fastmath={"contract"}, inlined=True)
 def four_rows(values, x, zero, at, j, size, width, count):
     """Return four numbers: the products with x of ``count`` (up to four) rows of one block; the others are ``zero``.
 
@@ -41,7 +42,7 @@ def four_rows(values, x, zero, at, j, size, width, count):
     return p0, p1, p2, p3
 
 
-@njit(cache=True, forceinline=True)
+@helper(fastmath={"contract"}, inlined=True)
 def put(y, row, value, alpha, beta):
     """y[row] = alpha value + beta y[row], unless ``row`` lies past the end of y; beta = 0 never reads y."""
     if row < np.uint64(y.size):
@@ -51,7 +52,7 @@ def put(y, row, value, alpha, beta):
             y[row] = alpha * value + beta * y[row]
 
 
-@njit(cache=True, forceinline=True)
+@helper(fastmath={"contract"}, inlined=True)
 def put_four(y, row, count, p0, p1, p2, p3, alpha, beta):
     """y[row + i] = alpha pᵢ + beta y[row + i] for i < ``count`` (up to four); rows past the end of y are left out."""
     put(y, row, p0, alpha, beta)
@@ -63,7 +64,7 @@ def put_four(y, row, count, p0, p1, p2, p3, alpha, beta):
         put(y, row + np.uint64(3), p3, alpha, beta)
 
 
-@njit(cache=True, forceinline=True, fastmath={"contract"})
+@helper(fastmath={"contract"}, inlined=True)
 def add_block(values, x, y, zero, k, j, row, size, width, alpha):
     """y += alpha A x for block k alone, whose first row is ``row`` and first column j.
 
@@ -75,7 +76,7 @@ def add_block(values, x, y, zero, k, j, row, size, width, alpha):
         put_four(y, row + first, count, p0, p1, p2, p3, alpha, y.dtype.type(1))
 
 
-@njit(cache=True, forceinline=True, fastmath={"contract"})
+@helper(fastmath={"contract"}, inlined=True)
 def block_row(indptr, indices, values, x, y, block, any_size, i, alpha, beta):
     """y = alpha A x + beta y for the rows of block row i, with A in BSR; beta = 0 never reads y.
 

@@ -4,7 +4,8 @@
 
 // Products with x of the warp's 32 rows: each lane returns the product of row (first row) + (lane number).
 template <class T, class I>
-DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* x, int lanes, long long n, long long nnz) {
+DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* x, int lanes, long long n,
+    long long nnz) {
   int lane = threadIdx.x % 32;
   if (!lanes)
     for (lanes = 1; lanes < 32 && 2 * lanes * n <= nnz;) lanes *= 2;
@@ -26,8 +27,8 @@ DEVICE T row_product(const I* indptr, const I* indices, const T* data, const T* 
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: elements of y, 256 threads
 template <typename T, typename I>
-__global__ void product(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, int lanes, T alpha,
-                        T beta, long long n, long long data_size) {
+__global__ void product(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, int lanes,
+    T alpha, T beta, long long n, long long data_size) {
   if (stopped(ctx)) return;
   T sum = row_product(indptr, indices, data, x, lanes, n, data_size);
   long long row = thread_id();
@@ -37,8 +38,8 @@ __global__ void product(Context* ctx, const I* indptr, const I* indices, const T
 // y = alpha A x + beta z + gamma w.
 // launch: elements of y, 256 threads
 template <typename T, typename I>
-__global__ void product_sum(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, const T* z, const T* w, T* y,
-                            int lanes, T alpha, T beta, T gamma, long long n, long long data_size) {
+__global__ void product_sum(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, const T* z,
+    const T* w, T* y, int lanes, T alpha, T beta, T gamma, long long n, long long data_size) {
   if (stopped(ctx)) return;
   T sum = row_product(indptr, indices, data, x, lanes, n, data_size);
   long long row = thread_id();
@@ -48,8 +49,8 @@ __global__ void product_sum(Context* ctx, const I* indptr, const I* indices, con
 // y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 128 threads
 template <typename T, typename I>
-__global__ void product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y, const T* w,
-                             acc_t<T>* dots, int lanes, long long n, long long data_size) {
+__global__ void product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y,
+    const T* w, acc_t<T>* dots, int lanes, long long n, long long data_size) {
   if (stopped(ctx)) return;
   T sum = row_product(indptr, indices, data, x, lanes, n, data_size), weight(0);
   long long row = thread_id();
@@ -136,7 +137,8 @@ template <class R> DEVICE R modulus(complex<R> a) { return hypot(a.re, a.im); }
 // y = max over j of |a_ij| x_j.
 // launch: elements of y, 256 threads
 template <typename T, typename I>
-__global__ void maxima(Context* ctx, const I* indptr, const I* indices, const T* data, const real_t<T>* x, real_t<T>* y, long long n) {
+__global__ void maxima(Context* ctx, const I* indptr, const I* indices, const T* data, const real_t<T>* x, real_t<T>* y,
+    long long n) {
   if (stopped(ctx)) return;
   long long row = thread_id();
   if (row >= n) return;

@@ -31,8 +31,8 @@ DEVICE T row_product(const I* columns, const T* values, const T* x, I at, int le
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: elements of y, 256 threads
 template <typename T, typename I>
-__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Context* ctx, const I* columns, const T* values,
-    const T* x, T* y, int width, T alpha, T beta, long long n, long long columns_stride) {
+__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Context* ctx, const I* columns,
+    const T* values, const T* x, T* y, int width, T alpha, T beta, long long n, long long columns_stride) {
   let_next_start();
   const I row = I(thread_id()), pitch = I(columns_stride);
   const int length = row < I(n) ? width : 0;
@@ -90,9 +90,9 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_col
 // y = A x, of every column; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, 256 threads
 template <typename T, typename I, int TILE>
-__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dots_columns(Context* ctx, const I* columns,
-    const T* values, const T* x, T* y, const T* w, acc_t<T>* dots, int width, int tile, int vectors, long long n,
-    long long columns_stride, long long x_step, long long y_step, long long w_step) {
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) product_dots_columns(Context* ctx,
+    const I* columns, const T* values, const T* x, T* y, const T* w, acc_t<T>* dots, int width, int tile, int vectors,
+    long long n, long long columns_stride, long long x_step, long long y_step, long long w_step) {
   let_next_start();
   const I row = I(row_thread()), pitch = I(columns_stride);
   const int length = row < I(n) ? width : 0;

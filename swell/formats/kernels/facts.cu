@@ -37,8 +37,8 @@ template <class I> DEVICE bool sound(I begin, I end, long long nnz) { return beg
 
 // Add entry k of `row` to the facts v and to the row's sums. The row ends before `end`.
 template <class T, class I>
-DEVICE void look_at(double (&v)[COUNT], Row<acc_t<T>>& here, const I* indptr, const I* indices, const T* data, long long k,
-                    long long end, long long row, long long rows, long long columns, long long nnz, bool search) {
+DEVICE void look_at(double (&v)[COUNT], Row<acc_t<T>>& here, const I* indptr, const I* indices, const T* data,
+    long long k, long long end, long long row, long long rows, long long columns, long long nnz, bool search) {
   using A = acc_t<T>;
   const long long j = indices[k];
   const A a(data[k]);
@@ -85,8 +85,8 @@ DEVICE void add_lanes(complex<double>& a, int o) { add_lanes(a.re, o), add_lanes
 // Add a row to the facts v, by `width` neighbouring lanes; this lane has number `part`. All lanes of the warp call
 // this.
 template <class T, class I>
-DEVICE void look_at_row(double (&v)[COUNT], const I* indptr, const I* indices, const T* data, long long row, int part, int width,
-                        long long rows, long long columns, long long nnz, bool search) {
+DEVICE void look_at_row(double (&v)[COUNT], const I* indptr, const I* indices, const T* data, long long row, int part,
+    int width, long long rows, long long columns, long long nnz, bool search) {
   Row<acc_t<T>> here{acc_t<T>(0), acc_t<T>(0), 0};
   const bool there = row < rows;
   const I begin = there ? indptr[row] : I(0), end = there ? indptr[row + 1] : I(0);
@@ -121,8 +121,8 @@ DEVICE void look_at_row(double (&v)[COUNT], const I* indptr, const I* indices, c
 // out = the facts. Only `search`, which needs a square matrix, compares a_ij with a_ji.
 // launch: elements of indptr, 256 threads, at most 4 blocks per multiprocessor
 template <typename T, typename I>
-__global__ void __launch_bounds__(256) gather(Context* ctx, const I* indptr, const I* indices, const T* data, double* out,
-                                              long long columns, bool search, long long n, long long data_size) {
+__global__ void __launch_bounds__(256) gather(Context* ctx, const I* indptr, const I* indices, const T* data,
+    double* out, long long columns, bool search, long long n, long long data_size) {
   if (stopped(ctx)) return;
   const long long rows = n - 1, nnz = data_size;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -135,7 +135,8 @@ __global__ void __launch_bounds__(256) gather(Context* ctx, const I* indptr, con
     for (int pass = 0; pass < lanes; ++pass) {
       const long long row = first + pass * (32 / lanes) + lane / lanes;
       const bool is_long = lanes < 32 && row < rows && (long long)indptr[row + 1] - indptr[row] > LONG * lanes;
-      look_at_row<T, I>(v, indptr, indices, data, is_long ? rows : row, lane % lanes, lanes, rows, columns, nnz, search);
+      look_at_row<T, I>(v, indptr, indices, data, is_long ? rows : row, lane % lanes, lanes, rows, columns, nnz,
+          search);
       for (unsigned left = __ballot_sync(~0u, is_long && lane % lanes == 0); left; left &= left - 1) {
         const long long one = __shfl_sync(~0u, row, __ffs(left) - 1);
         look_at_row<T, I>(v, indptr, indices, data, one, lane, 32, rows, columns, nnz, search);

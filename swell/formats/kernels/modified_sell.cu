@@ -77,8 +77,9 @@ DEVICE bool own_product(Context* ctx, const Matrix<T, I>& A, const T* x, T* own,
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: a block of height threads for each slice of slice_ptr
 template <typename T, typename I, int HEIGHT>
-__global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product(Context* ctx, const I* slice_ptr, const T* diag,
-    const T* entries, const I* col_idx, const T* x, T* y, int height, T alpha, T beta, long long x_size, long long y_size) {
+__global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product(Context* ctx, const I* slice_ptr,
+    const T* diag, const T* entries, const I* col_idx, const T* x, T* y, int height, T alpha, T beta, long long x_size,
+    long long y_size) {
   __shared__ T own[HEIGHT];
   const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
   const I row = I(blockIdx.x) * HEIGHT + I(threadIdx.x);
@@ -109,11 +110,11 @@ template <class T, int HEIGHT, int TILE> struct FitColumns {
   static constexpr int blocks = all > 32 ? 32 : all > 1 ? all : 1;
 };
 
-// sums = the products of the thread's row with the columns of x, as own_product. The x of the slice's rows comes through
-// the cache, since shared memory would not hold TILE columns of 1024 rows.
+// sums = the products of the thread's row with the columns of x, as own_product. The x of the slice's rows comes
+// through the cache, since shared memory would not hold TILE columns of 1024 rows.
 template <int HEIGHT, int TILE, class T, class I>
-DEVICE void own_products(const Matrix<T, I>& A, const Tile<TILE>& tile, const T* x, long long step, I row, T d, I x_size,
-                         I at, int left, Batch<T, I> batch, T (&sums)[TILE]) {
+DEVICE void own_products(const Matrix<T, I>& A, const Tile<TILE>& tile, const T* x, long long step, I row, T d,
+    I x_size, I at, int left, Batch<T, I> batch, T (&sums)[TILE]) {
 #pragma unroll
   for (int c = 0; c < TILE; ++c) sums[c] = row < x_size && tile.runs(c) ? d * x[c * step + row] : d * T(0);
   const I before = row - I(threadIdx.x);
@@ -132,8 +133,8 @@ DEVICE void own_products(const Matrix<T, I>& A, const Tile<TILE>& tile, const T*
 // launch: a block of height threads for each slice of slice_ptr
 template <typename T, typename I, int HEIGHT, int TILE>
 __global__ void __launch_bounds__(HEIGHT, FitColumns<T, HEIGHT, TILE>::blocks) product_columns(Context* ctx,
-    const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* x, T* y, int height, T alpha, T beta,
-    int tile, int vectors, long long x_size, long long y_size, long long x_step, long long y_step) {
+    const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* x, T* y, int height, T alpha,
+    T beta, int tile, int vectors, long long x_size, long long y_size, long long x_step, long long y_step) {
   let_next_start();
   const Matrix<T, I> A{slice_ptr, diag, entries, col_idx};
   const I row = I(row_block()) * HEIGHT + I(threadIdx.x), begin = __ldg(slice_ptr + row_block());
@@ -143,7 +144,8 @@ __global__ void __launch_bounds__(HEIGHT, FitColumns<T, HEIGHT, TILE>::blocks) p
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped()) return;
   T sums[TILE];
-  own_products<HEIGHT>(A, own, own.of(x, x_step), x_step, row, d, I(x_size), begin + I(threadIdx.x), length, batch, sums);
+  own_products<HEIGHT>(A, own, own.of(x, x_step), x_step, row, d, I(x_size), begin + I(threadIdx.x), length, batch,
+      sums);
   if (row < I(y_size)) put(own, y, y_step, row, sums, alpha, beta);
 }
 
@@ -163,6 +165,7 @@ __global__ void __launch_bounds__(HEIGHT, FitColumns<T, HEIGHT, TILE>::blocks) p
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped()) return;
   T sums[TILE];
-  own_products<HEIGHT>(A, own, own.of(x, x_step), x_step, row, d, I(x_size), begin + I(threadIdx.x), length, batch, sums);
+  own_products<HEIGHT>(A, own, own.of(x, x_step), x_step, row, d, I(x_size), begin + I(threadIdx.x), length, batch,
+      sums);
   put_dots(ctx, own, y, y_step, w, w_step, row, row < I(y_size), sums);
 }

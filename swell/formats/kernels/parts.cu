@@ -8,8 +8,9 @@
 #include "scan.cuh"
 
 constexpr int WARPS = 15;                                       // warps that share a part's slices, as in parts.py
-constexpr int AT_SLICES = 0, AT_INTERIOR = 1, AT_HALO = 2, AT_COLUMNS = 3, AT_BOUNDARY = AT_COLUMNS + WARPS, FACTS = AT_BOUNDARY + WARPS;
-constexpr int EXACT = 128, STEPS = 8, BINS = EXACT + 25 * STEPS;      // lengths from EXACT on: 8 bins for each power of two
+constexpr int AT_SLICES = 0, AT_INTERIOR = 1, AT_HALO = 2, AT_COLUMNS = 3, AT_BOUNDARY = AT_COLUMNS + WARPS,
+    FACTS = AT_BOUNDARY + WARPS;
+constexpr int EXACT = 128, STEPS = 8, BINS = EXACT + 25 * STEPS;  // lengths from EXACT on: 8 bins for each power of two
 constexpr int SORTERS = 16, MOST = 640;                         // warps that sort a part; most slices of a part
 
 struct Slice { int before, width; };                            // columns before it in its warp's stream, and its own
@@ -19,7 +20,8 @@ struct Table { int slices, interior, publish, halo_from, halo; };
 // The rows of part b: places begin to end - 1 of the order; an empty order is the identity.
 struct Range {
   long long begin, end;
-  DEVICE Range(long long b, long long parts, long long n) : begin((b * n + parts - 1) / parts), end(((b + 1) * n + parts - 1) / parts) {}
+  DEVICE Range(long long b, long long parts, long long n) : begin((b * n + parts - 1) / parts),
+      end(((b + 1) * n + parts - 1) / parts) {}
 };
 
 // The bin of a length; longer ones come first.
@@ -38,7 +40,8 @@ DEVICE int snake(int k, int low, int count) {
 
 // part = the part of each row.
 // launch: elements of part, 256 threads
-template <typename I> __global__ void number(Context* ctx, const I* order, int* part, long long parts, long long n, long long order_size) {
+template <typename I>
+__global__ void number(Context* ctx, const I* order, int* part, long long parts, long long n, long long order_size) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i < n) part[order_size ? order[i] : i] = int(i * parts / n);
@@ -47,8 +50,8 @@ template <typename I> __global__ void number(Context* ctx, const I* order, int* 
 // boundary = 1 for rows that other parts need, or that need rows of other parts; all 0 on entry.
 // launch: elements of part, 256 threads
 template <typename I>
-__global__ void mark_boundary(Context* ctx, const I* indptr, const I* indices, const int* part, unsigned char* boundary, long long n,
-                              long long indices_size) {
+__global__ void mark_boundary(Context* ctx, const I* indptr, const I* indices, const int* part, unsigned char* boundary,
+    long long n, long long indices_size) {
   if (stopped(ctx)) return;
   visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, indices_size), [&](const Portion& p) {
     for (long long k = p.begin + p.part; k < p.end; k += p.lanes)
@@ -60,9 +63,9 @@ __global__ void mark_boundary(Context* ctx, const I* indptr, const I* indices, c
 // sort is stable. facts = the numbers of each part, and behind them the number of boundary rows, 0 on entry.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename I>
-__global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, const I* order, const unsigned char* boundary, bool apart,
-                                                 int parts, int stride, unsigned short* keys, int* slot, int* slices, int* facts,
-                                                 long long boundary_size, long long order_size) {
+__global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, const I* order,
+    const unsigned char* boundary, bool apart, int parts, int stride, unsigned short* keys, int* slot, int* slices,
+    int* facts, long long boundary_size, long long order_size) {
   if (stopped(ctx)) return;
   __shared__ unsigned short of_warp[SORTERS][2 * BINS];  // a warp's rows in each bin; later the rows of earlier warps
   __shared__ int start[2 * BINS + 1], widths[MOST];
@@ -96,7 +99,8 @@ __global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, 
       start[key] = sum;
     }
     __syncthreads();
-    scan(2 * BINS, [&](long long key) { return (long long)start[key]; }, [&](long long key, long long sum) { start[key] = int(sum); });
+    scan(2 * BINS, [&](long long key) { return (long long)start[key]; },
+        [&](long long key, long long sum) { start[key] = int(sum); });
     __syncthreads();
     const int inside = start[BINS], interior = (inside + 31) / 32, outer = (rows - inside + 31) / 32;
     for (long long first = begin; first < end; first += 32) {
@@ -138,8 +142,8 @@ __global__ void __launch_bounds__(512) sort_rows(Context* ctx, const I* indptr, 
 // are rejected.
 // launch: elements of part, 256 threads
 template <typename I>
-__global__ void mark_halos(Context* ctx, const I* indptr, const I* indices, const int* part, const int* slot, const int* facts, int parts,
-                           int stride, long long most, unsigned* bits, long long n, long long indices_size) {
+__global__ void mark_halos(Context* ctx, const I* indptr, const I* indices, const int* part, const int* slot,
+    const int* facts, int parts, int stride, long long most, unsigned* bits, long long n, long long indices_size) {
   if (stopped(ctx) || facts[parts * FACTS] > most) return;
   visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, indices_size), [&](const Portion& p) {
     const long long own = p.there ? part[p.row] : 0;
@@ -157,7 +161,8 @@ __global__ void mark_halos(Context* ctx, const I* indptr, const I* indices, cons
 // starts = the number of halo rows before each word of bits; facts: the halo size of each part.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename P>
-__global__ void __launch_bounds__(512) count_halos(Context* ctx, const unsigned* bits, int parts, int stride, P* starts, int* facts) {
+__global__ void __launch_bounds__(512) count_halos(Context* ctx, const unsigned* bits, int parts, int stride, P* starts,
+    int* facts) {
   if (stopped(ctx)) return;
   const long long words = (long long)parts * stride;
   for (long long b = blockIdx.x; b < parts; b += gridDim.x) {
@@ -171,10 +176,9 @@ __global__ void __launch_bounds__(512) count_halos(Context* ctx, const unsigned*
 // each row, where the columns of each slice begin (`start`), the ends of slices (`ends` is 0 on entry), and the halos.
 // launch: 1 blocks per multiprocessor of 512 threads
 template <typename I>
-__global__ void __launch_bounds__(512) place(Context* ctx, const I* order, const int* slices, const unsigned* bits, const int* starts,
-                                             const int* table, const int* first, const int* streams, int parts, int stride, int chunk,
-                                             int* slot, int* rows, int* start, unsigned char* ends, int* halos, long long order_size,
-                                             long long slot_size) {
+__global__ void __launch_bounds__(512) place(Context* ctx, const I* order, const int* slices, const unsigned* bits,
+    const int* starts, const int* table, const int* first, const int* streams, int parts, int stride, int chunk,
+    int* slot, int* rows, int* start, unsigned char* ends, int* halos, long long order_size, long long slot_size) {
   if (stopped(ctx)) return;
   const Table* const tables = reinterpret_cast<const Table*>(table);
   for (int b = blockIdx.x; b < parts; b += gridDim.x) {
@@ -206,8 +210,8 @@ __global__ void __launch_bounds__(512) place(Context* ctx, const I* order, const
 // Call visit(row, entry, slice column, lane) for a thread's share of the entries. If the diagonal is stored `apart`, it
 // is skipped; then every row has a diagonal entry.
 template <class I, class Visit>
-DEVICE void visit_entries(const I* indptr, const I* indices, const int* slot, const int* start, bool apart, long long n, long long entries,
-                          Visit visit) {
+DEVICE void visit_entries(const I* indptr, const I* indices, const int* slot, const int* start, bool apart, long long n,
+    long long entries, Visit visit) {
   visit_rows(indptr, thread_id() - threadIdx.x % 32, n, lanes_for(n, entries), [&](const Portion& p) {
     if (!p.there) return;
     const int own = slot[p.row];
@@ -220,11 +224,12 @@ DEVICE void visit_entries(const I* indptr, const I* indices, const int* slot, co
 // values = the value of each entry, at its place in the chunks.
 // launch: elements of slot, 256 threads
 template <typename T, typename I>
-__global__ void write_values(Context* ctx, const I* indptr, const I* indices, const T* data, const int* slot, const int* start, int chunk,
-                             bool apart, T* values, long long n, long long indices_size) {
+__global__ void write_values(Context* ctx, const I* indptr, const I* indices, const T* data, const int* slot,
+    const int* start, int chunk, bool apart, T* values, long long n, long long indices_size) {
   if (stopped(ctx)) return;
   constexpr long long UNIT = 32 + 64 / sizeof(T);               // size of a slice column, in values
-  visit_entries(indptr, indices, slot, start, apart, n, indices_size, [&](long long, long long k, long long column, int lane) {
+  visit_entries(indptr, indices, slot, start, apart, n, indices_size,
+      [&](long long, long long k, long long column, int lane) {
     values[column / chunk * chunk * UNIT + column % chunk * 32 + lane] = data[k];
   });
 }
@@ -232,17 +237,19 @@ __global__ void write_values(Context* ctx, const I* indptr, const I* indices, co
 // columns = the local column of each entry: a row of its part, or a place in the part's halo. size: bytes of a value.
 // launch: elements of slot, 256 threads
 template <typename I>
-__global__ void write_columns(Context* ctx, const I* indptr, const I* indices, const int* slot, const int* start, const int* part,
-                              const int* table, const int* first, const unsigned* bits, const int* starts, int parts, int stride, int chunk,
-                              bool apart, int size, unsigned short* columns, long long n, long long indices_size) {
+__global__ void write_columns(Context* ctx, const I* indptr, const I* indices, const int* slot, const int* start,
+    const int* part, const int* table, const int* first, const unsigned* bits, const int* starts, int parts, int stride,
+    int chunk, bool apart, int size, unsigned short* columns, long long n, long long indices_size) {
   if (stopped(ctx)) return;
   const long long unit = 16 * size + 32;                        // size of a slice column, in local columns
-  visit_entries(indptr, indices, slot, start, apart, n, indices_size, [&](long long row, long long k, long long column, int lane) {
+  visit_entries(indptr, indices, slot, start, apart, n, indices_size,
+      [&](long long row, long long k, long long column, int lane) {
     const long long own = part[row], other = part[indices[k]];
     int local = slot[indices[k]] - 32 * first[other];
     if (own != other) {
       const long long word = (own * parts + other) * stride + local / 32;
-      local = 32 * reinterpret_cast<const Table*>(table)[own].slices + starts[word] + __popc(bits[word] & ((1u << local % 32) - 1));
+      local = 32 * reinterpret_cast<const Table*>(table)[own].slices + starts[word]
+          + __popc(bits[word] & ((1u << local % 32) - 1));
     }
     columns[column / chunk * chunk * unit + chunk * 16 * size + column % chunk * 32 + lane] = (unsigned short)local;
   });

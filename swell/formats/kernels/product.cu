@@ -47,7 +47,8 @@ DEVICE int lane_of(int lanes) { return threadIdx.x & (lanes - 1); }
 // The entries of a row: begin to end - 1; none for row -1.
 template <class I> struct Span {
   I begin, end;
-  DEVICE Span(const I* indptr, long long row) : begin(row < 0 ? I(0) : indptr[row]), end(row < 0 ? I(0) : indptr[row + 1]) {}
+  DEVICE Span(const I* indptr, long long row) : begin(row < 0 ? I(0) : indptr[row]),
+      end(row < 0 ? I(0) : indptr[row + 1]) {}
 };
 
 // The maximum over a warp of its groups' values; all lanes of a group have one value.
@@ -99,8 +100,8 @@ DEVICE void for_products(const I* a_indptr, const I* a_indices, const T* a_data,
 // By groups, whose lanes may diverge: call visit(column) for every product of a row. `width` lanes, at most the whole
 // group, share a row of B.
 template <class I, class Visit>
-DEVICE void for_columns(const I* a_indptr, const I* a_indices, const I* b_indptr, const I* b_indices, long long row, int lanes,
-                        int width, Visit visit) {
+DEVICE void for_columns(const I* a_indptr, const I* a_indices, const I* b_indptr, const I* b_indices, long long row,
+    int lanes, int width, Visit visit) {
   const Span<I> of_a(a_indptr, row);
   const int part = lane_of(lanes) & (width - 1), step = lanes / width;
   const auto row_of_b = [&](long long k) { return k < of_a.end ? (long long)a_indices[k] : -1ll; };
@@ -124,17 +125,19 @@ DEVICE void for_columns(const I* a_indptr, const I* a_indices, const I* b_indptr
   }
 }
 
-// -- columns of a row, by a group ---------------------------------------------------------------------------------------
+// -- columns of a row, by a group
+// ---------------------------------------------------------------------------------------
 
 DEVICE int swap_if_equal(int* at, int old, int value) { return atomicCAS(at, old, value); }
 DEVICE long long swap_if_equal(long long* at, long long old, long long value) {
-  return (long long)atomicCAS(reinterpret_cast<unsigned long long*>(at), (unsigned long long)old, (unsigned long long)value);
+  return (long long)atomicCAS(reinterpret_cast<unsigned long long*>(at), (unsigned long long)old,
+      (unsigned long long)value);
 }
 
 template <class I> struct alignas(16) Pack16 {
   I key[PACK<I>];
 };
-constexpr int TABLES = POOL / WARPS + 16 * 16;                      // bytes of a warp's tables, with the gaps between them
+constexpr int TABLES = POOL / WARPS + 16 * 16;                   // bytes of a warp's tables, with the gaps between them
 
 // The hash table of a row, in this group's part of its warp's tables; -1 marks an empty slot.
 template <class I> struct Table {
@@ -143,7 +146,8 @@ template <class I> struct Table {
 
   // Make an empty table for up to `most` columns, or as many as there is room for.
   DEVICE Table(unsigned char* pool, long long most, int lanes)
-      : keys((I*)(pool + threadIdx.x / 32 * TABLES) + threadIdx.x % 32 / lanes * (SLOTS<I> * lanes + PACK<I>)), size(PACK<I>) {
+      : keys((I*)(pool + threadIdx.x / 32 * TABLES) + threadIdx.x % 32 / lanes * (SLOTS<I> * lanes + PACK<I>)),
+        size(PACK<I>) {
     while (size < 2 * most && size < unsigned(SLOTS<I> * lanes)) size *= 2;
     Pack16<I> none;
 #pragma unroll
@@ -205,7 +209,8 @@ template <class I> struct Table {
   }
 };
 
-// -- columns of a row, by a block ---------------------------------------------------------------------------------------
+// -- columns of a row, by a block
+// ---------------------------------------------------------------------------------------
 
 // The first of the indices `from` to `to` - 1 whose column is at least `column`, by bisection; `to` if none is.
 template <class I, class N> DEVICE N first_from(const I* indices, N from, N to, long long column) {
@@ -219,8 +224,8 @@ template <class I, class N> DEVICE N first_from(const I* indices, N from, N to, 
 // Set a bit for each column of a row, range after range. Then each word of 32 columns is passed to take(its first
 // column, its bits, the number of columns before it). Returns the number of columns.
 template <class I, class Take>
-DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_indices, const I* b_indptr, const I* b_indices,
-                          long long row, Take take) {
+DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_indices, const I* b_indptr,
+    const I* b_indices, long long row, Take take) {
   __shared__ long long lowest[WARPS], highest[WARPS], of_warp[WARPS];
   unsigned* bits = reinterpret_cast<unsigned*>(pool);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -279,7 +284,8 @@ DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_ind
   return before;
 }
 
-// -- the phases ---------------------------------------------------------------------------------------------------------
+// -- the phases
+// ---------------------------------------------------------------------------------------------------------
 
 // The number of lanes that share a row of B: about the length of its mean row.
 DEVICE int width_for(long long rows, long long entries) {
@@ -292,9 +298,9 @@ DEVICE int width_for(long long rows, long long entries) {
 // of row i from starts[i] on.
 // launch: 4 blocks per multiprocessor of 256 threads
 template <typename I, bool INDICES>
-__global__ void __launch_bounds__(256, 4) columns(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr,
-                                               const I* b_indices, const I* rows, const long long* bounds, const long long* starts,
-                                               I* indices, I* counts, long long b_indptr_size, long long b_indices_size) {
+__global__ void __launch_bounds__(256, 4) columns(Context* ctx, const I* a_indptr, const I* a_indices,
+    const I* b_indptr, const I* b_indices, const I* rows, const long long* bounds, const long long* starts, I* indices,
+    I* counts, long long b_indptr_size, long long b_indices_size) {
   if (stopped(ctx)) return;
   __shared__ alignas(16) unsigned char pool[WARPS * TABLES];
   const int mean = width_for(b_indptr_size - 1, b_indices_size);
@@ -303,7 +309,8 @@ __global__ void __launch_bounds__(256, 4) columns(Context* ctx, const I* a_indpt
       [&](long long row, int lanes) {
         const int lane = lane_of(lanes);
         Table<I> table(pool, row < 0 ? 0 : (long long)counts[row], lanes);
-        for_columns(a_indptr, a_indices, b_indptr, b_indices, row, lanes, min(mean, lanes), [&](I column) { table.insert(column); });
+        for_columns(a_indptr, a_indices, b_indptr, b_indices, row, lanes, min(mean, lanes),
+            [&](I column) { table.insert(column); });
         const int count = table.gather(lanes);
         if (row >= 0 && lane == 0) counts[row] = I(count);
         for (int x = lane; INDICES && x < count; x += lanes) {
@@ -327,8 +334,8 @@ __global__ void __launch_bounds__(256, 4) columns(Context* ctx, const I* a_indpt
 // indices = the columns of C without gaps; in `from`, row i begins at starts[i].
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
-__global__ void join_rows(Context* ctx, const long long* starts, const I* from, const P* indptr, P* indices, long long n,
-                          long long indices_size) {
+__global__ void join_rows(Context* ctx, const long long* starts, const I* from, const P* indptr, P* indices,
+    long long n, long long indices_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n - 1, lanes_for(n - 1, indices_size), [&](const Portion& p) {
     const long long apart = p.there ? starts[p.row] - p.begin : 0;
@@ -340,8 +347,8 @@ __global__ void join_rows(Context* ctx, const long long* starts, const I* from, 
 // launch: 4 blocks per multiprocessor of 256 threads
 template <typename T, typename I, typename P>
 __global__ void __launch_bounds__(256, 4) values(Context* ctx, const I* a_indptr, const I* a_indices, const T* a_data,
-                                              const I* b_indptr, const I* b_indices, const T* b_data, long long columns,
-                                              const I* rows, const long long* bounds, const P* indptr, const P* indices, T* data) {
+    const I* b_indptr, const I* b_indices, const T* b_data, long long columns, const I* rows, const long long* bounds,
+    const P* indptr, const P* indices, T* data) {
   if (stopped(ctx)) return;
   constexpr int EACH = SUMS<T, P>;
   __shared__ alignas(16) unsigned char pool[POOL];

@@ -15,8 +15,8 @@ DEVICE int bin_of(long long entries, int each, int spread) {
 // counts = the number of products a_ik b_kj in each row, at most the number of columns of B.
 // launch: elements of counts, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void products(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr, long long columns, I* counts,
-                         long long n, long long a_indices_size) {
+__global__ void products(Context* ctx, const I* a_indptr, const I* a_indices, const I* b_indptr, long long columns,
+    I* counts, long long n, long long a_indices_size) {
   if (stopped(ctx)) return;
   visit_all(a_indptr, n, lanes_for(n, a_indices_size), [&](const Portion& p) {
     long long total = 0;
@@ -37,7 +37,8 @@ __global__ void count_bins(Context* ctx, const I* counts, int each, int spread, 
   __shared__ int of_block[BINS];
   if (threadIdx.x < BINS) of_block[threadIdx.x] = 0;
   __syncthreads();
-  for (long long row = thread_id(); row < n; row += threads()) atomicAdd(of_block + bin_of(counts[row], each, spread), 1);
+  for (long long row = thread_id(); row < n; row += threads())
+    atomicAdd(of_block + bin_of(counts[row], each, spread), 1);
   __syncthreads();
   if (threadIdx.x < BINS && of_block[threadIdx.x])
     atomicAdd(reinterpret_cast<unsigned long long*>(bins) + threadIdx.x, (unsigned long long)of_block[threadIdx.x]);
@@ -64,8 +65,8 @@ DEVICE void place_tile(const I* counts, int each, int spread, long long tile, lo
 // BINS bins, then BINS zeros. The order inside a bin, nearly ascending, does not affect results.
 // launch: elements of rows, 256 threads, at most 8 blocks per multiprocessor
 template <typename I>
-__global__ void place_rows(Context* ctx, const I* counts, int each, int spread, long long* bins, I* rows, long long* bounds,
-                           long long n) {
+__global__ void place_rows(Context* ctx, const I* counts, int each, int spread, long long* bins, I* rows,
+    long long* bounds, long long n) {
   if (stopped(ctx)) return;
   long long start = 0;                                              // where bin number threadIdx.x begins
   if (threadIdx.x <= BINS)
@@ -74,19 +75,21 @@ __global__ void place_rows(Context* ctx, const I* counts, int each, int spread, 
   unsigned long long* const taken = reinterpret_cast<unsigned long long*>(bins) + BINS;
   for (long long tile = blockIdx.x * (long long)blockDim.x; tile < n; tile += threads())
     place_tile(counts, each, spread, tile, n, rows,
-               [&](int bin, int count) { return start + (long long)atomicAdd(taken + bin, (unsigned long long)count); });
+               [&](int bin, int count) { return start + (long long)atomicAdd(taken + bin, (unsigned long long)count);
+               });
 }
 
 // count_bins and place_rows in one kernel, for few rows.
 // launch: one block of 1024 threads
 template <typename I>
-__global__ void __launch_bounds__(1024) place_few(Context* ctx, const I* counts, int each, int spread, I* rows, long long* bounds,
-                                                  long long counts_size) {
+__global__ void __launch_bounds__(1024) place_few(Context* ctx, const I* counts, int each, int spread, I* rows,
+    long long* bounds, long long counts_size) {
   if (stopped(ctx)) return;
   __shared__ int of_bins[BINS];
   if (threadIdx.x < BINS) of_bins[threadIdx.x] = 0;
   __syncthreads();
-  for (long long row = threadIdx.x; row < counts_size; row += blockDim.x) atomicAdd(of_bins + bin_of(counts[row], each, spread), 1);
+  for (long long row = threadIdx.x; row < counts_size; row += blockDim.x)
+    atomicAdd(of_bins + bin_of(counts[row], each, spread), 1);
   __syncthreads();
   long long start = 0;
   if (threadIdx.x <= BINS) {

@@ -34,7 +34,8 @@ template <int HEIGHT, bool HIGH, class T, class I> DEVICE Row<I> find_row(const 
   return row;
 }
 
-template <int HEIGHT, bool HIGH, class T, class I> DEVICE Batch<T, I> load_batch(const Matrix<T, I>& A, const Row<I>& row, int k) {
+template <int HEIGHT, bool HIGH, class T, class I>
+DEVICE Batch<T, I> load_batch(const Matrix<T, I>& A, const Row<I>& row, int k) {
   Batch<T, I> batch;
 #pragma unroll
   for (int i = 0; i < batch.SIZE; ++i) {
@@ -71,8 +72,8 @@ DEVICE T row_product(const Matrix<T, I>& A, const T* x, const Row<I>& row, Batch
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
 __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product(Context* ctx, const I* ptr, const I* base,
-    const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
-    T* y, int height, int window, int task, T alpha, T beta, long long n, long long ptr_size) {
+    const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high,
+    const T* x, T* y, int height, int window, int task, T alpha, T beta, long long n, long long ptr_size) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(thread_id()), slices = I(ptr_size - 1);
@@ -87,9 +88,10 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product(Co
 // y = alpha A x + beta z + gamma w.
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
-__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_sum(Context* ctx, const I* ptr, const I* base,
-    const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
-    const T* z, const T* w, T* y, int height, int window, int task, T alpha, T beta, T gamma, long long n, long long ptr_size) {
+__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_sum(Context* ctx, const I* ptr,
+    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr,
+    const unsigned short* high, const T* x, const T* z, const T* w, T* y, int height, int window, int task, T alpha,
+    T beta, T gamma, long long n, long long ptr_size) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(thread_id()), slices = I(ptr_size - 1);
@@ -104,9 +106,10 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_su
 // y = A x; collect_dots adds the blocks' parts of (w, y) and (y, y).
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH>
-__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_dots(Context* ctx, const I* ptr, const I* base,
-    const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
-    T* y, const T* w, acc_t<T>* dots, int height, int window, int task, long long n, long long ptr_size) {
+__global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_dots(Context* ctx, const I* ptr,
+    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr,
+    const unsigned short* high, const T* x, T* y, const T* w, acc_t<T>* dots, int height, int window, int task,
+    long long n, long long ptr_size) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(thread_id()), slices = I(ptr_size - 1);
@@ -135,10 +138,10 @@ DEVICE void row_products(const Matrix<T, I>& A, const Tile<TILE>& tile, const T*
 // y = alpha A x + beta y, of every column.
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH, int TILE>
-__global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_columns(Context* ctx, const I* ptr, const I* base,
-    const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high, const T* x,
-    T* y, int height, int window, int task, T alpha, T beta, int tile, int vectors, long long n, long long ptr_size,
-    long long x_step, long long y_step) {
+__global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_columns(Context* ctx, const I* ptr,
+    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr,
+    const unsigned short* high, const T* x, T* y, int height, int window, int task, T alpha, T beta, int tile,
+    int vectors, long long n, long long ptr_size, long long x_step, long long y_step) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(row_thread()), slices = I(ptr_size - 1);
@@ -156,9 +159,10 @@ __global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_col
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH, int TILE>
 __global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_sum_columns(Context* ctx, const I* ptr,
-    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high,
-    const T* x, const T* z, const T* w, T* y, int height, int window, int task, T alpha, T beta, T gamma, int tile,
-    int vectors, long long n, long long ptr_size, long long x_step, long long z_step, long long w_step, long long y_step) {
+    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr,
+    const unsigned short* high, const T* x, const T* z, const T* w, T* y, int height, int window, int task, T alpha,
+    T beta, T gamma, int tile, int vectors, long long n, long long ptr_size, long long x_step, long long z_step,
+    long long w_step, long long y_step) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(row_thread()), slices = I(ptr_size - 1);
@@ -176,9 +180,9 @@ __global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_sum
 // launch: elements of y, task threads
 template <typename T, typename I, typename W, int HEIGHT, bool HIGH, int TILE>
 __global__ void __launch_bounds__(512, Room<T, TILE>::threads / 512) product_dots_columns(Context* ctx, const I* ptr,
-    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr, const unsigned short* high,
-    const T* x, T* y, const T* w, acc_t<T>* dots, int height, int window, int task, int tile, int vectors, long long n,
-    long long ptr_size, long long x_step, long long y_step, long long w_step) {
+    const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr,
+    const unsigned short* high, const T* x, T* y, const T* w, acc_t<T>* dots, int height, int window, int task,
+    int tile, int vectors, long long n, long long ptr_size, long long x_step, long long y_step, long long w_step) {
   let_next_start();
   const Matrix<T, I> A{ptr, base, offsets, values, high_ptr, high};
   const I slot = I(row_thread()), slices = I(ptr_size - 1);

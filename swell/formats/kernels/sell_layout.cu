@@ -49,13 +49,13 @@ DEVICE Sortable sorted(unsigned length, int window) {
   if (lane == 0) of_warps[warp] = bits;
   __syncthreads();
   for (int w = 0; w < SORTED / 32; ++w) bits |= of_warps[w];
-  const unsigned mine = window < 32 ? ~0u >> (32 - window) << first % 32 : ~0u;       // the lanes of the warp in the window
+  const unsigned mine = window < 32 ? ~0u >> (32 - window) << first % 32 : ~0u;   // the lanes of the warp in the window
   Sortable row{length, t};
   for (; bits; bits &= bits - 1) {
     const bool one = row.length & bits & -bits;
     const unsigned ones = __ballot_sync(~0u, one) & mine;
     int before = __popc(ones & ((1u << lane) - 1)), all = __popc(ones);
-    __syncthreads();                                           // all threads have read the arrays, which are written next
+    __syncthreads();                                         // all threads have read the arrays, which are written next
     if (window > 32) {
       if (lane == 0) of_warps[warp] = all;
       __syncthreads();
@@ -76,8 +76,8 @@ DEVICE Sortable sorted(unsigned length, int window) {
 // start as zeros.
 // launch: elements of indptr, 256 threads
 template <typename I>
-__global__ void measure_windows(Context* ctx, const I* indptr, int height, int window, int* plain, int* ordered, long long n,
-                                long long plain_size) {
+__global__ void measure_windows(Context* ctx, const I* indptr, int height, int window, int* plain, int* ordered,
+    long long n, long long plain_size) {
   if (stopped(ctx)) return;
   const long long row = thread_id(), rows = n - 1, places = plain_size * height;
   const unsigned length = unsigned(length_of(indptr, row, rows));
@@ -101,7 +101,8 @@ __global__ void measure_windows(Context* ctx, const I* indptr, int height, int w
 // order = the rows of each window sorted by descending length, a stable sort; place = its inverse.
 // launch: elements of order, 256 threads
 template <typename I>
-__global__ void sort_windows(Context* ctx, const I* indptr, int window, I* order, I* place, long long n, long long indptr_size) {
+__global__ void sort_windows(Context* ctx, const I* indptr, int window, I* order, I* place, long long n,
+    long long indptr_size) {
   if (stopped(ctx)) return;
   const long long row = thread_id();
   if (window <= SORTED) {
@@ -133,8 +134,8 @@ template <class I> DEVICE Entries<I> entries_at(const I* indptr, const I* order,
 // wide[s] = 1 if an offset from the base exceeds `largest`; the bases of this slice are then 0.
 // launch: a block of height threads for each slice of starts
 template <typename I, typename P>
-__global__ void find_bases(Context* ctx, const I* indptr, const I* indices, const I* order, const P* starts, int height, int largest,
-                           P* base, unsigned char* wide, long long indptr_size) {
+__global__ void find_bases(Context* ctx, const I* indptr, const I* indices, const I* order, const P* starts, int height,
+    int largest, P* base, unsigned char* wide, long long indptr_size) {
   if (stopped(ctx)) return;
   const long long s = blockIdx.x, rows = indptr_size - 1;
   const P first = starts[s];
@@ -143,7 +144,7 @@ __global__ void find_bases(Context* ctx, const I* indptr, const I* indices, cons
   if (height == 32 && sizeof(I) == 4) {                        // a thread a row; the warp reduces to the minimum
     const int lane = threadIdx.x;
     const Entries<I> row = entries_at(indptr, order, s * 32 + lane, rows);
-    P own = 0;                                                 // base of slice column `lane`, then of each 32nd after it
+    P own = 0;                                                // base of slice column `lane`, then of each 32nd after it
 #pragma unroll 4
     for (int k = 0; k < width; ++k) {
       const bool there = k < row.length;
@@ -174,9 +175,9 @@ __global__ void find_bases(Context* ctx, const I* indptr, const I* indices, cons
 // Write the entries, the padding, and the row numbers in the windows to their places.
 // launch: a block of height threads for each slice of ptr
 template <typename T, typename I, typename P, typename W>
-__global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order, const P* ptr,
-                              const P* base, int height, int window, const P* high_ptr, T* values, unsigned short* offsets,
-                              unsigned short* high, W* rows, long long indptr_size, long long high_ptr_size) {
+__global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order,
+    const P* ptr, const P* base, int height, int window, const P* high_ptr, T* values, unsigned short* offsets,
+    unsigned short* high, W* rows, long long indptr_size, long long high_ptr_size) {
   if (stopped(ctx)) return;
   const long long s = blockIdx.x, place = s * height + threadIdx.x, first = ptr[s], columns = first / height;
   const int width = int((ptr[s + 1] - ptr[s]) / height);
@@ -196,7 +197,8 @@ __global__ void place_entries(Context* ctx, const I* indptr, const I* indices, c
 // where = the index in the slices of each entry of a CSR matrix.
 // launch: elements of indptr, 256 threads
 template <typename I, typename P>
-__global__ void find_where(Context* ctx, const I* indptr, const I* place, const P* ptr, int height, P* where, long long n) {
+__global__ void find_where(Context* ctx, const I* indptr, const I* place, const P* ptr, int height, P* where,
+    long long n) {
   if (stopped(ctx)) return;
   const long long row = thread_id();
   if (row >= n - 1) return;

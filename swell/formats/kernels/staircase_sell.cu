@@ -79,9 +79,9 @@ DEVICE T row_product(const Matrix<T, I, W>& A, const T* x, Row<I>& row, Batch<T,
 // Write every entry to its place; `order` is the row at each place. A warp has a slice, whose longest rows come first.
 // launch: elements of ptr, 32 threads, a warp each
 template <typename T, typename I, typename P>
-__global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order, const P* ptr,
-                              const P* base_ptr, const P* base, const P* high_ptr, T* values, unsigned short* offsets,
-                              unsigned short* high, long long n, long long indptr_size, long long high_ptr_size) {
+__global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order,
+    const P* ptr, const P* base_ptr, const P* base, const P* high_ptr, T* values, unsigned short* offsets,
+    unsigned short* high, long long n, long long indptr_size, long long high_ptr_size) {
   if (stopped(ctx)) return;
   const long long s = blockIdx.x;
   if (s >= n - 1) return;
@@ -106,9 +106,10 @@ __global__ void place_entries(Context* ctx, const I* indptr, const I* indices, c
 // y = alpha A x + beta y; beta = 0 never reads y.
 // launch: elements of y, 256 threads
 template <typename T, typename I, typename W, bool HIGH>
-__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Context* ctx, const I* ptr, const I* base_ptr,
-    const W* lengths, const I* base, const unsigned short* offsets, const T* values, const W* rows, const I* high_ptr,
-    const unsigned short* high, const T* x, T* y, int window, T alpha, T beta, long long n, long long ptr_size) {
+__global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Context* ctx, const I* ptr,
+    const I* base_ptr, const W* lengths, const I* base, const unsigned short* offsets, const T* values, const W* rows,
+    const I* high_ptr, const unsigned short* high, const T* x, T* y, int window, T alpha, T beta, long long n,
+    long long ptr_size) {
   let_next_start();
   const Matrix<T, I, W> A{ptr, base_ptr, lengths, base, offsets, values, high_ptr, high};
   const I slot = I(thread_id()), slices = I(ptr_size - 1);
@@ -125,8 +126,8 @@ __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product(Co
 template <typename T, typename I, typename W, bool HIGH>
 __global__ void __launch_bounds__(256, scalar<T>::parts == 1 ? 8 : 4) product_dots(Context* ctx, const I* ptr,
     const I* base_ptr, const W* lengths, const I* base, const unsigned short* offsets, const T* values, const W* rows,
-    const I* high_ptr, const unsigned short* high, const T* x, T* y, const T* w, acc_t<T>* dots, int window, long long n,
-    long long ptr_size) {
+    const I* high_ptr, const unsigned short* high, const T* x, T* y, const T* w, acc_t<T>* dots, int window,
+    long long n, long long ptr_size) {
   let_next_start();
   const Matrix<T, I, W> A{ptr, base_ptr, lengths, base, offsets, values, high_ptr, high};
   const I slot = I(thread_id()), slices = I(ptr_size - 1);

@@ -20,7 +20,8 @@ DEVICE long long atomic_add(long long* at, long long value) {
 }
 
 // The row of entry k, which is `low` or a later row; the search begins `step` rows on.
-template <class I> DEVICE long long row_of(const I* indptr, long long rows, long long k, long long low, long long step) {
+template <class I>
+DEVICE long long row_of(const I* indptr, long long rows, long long k, long long low, long long step) {
   for (; low + step < rows && indptr[low + step] <= k; step *= 2) low += step;
   long long high = min(low + step, rows);
   while (high - low > 1) {
@@ -44,9 +45,8 @@ template <typename I> __global__ void count_columns(Context* ctx, const I* indic
 // of consecutive entries, so many warps share a long row of M.
 // launch: elements of indices, 256 threads, at most 8 blocks per multiprocessor
 template <typename I>
-__global__ void __launch_bounds__(256) place(Context* ctx, const I* indptr, const I* indices, const I* new_indptr, I* counts,
-                                             I* placed, I* long_rows, long long n, long long indptr_size,
-                                             long long new_indptr_size) {
+__global__ void __launch_bounds__(256) place(Context* ctx, const I* indptr, const I* indices, const I* new_indptr,
+    I* counts, I* placed, I* long_rows, long long n, long long indptr_size, long long new_indptr_size) {
   if (stopped(ctx)) return;
   Entry<I>* const entries = reinterpret_cast<Entry<I>*>(placed);
   const long long rows = indptr_size - 1, warps = threads() / 32, part = (n + warps * 32 - 1) / (warps * 32) * 32;
@@ -87,7 +87,8 @@ DEVICE void rank(const Entry<I>* entries, long long begin, long long end, int pa
 }
 
 // Like `rank`, by a whole warp: each lane reads another entry, and a shuffle shows it to all lanes.
-template <class I, class Put> DEVICE void rank_by_warp(const Entry<I>* entries, long long begin, long long end, Put put) {
+template <class I, class Put>
+DEVICE void rank_by_warp(const Entry<I>* entries, long long begin, long long end, Put put) {
   const int lane = threadIdx.x % 32;
   for (long long first = begin; first < end; first += EACH * 32) {
     Entry<I> mine[EACH];
@@ -112,7 +113,8 @@ template <class I, class Put> DEVICE void rank_by_warp(const Entry<I>* entries, 
 // Like `rank`, by a block, for those entries of a long row whose row in M is first to first + RANGE - 1. M has `rows`
 // rows.
 template <class I, class Put>
-DEVICE void rank_by_bits(const Entry<I>* entries, long long begin, long long end, long long first, long long rows, Put put) {
+DEVICE void rank_by_bits(const Entry<I>* entries, long long begin, long long end, long long first, long long rows,
+    Put put) {
   __shared__ unsigned bits[WORDS];
   __shared__ int before[WORDS];
   const int words = int(min((rows - first + 31) / 32, (long long)WORDS));
@@ -125,12 +127,14 @@ DEVICE void rank_by_bits(const Entry<I>* entries, long long begin, long long end
     else if (row < RANGE) atomicOr(bits + row / 32, 1u << row % 32);
   }
   below = block_total(below);
-  scan(words, [&](long long w) { return (long long)__popc(bits[w]); }, [&](long long w, long long sum) { before[w] = int(sum); });
+  scan(words, [&](long long w) { return (long long)__popc(bits[w]); },
+      [&](long long w, long long sum) { before[w] = int(sum); });
   __syncthreads();
   for (long long p = begin + threadIdx.x; p < end; p += blockDim.x) {
     const Entry<I> mine = entries[p];
     const long long row = mine.row - first;
-    if (row >= 0 && row < RANGE) put(begin + below + before[row / 32] + __popc(bits[row / 32] & ((1u << row % 32) - 1)), mine);
+    if (row >= 0 && row < RANGE)
+      put(begin + below + before[row / 32] + __popc(bits[row / 32] & ((1u << row % 32) - 1)), mine);
   }
   __syncthreads();
 }
@@ -138,9 +142,9 @@ DEVICE void rank_by_bits(const Entry<I>* entries, long long begin, long long end
 // The transpose's columns and values; order, unless empty, = the index in M of each value. M has `rows` rows.
 // launch: 5 blocks per multiprocessor of 256 threads
 template <typename T, typename I>
-__global__ void __launch_bounds__(256, 5) sort(Context* ctx, const I* indptr, const I* placed, const I* counts, const I* long_rows,
-                                               long long rows, const T* data, I* indices, T* new_data, I* order,
-                                               long long indptr_size, long long indices_size, long long order_size) {
+__global__ void __launch_bounds__(256, 5) sort(Context* ctx, const I* indptr, const I* placed, const I* counts,
+    const I* long_rows, long long rows, const T* data, I* indices, T* new_data, I* order, long long indptr_size,
+    long long indices_size, long long order_size) {
   if (stopped(ctx)) return;
   const Entry<I>* const entries = reinterpret_cast<const Entry<I>*>(placed);
   const auto put = [&](long long place, const Entry<I>& from) {

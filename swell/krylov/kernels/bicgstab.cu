@@ -18,8 +18,9 @@ template <typename T> __global__ void half(Context* ctx, const T* v, T* r, const
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void update(Context* ctx, const T* ph, const T* sh, const T* t, const T* shadow, const float* w,
-                                             T* x, T* r, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void update(Context* ctx, const T* ph, const T* sh, const T* t, const T* shadow, const float* w, T* x, T* r,
+    acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts, S = Pack<T>::size;
   const T alpha(step_alpha(s)), omega(step_omega(s));
@@ -61,7 +62,8 @@ template <typename T> __global__ void direction(Context* ctx, const T* r, const 
     store(p, i, n, ps);
   }
   if (last_to_read(ctx)) {
-    bool lost = vanishes(slot(s, GAMMA), real(slot(s, SHADOW2)), real(slot(s, VV))) || omega_ == acc_t<T>(0) || vanishes(rho, real(slot(s, SHADOW2)), real(slot(s, RR)));
+    bool lost = vanishes(slot(s, GAMMA), real(slot(s, SHADOW2)), real(slot(s, VV))) || omega_ == acc_t<T>(0)
+        || vanishes(rho, real(slot(s, SHADOW2)), real(slot(s, RR)));
     bool finite = isfinite(real(slot(s, GAMMA))) && isfinite(real(slot(s, TT)));
     slot(s, RHO) = rho;
     judge(ctx, real(slot(s, NORM2)));

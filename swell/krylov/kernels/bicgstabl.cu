@@ -6,14 +6,17 @@
 constexpr double DEPENDENT = 64 * EPS;
 
 // launch: columns of U, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) direction(Context* ctx, const T* R, T* U, acc_t<T>* s, int j,
-                                                                       long long R_stride, long long U_stride, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) direction(Context* ctx, const T* R, T* U, acc_t<T>* s, int j, long long R_stride,
+    long long U_stride, long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   using A = acc_t<T>;
   const double theta = j > 0 ? real(slot(s, THETA)) : 1.0;
-  const A rho = j > 0 ? theta * slot(s, PROJECTED) : slot(s, SIGMA), before = j > 0 ? slot(s, RHO) : -(slot(s, OMEGA) * slot(s, RHO));
-  const bool lost = j > 0 ? vanishes(slot(s, PROJECTED), real(slot(s, SHADOW2)), real(slot(s, PRODUCT2))) : vanishes(slot(s, SIGMA), real(slot(s, SHADOW2)), real(slot(s, RR)));
+  const A rho = j > 0 ? theta * slot(s, PROJECTED) : slot(s, SIGMA),
+      before = j > 0 ? slot(s, RHO) : -(slot(s, OMEGA) * slot(s, RHO));
+  const bool lost = j > 0 ? vanishes(slot(s, PROJECTED), real(slot(s, SHADOW2)), real(slot(s, PRODUCT2)))
+      : vanishes(slot(s, SIGMA), real(slot(s, SHADOW2)), real(slot(s, RR)));
   const A b = lost ? A(0) : slot(s, ALPHA) * quotient(rho, before);
   const T beta(b), fresh_beta(theta * b);
   const real_t<T> fresh(theta);
@@ -39,12 +42,14 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
 }
 
 // launch: elements of x, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) half(Context* ctx, T* R, const T* U, T* x, acc_t<T>* s, int j, bool add,
-                                                                  long long R_stride, long long U_stride, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) half(Context* ctx, T* R, const T* U, T* x, acc_t<T>* s, int j, bool add,
+    long long R_stride, long long U_stride, long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   using A = acc_t<T>;
-  const double known = real(slot(s, THETA)), theta = known == 0 ? 1 / magnitude(real(slot(s, UU)) / real(slot(s, RR))) : known;
+  const double known = real(slot(s, THETA)), theta = known == 0 ? 1 / magnitude(real(slot(s, UU)) / real(slot(s, RR)))
+      : known;
   const bool lost = vanishes(slot(s, GAMMA), real(slot(s, SHADOW2)), real(slot(s, UU)));
   const A a = lost ? A(0) : slot(s, RHO) / (theta * slot(s, GAMMA));
   const T alpha(a), fresh_alpha(theta * a);
@@ -80,7 +85,8 @@ constexpr int MOST = 9;                // largest l + 1
 
 // One thread computes the coefficients of the next residual from G = (r̂_i, r̂_j). The lower triangle of G becomes its
 // Cholesky factor. The loops must not be unrolled: they would take minutes to compile.
-template <class A> __device__ __noinline__ void solve(A (*G)[MOST], A* a, A* b, double* inverse, A* c, A* s, int l, double convex) {
+template <class A> __device__ __noinline__ void solve(A (*G)[MOST], A* a, A* b, double* inverse, A* c, A* s, int l,
+    double convex) {
   for (int i = 0; i <= l; ++i) a[i] = A(i == 0), b[i] = A(i == l);
   const double last = real(G[l][l]), theta = real(slot(s, THETA));
   for (int i = 1; i < l; ++i) {
@@ -141,14 +147,16 @@ template <class A> __device__ __noinline__ void find(const A* sums, A* c, A* s, 
 }
 
 // launch: one block of 32 threads
-template <typename T> __global__ void coefficients(Context* ctx, const acc_t<T>* sums, acc_t<T>* c, acc_t<T>* s, int l, double convex) {
+template <typename T>
+__global__ void coefficients(Context* ctx, const acc_t<T>* sums, acc_t<T>* c, acc_t<T>* s, int l, double convex) {
   if (stopped(ctx) || threadIdx.x) return;
   find(sums, c, s, l, convex);
 }
 
 // launch: columns of R, 128 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(Context* ctx, const T* R, acc_t<T>* sums, acc_t<T>* c,
-    acc_t<T>* s, int l, double convex, bool single_rank, long long R_stride, long long n) {
+template <typename T, int L>
+__global__ void __launch_bounds__(128) polynomial(Context* ctx, const T* R, acc_t<T>* sums, acc_t<T>* c, acc_t<T>* s,
+    int l, double convex, bool single_rank, long long R_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int S = Pack<T>::size, P = scalar<T>::parts, PAIRS = (L + 1) * (L + 2) / 2, K = PAIRS * P;
@@ -162,7 +170,8 @@ template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(C
 #pragma unroll
       for (int x = 0; x <= y; ++x)
 #pragma unroll
-        for (int e = 0; e < S; ++e) own[y * (y + 1) / 2 + x] = conj_fused(rs[x].at[e], rs[y].at[e], own[y * (y + 1) / 2 + x]);
+        for (int e = 0; e < S; ++e)
+          own[y * (y + 1) / 2 + x] = conj_fused(rs[x].at[e], rs[y].at[e], own[y * (y + 1) / 2 + x]);
   }
   double v[K];
 #pragma unroll
@@ -183,7 +192,8 @@ template <typename T, int L> __global__ void __launch_bounds__(128) polynomial(C
 }
 
 // launch: elements of x, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) combine(Context* ctx, T* R, T* U, const acc_t<T>* c, const T* shadow,
+template <typename T>
+__global__ void __launch_bounds__(512) combine(Context* ctx, T* R, T* U, const acc_t<T>* c, const T* shadow,
     const float* w, T* x, acc_t<T>* s, int l, long long R_stride, long long U_stride, long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size, P = scalar<T>::parts;

@@ -156,7 +156,7 @@ def solve(G, c, s, l, convex):
         s[S.THETA] = theta / magnitude(grown)
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=False)
 def coefficients(state, sums, c, s, l, convex):
     """Write the coefficients ``c`` of the residual polynomial, and ω and θ in ``s``, from ``sums``, added up over all
     ranks. Arguments: top of file."""

@@ -3,7 +3,8 @@
 #include "block.cuh"
 
 // launch: columns of R, 256 threads
-template <typename T> __global__ void begin(Context* ctx, T* R, acc_t<T>* small, int count, long long R_stride, long long n) {
+template <typename T>
+__global__ void begin(Context* ctx, T* R, acc_t<T>* small, int count, long long R_stride, long long n) {
   stopped(ctx);                                        // it waits for the kernel before
   const long long i = thread_id();
   for (int j = 0; j < count; ++j)
@@ -15,7 +16,8 @@ template <typename T> __global__ void begin(Context* ctx, T* R, acc_t<T>* small,
 }
 
 // launch: one block of 1024 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(1024) step(Context* ctx, const acc_t<T>* partial, acc_t<T>* small,
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(1024) step(Context* ctx, const acc_t<T>* partial, acc_t<T>* small,
     const int* independent, double tolerance, int count, int side, long long partial_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
@@ -48,9 +50,10 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) step(Con
 }
 
 // launch: a block of height threads for each slice of rows
-template <typename T, int SIDE> __global__ void __launch_bounds__(256, SIDE > 16 ? 1 : 2) residual(Context* ctx, T* x, const T* P, T* R, const T* Q,
-    const float* w, const acc_t<T>* small, acc_t<T>* norms, acc_t<T>* metric, const long long* rows, int count, int side, int height,
-    long long x_stride, long long P_stride, long long R_stride, long long Q_stride) {
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(256, SIDE > 16 ? 1 : 2) residual(Context* ctx, T* x, const T* P, T* R, const T* Q,
+    const float* w, const acc_t<T>* small, acc_t<T>* norms, acc_t<T>* metric, const long long* rows, int count,
+    int side, int height, long long x_stride, long long P_stride, long long R_stride, long long Q_stride) {
   if (stopped(ctx)) return;
   __shared__ T left[SIDE][SIDE], right[SIDE][SIDE];
   __shared__ bool frozen[SIDE];
@@ -82,8 +85,9 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256, SIDE > 16
 }
 
 // launch: one block of 1024 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(1024) orthonormalise(Context* ctx, const acc_t<T>* norms,
-    const acc_t<T>* metric, acc_t<T>* small, int* independent, double tolerance, bool first, int count, int side, long long norms_size,
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(1024) orthonormalise(Context* ctx, const acc_t<T>* norms, const acc_t<T>* metric,
+    acc_t<T>* small, int* independent, double tolerance, bool first, int count, int side, long long norms_size,
     long long metric_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
@@ -131,12 +135,14 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) orthonor
   if (t) return;
   independent[0] = found;
   if (!first) go_on(ctx, k);
-  if (!over(ctx) && !(good && found > 0 && definite)) halt_all(ctx, k, !good ? NONFINITE : !definite ? INDEFINITE : BREAKDOWN);
+  if (!over(ctx) && !(good && found > 0 && definite))
+    halt_all(ctx, k, !good ? NONFINITE : !definite ? INDEFINITE : BREAKDOWN);
 }
 
 // launch: columns of R, 256 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(256) scale(Context* ctx, T* R, const acc_t<T>* small, int count,
-                                                                             int side, long long R_stride, long long n) {
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(256) scale(Context* ctx, T* R, const acc_t<T>* small, int count, int side,
+    long long R_stride, long long n) {
   if (stopped(ctx)) return;
   __shared__ T inverse[SIDE][SIDE];
   coefficients_of(small + INVERSE * count * count, count, 1, inverse);

@@ -23,8 +23,9 @@ template <typename T> __global__ void judge_cycles(Context* ctx, const acc_t<T>*
 }
 
 // launch: columns of UW, 256 threads
-template <typename T> __global__ void first(Context* ctx, T* UW, const acc_t<T>* norm2, acc_t<T>* g, int* columns, int count,
-                                            long long UW_stride, long long g_size, long long n) {
+template <typename T>
+__global__ void first(Context* ctx, T* UW, const acc_t<T>* norm2, acc_t<T>* g, int* columns, int count,
+    long long UW_stride, long long g_size, long long n) {
   stopped(ctx);                                        // it waits for the kernel before
   const long long i = thread_id();
   for (int l = 0; l < count; ++l) {
@@ -43,8 +44,9 @@ template <typename T> __global__ void first(Context* ctx, T* UW, const acc_t<T>*
 }
 
 // launch: one block of 1024 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(1024) normalise(Context* ctx, const acc_t<T>* partial, acc_t<T>* g,
-    acc_t<T>* small, double tolerance, int count, int side, long long partial_size) {
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(1024) normalise(Context* ctx, const acc_t<T>* partial, acc_t<T>* g, acc_t<T>* small,
+    double tolerance, int count, int side, long long partial_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   __shared__ Dense<A, SIDE> s;
@@ -62,8 +64,9 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) normalis
 }
 
 // launch: columns of UW, 256 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(256) scale(Context* ctx, T* UW, const acc_t<T>* small, int count,
-                                                                             int side, long long UW_stride, long long n) {
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(256) scale(Context* ctx, T* UW, const acc_t<T>* small, int count, int side,
+    long long UW_stride, long long n) {
   if (stopped(ctx)) return;
   __shared__ T inverse[SIDE][SIDE];
   coefficients_of(small + INVERSE * count * count, count, 1, inverse);
@@ -77,8 +80,10 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) scale(Con
 }
 
 // launch: a block of height threads for each slice of rows
-template <typename T> __global__ void __launch_bounds__(256, 2) dots(Context* ctx, const T* V, const T* UW, acc_t<T>* partial,
-    const long long* rows, int j, int count, int height, long long V_stride, long long UW_stride, long long partial_stride) {
+template <typename T>
+__global__ void __launch_bounds__(256, 2) dots(Context* ctx, const T* V, const T* UW, acc_t<T>* partial,
+    const long long* rows, int j, int count, int height, long long V_stride, long long UW_stride,
+    long long partial_stride) {
   if (stopped(ctx)) return;
   const int two = 2 * count;
   const long long from = rows[blockIdx.x], to = rows[blockIdx.x + 1];
@@ -99,10 +104,12 @@ template <typename T> __global__ void collect(Context* ctx, const acc_t<T>* part
 }
 
 // α and its inverse in `small`: αᴴ α = Uᴴ U − Sᴴ S.
-template <class A, int SIDE> DEVICE void second_pass(Dense<A, SIDE>& d, Sums<A> sums, A* small, double tolerance, int j, int k) {
+template <class A, int SIDE>
+DEVICE void second_pass(Dense<A, SIDE>& d, Sums<A> sums, A* small, double tolerance, int j, int k) {
   const int a = threadIdx.x / SIDE, b = threadIdx.x % SIDE;
   const bool entry = a < k && b < k;
-  const A ss = adjoint_product(d, k, j * k, [&](int l, int i) { return sums.s(l, i); }, [&](int l, int i) { return sums.s(l, i); });
+  const A ss = adjoint_product(d, k, j * k, [&](int l, int i) { return sums.s(l, i); },
+      [&](int l, int i) { return sums.s(l, i); });
   if (entry) d.h[a][b] = sums.uu(a, b) - ss;
   if (threadIdx.x < k) d.reference[threadIdx.x] = real(sums.uu(threadIdx.x, threadIdx.x));
   __syncthreads();
@@ -154,15 +161,17 @@ DEVICE void turned(const A* turn, int k, int a, Top&& h, Bottom&& f, A& top, A& 
   }
 }
 
-template <class A, int SIDE> DEVICE void finish_block(Context* ctx, Dense<A, SIDE>& d, Sums<A> sums, A* H, A* R, A* turns, A* g,
-                                                      const A* small, int* columns, long long stride, int j, int k) {
+template <class A, int SIDE>
+DEVICE void finish_block(Context* ctx, Dense<A, SIDE>& d, Sums<A> sums, A* H, A* R, A* turns, A* g, const A* small,
+    int* columns, long long stride, int j, int k) {
   const int t = threadIdx.x, a = t / SIDE, b = t % SIDE, at = (j - 1) * k;
   const bool entry = a < k && b < k;
   const A* Gamma = small + SCALE * k * k;
   for (int e = t; e < (j + 1) * k * k; e += blockDim.x) {
     const int i = e / k, c = e % k;
     A value = i < j * k ? H[i * stride + at + c] : A(0);
-    for (int l = 0; l < k; ++l) value = fused(i < j * k ? sums.s(i, l) : small[(ALPHA * k + i - j * k) * k + l], Gamma[l * k + c], value);
+    for (int l = 0; l < k; ++l)
+      value = fused(i < j * k ? sums.s(i, l) : small[(ALPHA * k + i - j * k) * k + l], Gamma[l * k + c], value);
     H[i * stride + at + c] = R[i * stride + at + c] = value;
   }
   __syncthreads();
@@ -172,7 +181,9 @@ template <class A, int SIDE> DEVICE void finish_block(Context* ctx, Dense<A, SID
     if (entry) d.f[a][b] = R[((i + 1) * k + a) * stride + at + b];
     __syncthreads();
     if (i == j - 1) break;
-    if (entry) turned(turns + 4ll * i * k * k, k, a, [&](int c) { return d.h[c][b]; }, [&](int c) { return d.f[c][b]; }, top, bottom);
+    if (entry)
+      turned(turns + 4ll * i * k * k, k, a, [&](int c) { return d.h[c][b]; }, [&](int c) { return d.f[c][b]; }, top,
+      bottom);
     __syncthreads();
     if (entry) R[(i * k + a) * stride + at + b] = top, d.h[a][b] = bottom;
   }
@@ -181,7 +192,8 @@ template <class A, int SIDE> DEVICE void finish_block(Context* ctx, Dense<A, SID
   A* mine = g + at * k;
   if (entry) {
     R[(at + a) * stride + at + b] = d.h[a][b];
-    turned(turn, k, a, [&](int c) { return mine[c * k + b]; }, [&](int c) { return mine[(k + c) * k + b]; }, top, bottom);
+    turned(turn, k, a, [&](int c) { return mine[c * k + b]; }, [&](int c) { return mine[(k + c) * k + b]; }, top,
+        bottom);
   }
   __syncthreads();
   if (entry) mine[a * k + b] = top, mine[(k + a) * k + b] = d.f[a][b] = bottom;
@@ -202,9 +214,10 @@ template <class A, int SIDE> DEVICE void finish_block(Context* ctx, Dense<A, SID
 }
 
 // launch: one block of 1024 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(1024) coefficients(Context* ctx, const acc_t<T>* sums, acc_t<T>* H,
-    acc_t<T>* R, acc_t<T>* turns, acc_t<T>* g, acc_t<T>* small, int* columns, double tolerance, double floor, int j, int count, int side,
-    long long H_size, long long H_stride) {
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(1024) coefficients(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>* R,
+    acc_t<T>* turns, acc_t<T>* g, acc_t<T>* small, int* columns, double tolerance, double floor, int j, int count,
+    int side, long long H_size, long long H_stride) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   __shared__ Dense<A, SIDE> d;
@@ -223,8 +236,10 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) coeffici
     __syncthreads();
     if (entry) g[a * k + b] = value;
   }
-  const A st = adjoint_product(d, k, j * k, [&](int l, int i) { return of.s(l, i); }, [&](int l, int i) { return of.t(l, i); });
-  const A tt = adjoint_product(d, k, j * k, [&](int l, int i) { return of.t(l, i); }, [&](int l, int i) { return of.t(l, i); });
+  const A st = adjoint_product(d, k, j * k, [&](int l, int i) { return of.s(l, i); },
+      [&](int l, int i) { return of.t(l, i); });
+  const A tt = adjoint_product(d, k, j * k, [&](int l, int i) { return of.t(l, i); },
+      [&](int l, int i) { return of.t(l, i); });
   if (entry) d.f[a][b] = of.uw(a, b) - st;
   __syncthreads();
   A value(0);
@@ -265,8 +280,9 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) coeffici
 }
 
 // launch: columns of UW, 256 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(256) update(Context* ctx, T* V, T* UW, const acc_t<T>* sums,
-    const acc_t<T>* small, int j, int count, int side, long long V_stride, long long UW_stride, long long n) {
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(256) update(Context* ctx, T* V, T* UW, const acc_t<T>* sums, const acc_t<T>* small,
+    int j, int count, int side, long long V_stride, long long UW_stride, long long n) {
   if (stopped(ctx)) return;
   __shared__ T left[SIDE][SIDE], right[SIDE][SIDE];
   const int k = count;
@@ -313,9 +329,10 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) update(Co
 }
 
 // launch: one block of 1024 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(1024) close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H,
-    acc_t<T>* R, acc_t<T>* turns, acc_t<T>* g, acc_t<T>* small, int* columns, acc_t<T>* y, double tolerance, int j, int count, int side,
-    long long H_stride) {
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(1024) close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>* R,
+    acc_t<T>* turns, acc_t<T>* g, acc_t<T>* small, int* columns, acc_t<T>* y, double tolerance, int j, int count,
+    int side, long long H_stride) {
   using A = acc_t<T>;
   const bool over_already = stopped(ctx);              // a pause inside the cycle does not stop this kernel
   bool every = true;
@@ -359,8 +376,9 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(1024) close(Co
 }
 
 // launch: columns of out, 256 threads
-template <typename T, int SIDE> __global__ void __launch_bounds__(256) combine(Context* ctx, const T* V, const acc_t<T>* y,
-    const int* columns, T* out, bool add, int count, int side, long long V_stride, long long out_stride, long long n) {
+template <typename T, int SIDE>
+__global__ void __launch_bounds__(256) combine(Context* ctx, const T* V, const acc_t<T>* y, const int* columns, T* out,
+    bool add, int count, int side, long long V_stride, long long out_stride, long long n) {
   if (stopped(ctx)) return;
   __shared__ T c[SIDE][SIDE];
   const int k = count;

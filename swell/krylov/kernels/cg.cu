@@ -5,7 +5,8 @@
 DEVICE double step_length(double rho, double sigma) { return sigma > 0 ? rho / sigma : 0.0; }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   double v[2] = {0, 0};
   for (long long i = thread_id(); i < n; i += threads()) {
@@ -29,8 +30,9 @@ template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* 
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) residual(Context* ctx, const T* q, T* r, const float* w, acc_t<T>* s,
-                                                                      long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) residual(Context* ctx, const T* q, T* r, const float* w, acc_t<T>* s,
+    long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   long long i = thread_id();
@@ -59,8 +61,9 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
 }
 
 // launch: elements of p, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) direction(Context* ctx, const T* z, T* p, T* x, acc_t<T>* s,
-                                                                       double* coefficients, long long n, long long coefficients_size) {
+template <typename T>
+__global__ void __launch_bounds__(512) direction(Context* ctx, const T* z, T* p, T* x, acc_t<T>* s,
+    double* coefficients, long long n, long long coefficients_size) {
   if (stopped(ctx)) return;
   long long i = thread_id();
   const long long packs = packs_of<T>(n);
@@ -81,7 +84,8 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
   }
   if (last_to_read(ctx)) {
     const long long k = 2 * flag(ctx, ITERATION);
-    if (k + 1 < coefficients_size) coefficients[k] = step_length(real(slot(s, RHO)), sigma), coefficients[k + 1] = rho / real(slot(s, RHO));
+    if (k + 1 < coefficients_size) coefficients[k] = step_length(real(slot(s, RHO)), sigma),
+        coefficients[k + 1] = rho / real(slot(s, RHO));
     slot(s, RHO) = acc_t<T>(rho);
     if (!(sigma > 0)) {
       halt(ctx, isfinite(sigma) ? INDEFINITE : NONFINITE);

@@ -8,7 +8,8 @@ template <class A> DEVICE bool drowns(const A* s) {
 template <class A> DEVICE A step_length(const A* s) { return drowns(s) ? A(0) : slot(s, RHO) / slot(s, MU); }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, T* pc, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, T* pc, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
   acc_t<T> rho(0);
@@ -41,8 +42,9 @@ template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* 
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) residual(Context* ctx, const T* q, T* r, T* rc, const float* w,
-                                                                      acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) residual(Context* ctx, const T* q, T* r, T* rc, const float* w, acc_t<T>* s,
+    long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts, S = Pack<T>::size;
   const T alpha(step_length(s));
@@ -71,8 +73,9 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
 }
 
 // launch: elements of p, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) direction(Context* ctx, const T* z, T* p, T* pc, T* x, acc_t<T>* s,
-                                                                       long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) direction(Context* ctx, const T* z, T* p, T* pc, T* x, acc_t<T>* s,
+    long long n) {
   if (stopped(ctx)) return;
   bool lost = drowns(s);
   const acc_t<T> rho = slot(s, NEXT_RHO);

@@ -2,11 +2,15 @@
 #include "breakdown.cuh"
 #include "judge.cuh"
 
-template <class A> DEVICE A step_length(const A* s) { return vanishes(slot(s, MU), real(slot(s, QQ)), real(slot(s, TT))) ? A(0) : slot(s, NEXT_RHO) / slot(s, MU); }
+template <class A>
+DEVICE A step_length(const A* s) {
+  return vanishes(slot(s, MU), real(slot(s, QQ)), real(slot(s, TT))) ? A(0) : slot(s, NEXT_RHO) / slot(s, MU);
+}
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, T* q, T* zc, acc_t<T>* s,
-                                            long long n) {
+template <typename T>
+__global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* p, T* q, T* zc, acc_t<T>* s,
+    long long n) {
   if (stopped(ctx)) return;
   double v[2] = {};
   for (long long i = thread_id(); i < n; i += threads()) {
@@ -30,8 +34,9 @@ template <typename T> __global__ void judge_first(Context* ctx, const acc_t<T>* 
 }
 
 // launch: elements of p, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) direction(Context* ctx, const T* z, const T* az, T* p, T* q, T* qc,
-                                                                       acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) direction(Context* ctx, const T* z, const T* az, T* p, T* q, T* qc, acc_t<T>* s,
+    long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
   const T beta(quotient(slot(s, NEXT_RHO), slot(s, RHO)));
@@ -61,9 +66,9 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) residual(Context* ctx, const T* p, const T* q, const T* t, const float* w,
-                                                                      T* x, T* r, T* z, T* zc, acc_t<T>* s, bool single_rank,
-                                                                      long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) residual(Context* ctx, const T* p, const T* q, const T* t, const float* w, T* x,
+    T* r, T* z, T* zc, acc_t<T>* s, bool single_rank, long long n) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   const T alpha(step_length(s));
@@ -89,7 +94,8 @@ template <typename T> __global__ void __launch_bounds__(512) residual(Context* c
   }
   if (grid_sum(ctx, v)) {
     const bool finite = isfinite(real(slot(s, AZ2))) && isfinite(real(slot(s, TT)));
-    const bool lost = vanishes(slot(s, NEXT_RHO), real(slot(s, ZZ)), real(slot(s, AZ2))) || vanishes(slot(s, MU), real(slot(s, QQ)), real(slot(s, TT)));
+    const bool lost = vanishes(slot(s, NEXT_RHO), real(slot(s, ZZ)), real(slot(s, AZ2)))
+        || vanishes(slot(s, MU), real(slot(s, QQ)), real(slot(s, TT)));
     slot(s, RHO) = slot(s, NEXT_RHO);
     slot(s, ZZ) = acc_t<T>(v[1]);
     slot(s, NORM2) = acc_t<T>(v[0]);

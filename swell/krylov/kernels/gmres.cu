@@ -11,8 +11,9 @@
 constexpr int MOST = 500;              // the longest cycle; GMRES(restart=...) is checked against it
 
 // launch: elements of u, 256 threads
-template <typename T> __global__ void first(Context* ctx, T* u, const acc_t<T>* norm2, acc_t<T>* g, int* columns, long long n,
-                                            long long g_size) {
+template <typename T>
+__global__ void first(Context* ctx, T* u, const acc_t<T>* norm2, acc_t<T>* g, int* columns, long long n,
+    long long g_size) {
   if (stopped(ctx)) return;
   double beta = sqrt(real(slot(norm2, OWN2)));
   long long i = thread_id();
@@ -30,7 +31,8 @@ struct Range {
   int from, to, tile;
 };
 DEVICE Range range_of(long long packs, int block, int blocks) {
-  int from = int(packs * block / blocks) & ~31, to = block + 1 == blocks ? int(packs) : int(packs * (block + 1) / blocks) & ~31;
+  int from = int(packs * block / blocks) & ~31, to = block + 1 == blocks ? int(packs)
+      : int(packs * (block + 1) / blocks) & ~31;
   int tiles = max(1, (to - from + int(blockDim.x) - 1) / int(blockDim.x));
   return {from, to, max(32, ((to - from + tiles - 1) / tiles + 31) & ~31)};
 }
@@ -38,8 +40,9 @@ DEVICE Range range_of(long long packs, int block, int blocks) {
 // The kernel reads each basis vector once, and u and w once for every CHUNK of basis vectors. A thread keeps a strip of
 // u and w, and the sums of BATCH vectors at a time.
 // launch: 2 blocks per multiprocessor of 512 threads, 16 bytes at once
-template <typename T, typename B> __global__ void __launch_bounds__(512, 2) dots(Context* ctx, const B* V, const T* u, const T* w,
-    acc_t<T>* sums, int begin, int end, long long V_stride, long long w_size, long long sums_size) {
+template <typename T, typename B>
+__global__ void __launch_bounds__(512, 2) dots(Context* ctx, const B* V, const T* u, const T* w, acc_t<T>* sums,
+    int begin, int end, long long V_stride, long long w_size, long long sums_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int S = Pack<B>::size, P = scalar<T>::parts, BATCH = 4, N = 2 * P * BATCH, WARPS = 16, CHUNK = 32;
@@ -72,7 +75,8 @@ template <typename T, typename B> __global__ void __launch_bounds__(512, 2) dots
         for (int b = 0; b < BATCH; ++b) {
           A s(0), t(0);
 #pragma unroll
-          for (int e = 0; e < S; ++e) s = conj_fused(T(vs[b].at[e]), us.at[e], s), t = conj_fused(T(vs[b].at[e]), ws.at[e], t);
+          for (int e = 0; e < S; ++e) s = conj_fused(T(vs[b].at[e]), us.at[e], s),
+              t = conj_fused(T(vs[b].at[e]), ws.at[e], t);
           split(part + 2 * P * b, s), split(part + 2 * P * b + P, t);
         }
         double sum = scatter_sum(part);
@@ -138,13 +142,15 @@ template <class A> DEVICE double rotate(A* column, const A* turns, A* rotations,
 }
 
 // One block corrects column j - 1 of H by the second pass, rotates it, and judges the residual after j steps.
-template <class A> DEVICE void finish_column(Context* ctx, const A* sums, A* H, A* R, A* rotations, A* g, A* small, int* columns,
-                                             int m, int j, double alpha) {
+template <class A>
+DEVICE void finish_column(Context* ctx, const A* sums, A* H, A* R, A* rotations, A* g, A* small, int* columns, int m,
+    int j, double alpha) {
   __shared__ A column[MOST + 2], turns[2 * MOST];
   const int k = j - 1;
   const double gamma = real(slot(small, GAMMA));
   for (int i = threadIdx.x; i < 2 * k; i += blockDim.x) turns[i] = rotations[i];
-  for (int i = threadIdx.x; i <= j; i += blockDim.x) H[i * m + k] = column[i] = i < j ? H[i * m + k] + gamma * sums[i] : A(gamma * alpha);
+  for (int i = threadIdx.x; i <= j; i += blockDim.x)
+    H[i * m + k] = column[i] = i < j ? H[i * m + k] + gamma * sums[i] : A(gamma * alpha);
   __syncthreads();
   if (threadIdx.x == 0) {
     const double estimate = rotate(column, turns, rotations, g, k);
@@ -189,8 +195,9 @@ template <class A> DEVICE Step<A> step_of(const A* sums, int m, int j) {
 }
 
 // u -= V s and w -= V t, for a strip of both.
-template <int S, class T, class B, class C> DEVICE void subtract_basis(Strip<T, S>& us, Strip<T, S>& ws, const B* V, long long V_stride,
-                                                                       const C& coefficients, int begin, int end, int i, int n) {
+template <int S, class T, class B, class C>
+DEVICE void subtract_basis(Strip<T, S>& us, Strip<T, S>& ws, const B* V, long long V_stride, const C& coefficients,
+    int begin, int end, int i, int n) {
   constexpr int BATCH = 16;
   const B* row = V + begin * V_stride;
   for (int k = begin; k < end; k += BATCH, row += BATCH * V_stride) {
@@ -203,20 +210,22 @@ template <int S, class T, class B, class C> DEVICE void subtract_basis(Strip<T, 
       if (k + b < end) {
         const T s = coefficients[k + b][0], t = coefficients[k + b][1];
 #pragma unroll
-        for (int e = 0; e < S; ++e) us.at[e] = fused(s, T(vs[b].at[e]), us.at[e]), ws.at[e] = fused(t, T(vs[b].at[e]), ws.at[e]);
+        for (int e = 0; e < S; ++e) us.at[e] = fused(s, T(vs[b].at[e]), us.at[e]),
+            ws.at[e] = fused(t, T(vs[b].at[e]), ws.at[e]);
       }
   }
 }
 
 // launch: 2 blocks per multiprocessor of 256 threads, 16 bytes at once
 template <typename T, typename B>
-__global__ void __launch_bounds__(256, 2) subtract(Context* ctx, const B* V, T* u, T* w, const acc_t<T>* sums, int begin, int end,
-                                                   long long V_stride, long long w_size, long long sums_size) {
+__global__ void __launch_bounds__(256, 2) subtract(Context* ctx, const B* V, T* u, T* w, const acc_t<T>* sums,
+    int begin, int end, long long V_stride, long long w_size, long long sums_size) {
   if (stopped(ctx)) return;
   constexpr int S = Pack<B>::size;
   const int m = (sums_size - 3) / 2, n = w_size;
   __shared__ T coefficients[MOST][2];
-  for (int k = begin + threadIdx.x; k < end; k += blockDim.x) coefficients[k][0] = T(-sums[k]), coefficients[k][1] = T(-sums[m + k]);
+  for (int k = begin + threadIdx.x; k < end; k += blockDim.x) coefficients[k][0] = T(-sums[k]),
+      coefficients[k][1] = T(-sums[m + k]);
   __syncthreads();
   const Range range = range_of((w_size + S - 1) / S, blockIdx.x, gridDim.x);
   for (int i = range.from + threadIdx.x; i < range.to; i += blockDim.x) {
@@ -228,9 +237,9 @@ __global__ void __launch_bounds__(256, 2) subtract(Context* ctx, const B* V, T* 
 
 // launch: 2 blocks per multiprocessor of 256 threads, and one block more, 16 bytes at once
 template <typename T, typename B>
-__global__ void __launch_bounds__(256, 2) update(Context* ctx, B* V, T* u, const T* w, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>* R,
-    acc_t<T>* rotations, acc_t<T>* g, acc_t<T>* small, int* columns, int begin, int j, bool flexible, long long V_stride,
-    long long w_size, long long sums_size) {
+__global__ void __launch_bounds__(256, 2) update(Context* ctx, B* V, T* u, const T* w, const acc_t<T>* sums,
+    acc_t<T>* H, acc_t<T>* R, acc_t<T>* rotations, acc_t<T>* g, acc_t<T>* small, int* columns, int begin, int j,
+    bool flexible, long long V_stride, long long w_size, long long sums_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int S = Pack<B>::size;
@@ -238,7 +247,8 @@ __global__ void __launch_bounds__(256, 2) update(Context* ctx, B* V, T* u, const
   const int n = w_size;                                // fewer than 2^31 rows; positions in V have 64 bits
   __shared__ Step<A> shared;
   __shared__ T coefficients[MOST][2];
-  for (int k = threadIdx.x; k < j; k += blockDim.x) coefficients[k][0] = T(-sums[k]), coefficients[k][1] = T(-sums[m + k]);
+  for (int k = threadIdx.x; k < j; k += blockDim.x) coefficients[k][0] = T(-sums[k]),
+      coefficients[k][1] = T(-sums[m + k]);
   if (threadIdx.x < 32) {
     Step<A> mine = step_of(sums, m, j);
     if (threadIdx.x == 0) shared = mine;
@@ -304,8 +314,8 @@ __global__ void close(Context* ctx, const acc_t<T>* sums, acc_t<T>* H, acc_t<T>*
 
 // launch: elements of out, 256 threads, a pack each
 template <typename T, typename B>
-__global__ void combine(Context* ctx, const B* V, const acc_t<T>* y, const int* columns, T* out, bool add, long long V_stride,
-                        long long n) {
+__global__ void combine(Context* ctx, const B* V, const acc_t<T>* y, const int* columns, T* out, bool add,
+    long long V_stride, long long n) {
   constexpr int S = Pack<T>::size;
   const long long i = thread_id();
   if (stopped(ctx) || i >= packs_of<T>(n)) return;

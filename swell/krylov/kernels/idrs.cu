@@ -14,7 +14,8 @@ template <class A> __device__ __noinline__ void solve(const A* PG, const A* f, A
 }
 
 // On entry alpha holds Pᴴ g_k and (g_k, g_k). Compute α_i, column k of PG, β, and f and γ of the next step.
-template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamma, A* alpha, A* small, int k, int s, double pp) {
+template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamma, A* alpha, A* small, int k, int s,
+    double pp) {
   for (int i = 0; i < k; ++i) {
     for (int m = 0; m < i; ++m) alpha[i] = alpha[i] - alpha[m] * PG[i * s + m];
     alpha[i] = quotient(alpha[i], PG[i * s + i]);
@@ -37,13 +38,15 @@ template <class A> __device__ __noinline__ void next_column(A* PG, A* f, A* gamm
 
 // ω = (t, r)/(t, t), enlarged if r and t are nearly orthogonal.
 template <class A> DEVICE A step_omega(const A* small) {
-  const double tt = real(slot(small, TT)), cosine = quotient(modulus(slot(small, RT)), sqrt(tt) * sqrt(real(slot(small, RR))));
+  const double tt = real(slot(small, TT)), cosine = quotient(modulus(slot(small, RT)),
+      sqrt(tt) * sqrt(real(slot(small, RR))));
   const A omega = quotient(conj(slot(small, RT)), A(tt));
   return 0 < cosine && cosine < LEAST_COSINE ? (LEAST_COSINE / cosine) * omega : omega;
 }
 
 // Compute ω, and γ of the next step from f = Pᴴ r; judge this iteration.
-template <class A> __device__ __noinline__ void conclude(Context* ctx, const A* PG, const A* f, A* gamma, A* small, int s) {
+template <class A> __device__ __noinline__ void conclude(Context* ctx, const A* PG, const A* f, A* gamma, A* small,
+    int s) {
   const A omega = step_omega(small);
   solve(PG, f, gamma, 0, s);
   const bool lost = slot(small, LOST) != A(0) || omega == A(0);
@@ -54,8 +57,9 @@ template <class A> __device__ __noinline__ void conclude(Context* ctx, const A* 
 }
 
 // Add the products of one pack of y with all S vectors p_k to the S sums.
-template <int S, class T> DEVICE void add_products(acc_t<T> (&sums)[S], const real_t<T>* P, long long P_stride, const Pack<T>& y,
-                                                   long long i, long long n) {
+template <int S, class T>
+DEVICE void add_products(acc_t<T> (&sums)[S], const real_t<T>* P, long long P_stride, const Pack<T>& y, long long i,
+    long long n) {
 #pragma unroll
   for (int k = 0; k < S; ++k)
 #pragma unroll
@@ -69,8 +73,9 @@ template <int S, class A> DEVICE void join_all(A* out, const double* v) {
 }
 
 // launch: columns of G, 256 threads, a pack each, at most 4 blocks per multiprocessor
-template <typename T, int S> __global__ void __launch_bounds__(256) project(Context* ctx, const real_t<T>* P, const T* G, acc_t<T>* PG,
-    acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small, int k, int s, double pp, bool single_rank, long long P_stride,
+template <typename T, int S>
+__global__ void __launch_bounds__(256) project(Context* ctx, const real_t<T>* P, const T* G, acc_t<T>* PG, acc_t<T>* f,
+    acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small, int k, int s, double pp, bool single_rank, long long P_stride,
     long long G_stride, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
@@ -92,8 +97,9 @@ template <typename T, int S> __global__ void __launch_bounds__(256) project(Cont
 }
 
 // launch: one block of 32 threads
-template <typename T> __global__ void column(Context* ctx, acc_t<T>* PG, acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small,
-                                             int k, int s, double pp) {
+template <typename T>
+__global__ void column(Context* ctx, acc_t<T>* PG, acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* alpha, acc_t<T>* small,
+    int k, int s, double pp) {
   if (stopped(ctx) || threadIdx.x) return;
   next_column(PG, f, gamma, alpha, small, k, s, pp);
 }
@@ -105,7 +111,8 @@ template <typename T, int S> __global__ void __launch_bounds__(256) begin(Contex
   using A = acc_t<T>;
   A sums[S] = {};
   double v[S * scalar<T>::parts] = {};
-  for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) add_products<S, T>(sums, P, P_stride, load(r, i, n), i, n);
+  for (long long i = thread_id(); i < packs_of<T>(n); i += threads())
+    add_products<S, T>(sums, P, P_stride, load(r, i, n), i, n);
 #pragma unroll
   for (int i = 0; i < S; ++i) split(v + i * scalar<T>::parts, sums[i]);
   if (!grid_sum(ctx, v)) return;
@@ -114,7 +121,8 @@ template <typename T, int S> __global__ void __launch_bounds__(256) begin(Contex
 }
 
 // launch: one block of 32 threads
-template <typename T> __global__ void prepare(Context* ctx, acc_t<T>* PG, const acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s) {
+template <typename T>
+__global__ void prepare(Context* ctx, acc_t<T>* PG, const acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s) {
   if (stopped(ctx) || threadIdx.x) return;
   using A = acc_t<T>;
   for (int i = 0; i < s * s; ++i) PG[i] = A(i % (s + 1) == 0);
@@ -124,8 +132,9 @@ template <typename T> __global__ void prepare(Context* ctx, acc_t<T>* PG, const 
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
-template <typename T> __global__ void reduce(Context* ctx, const T* r, const T* G, const acc_t<T>* gamma, T* v, int k, int s,
-                                             long long G_stride, long long n) {
+template <typename T>
+__global__ void reduce(Context* ctx, const T* r, const T* G, const acc_t<T>* gamma, T* v, int k, int s,
+    long long G_stride, long long n) {
   if (stopped(ctx)) return;
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> rs = load(r, i, n);
@@ -141,7 +150,8 @@ template <typename T> __global__ void reduce(Context* ctx, const T* r, const T* 
 }
 
 // launch: elements of hat, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) expand(Context* ctx, const T* hat, const T* G, T* U, const acc_t<T>* gamma,
+template <typename T>
+__global__ void __launch_bounds__(512) expand(Context* ctx, const T* hat, const T* G, T* U, const acc_t<T>* gamma,
     const acc_t<T>* small, int k, int s, bool reduced, long long G_stride, long long U_stride, long long n) {
   if (stopped(ctx)) return;
   const T omega(slot(small, OMEGA));
@@ -163,13 +173,15 @@ template <typename T> __global__ void __launch_bounds__(512) expand(Context* ctx
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx, T* G, T* U, T* x, T* r, const acc_t<T>* alpha,
+template <typename T>
+__global__ void __launch_bounds__(512) update(Context* ctx, T* G, T* U, T* x, T* r, const acc_t<T>* alpha,
     acc_t<T>* small, int k, int s, long long G_stride, long long U_stride, long long n) {
   if (stopped(ctx)) return;
   const T beta(slot(small, BETA));
   double rr[1] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
-    Pack<T> gs = load(G + k * G_stride, i, n), us = load(U + k * U_stride, i, n), rs = load(r, i, n), xs = load(x, i, n);
+    Pack<T> gs = load(G + k * G_stride, i, n), us = load(U + k * U_stride, i, n), rs = load(r, i, n),
+        xs = load(x, i, n);
 #pragma unroll 2
     for (int j = 0; j < k; ++j) {
       const Pack<T> gj = load(G + j * G_stride, i, n), uj = load(U + j * U_stride, i, n);
@@ -191,7 +203,8 @@ template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx
 }
 
 // launch: elements of r, 256 threads, a pack each, at most 4 blocks per multiprocessor
-template <typename T, int S> __global__ void __launch_bounds__(256) finish(Context* ctx, const real_t<T>* P, const T* hat, const T* t,
+template <typename T, int S>
+__global__ void __launch_bounds__(256) finish(Context* ctx, const real_t<T>* P, const T* hat, const T* t,
     const float* w, T* x, T* r, acc_t<T>* PG, acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s, bool single_rank,
     long long P_stride, long long n) {
   if (stopped(ctx)) return;
@@ -223,7 +236,8 @@ template <typename T, int S> __global__ void __launch_bounds__(256) finish(Conte
 }
 
 // launch: one block of 32 threads
-template <typename T> __global__ void settle(Context* ctx, const acc_t<T>* PG, const acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s) {
+template <typename T>
+__global__ void settle(Context* ctx, const acc_t<T>* PG, const acc_t<T>* f, acc_t<T>* gamma, acc_t<T>* small, int s) {
   if (stopped(ctx) || threadIdx.x) return;
   conclude(ctx, PG, f, gamma, small, s);
 }

@@ -13,8 +13,9 @@ template <class A> DEVICE Rotated rotated(const A* s) {
 }
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* v, T* v_old, T* d, T* d_old,
-                                            acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void begin(Context* ctx, const T* r, const T* z, const float* w, T* v, T* v_old, T* d, T* d_old, acc_t<T>* s,
+    long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   double sums[4] = {};
@@ -33,7 +34,8 @@ template <typename T> __global__ void begin(Context* ctx, const T* r, const T* z
     slot(s, ZZ) = A(sums[1]);
     slot(s, RR) = A(sums[2]);
     slot(s, NORM2) = A(sums[3]);
-    slot(s, LAST_BETA2) = slot(s, SIN) = slot(s, DELTA) = slot(s, EPSILON) = slot(s, COLUMN) = slot(s, A2) = slot(s, DRIFT) = A(0);
+    slot(s, LAST_BETA2) = slot(s, SIN) = slot(s, DELTA) = slot(s, EPSILON) = slot(s, COLUMN) = slot(s, A2) = slot(s,
+        DRIFT) = A(0);
     slot(s, COS) = A(-1);
     slot(s, GAMMA) = slot(s, LAST_GAMMA) = A(1);
     slot(s, ENDED) = A(JUDGED);
@@ -50,8 +52,9 @@ template <typename T> __global__ void judge_first(Context* ctx, acc_t<T>* s) {
 }
 
 // launch: elements of v, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ctx, const T* q, const T* z, const T* v, T* v_next,
-                                                                     const T* d, T* d_next, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) lanczos(Context* ctx, const T* q, const T* z, const T* v, T* v_next, const T* d,
+    T* d_next, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   using R = real_t<T>;
   const Rotated t = rotated(s);
@@ -81,9 +84,9 @@ template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ct
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx, const T* v, const T* d, const float* w, T* x, T* r,
-                                                                    acc_t<T>* s, double eps, bool single_rank,
-                                                                    long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) update(Context* ctx, const T* v, const T* d, const float* w, T* x, T* r,
+    acc_t<T>* s, double eps, bool single_rank, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   using R = real_t<T>;
@@ -91,11 +94,13 @@ template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx
   const Rotated t = rotated(s);
   const double beta2 = real(slot(s, NEXT_BETA2)), phi = real(slot(s, PHI)), last_c = real(slot(s, COS));
   const bool finite = isfinite(t.alpha) && isfinite(beta2), definite = beta2 > 0 || real(slot(s, VV)) == 0;
-  const double beta = sqrt(max(beta2, 0.0)), gamma = hypot(t.bar, beta), cos = quotient(t.bar, gamma), sin = quotient(beta, gamma);
+  const double beta = sqrt(max(beta2, 0.0)), gamma = hypot(t.bar, beta), cos = quotient(t.bar, gamma),
+      sin = quotient(beta, gamma);
   const double column = max(real(slot(s, COLUMN)), hypot(hypot(real(slot(s, EPSILON)), t.delta), gamma));
   const double step = quotient(cos * phi, gamma), length = fabs(step) * sqrt(real(slot(s, DD)));
   const double drift = real(slot(s, DRIFT)) + eps * sqrt(real(slot(s, A2))) * length;
-  const bool annihilated = hypot(t.bar, last_c * beta) <= EPS * column, lost = annihilated || drift > TRUSTED * sqrt(real(slot(s, RR)));
+  const bool annihilated = hypot(t.bar, last_c * beta) <= EPS * column, lost = annihilated
+      || drift > TRUSTED * sqrt(real(slot(s, RR)));
   const bool stays = lost || !definite;
   const R of_d(stays ? 0.0 : step), of_r(stays ? 1.0 : sin * sin), of_v(stays ? 0.0 : quotient(sin * cos * phi, beta));
   double sums[2] = {};

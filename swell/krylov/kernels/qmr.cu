@@ -8,7 +8,8 @@ template <class A> DEVICE A over_delta(const A* s) {
 }
 
 // launch: elements of p, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void first(Context* ctx, const T* vh, const T* w, T* p, T* q, T* d, T* Ad, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void first(Context* ctx, const T* vh, const T* w, T* p, T* q, T* d, T* Ad, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   const real_t<T> of_v(quotient(1.0, sqrt(real(slot(s, RHO2))))), of_w(quotient(1.0, sqrt(real(slot(s, XI2)))));
   double qq[1] = {};
@@ -28,8 +29,9 @@ template <typename T> __global__ void first(Context* ctx, const T* vh, const T* 
 }
 
 // launch: elements of v, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) lanczos(Context* ctx, const T* Ap, const T* MAq, T* v, T* w, acc_t<T>* s,
-                                                                     long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) lanczos(Context* ctx, const T* Ap, const T* MAq, T* v, T* w, acc_t<T>* s,
+    long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int P = scalar<T>::parts;
@@ -67,8 +69,10 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
   using A = acc_t<T>;
   constexpr int S = Pack<T>::size;
   const A beta = over_delta(s);
-  const double rho = sqrt(real(slot(s, NEXT_RHO2))), xi = sqrt(real(slot(s, NEXT_XI2))), size = modulus(beta), theta = quotient(rho, real(slot(s, GAMMA)) * size);
-  const double gamma = 1 / sqrt(1 + theta * theta), ratio = gamma / real(slot(s, GAMMA)), carried = real(slot(s, THETA)) * gamma;
+  const double rho = sqrt(real(slot(s, NEXT_RHO2))), xi = sqrt(real(slot(s, NEXT_XI2))), size = modulus(beta),
+      theta = quotient(rho, real(slot(s, GAMMA)) * size);
+  const double gamma = 1 / sqrt(1 + theta * theta), ratio = gamma / real(slot(s, GAMMA)),
+      carried = real(slot(s, THETA)) * gamma;
   const A step = -((ratio * ratio) * (slot(s, ETA) * quotient(A(sqrt(real(slot(s, RHO2)))), beta)));
   const A factor = size > 0 ? quotient(quotient(slot(s, NEXT_WV), slot(s, EPSILON)), A(rho * xi)) : A(0);
   const T eta(step), of_p(xi * factor), of_q(conj(rho * factor));
@@ -102,7 +106,8 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
     store(q, i, n, qs);
   }
   if (grid_sum(ctx, sums)) {
-    const bool finite = isfinite(real(slot(s, AP2))) && isfinite(real(slot(s, NEXT_RHO2))) && isfinite(real(slot(s, NEXT_XI2)));
+    const bool finite = isfinite(real(slot(s, AP2))) && isfinite(real(slot(s, NEXT_RHO2)))
+        && isfinite(real(slot(s, NEXT_XI2)));
     const bool lost = size == 0 || vanishes(slot(s, NEXT_WV), real(slot(s, NEXT_RHO2)), real(slot(s, NEXT_XI2)));
     slot(s, WV) = slot(s, NEXT_WV);
     slot(s, QQ) = A(sums[1]);

@@ -1,25 +1,29 @@
-// Conjugate gradients with every multiprocessor as a rank of its own; krylov/resident_cg.py says how, formats/parts.py what lies where.
+// Conjugate gradients with every multiprocessor as a rank of its own; krylov/resident_cg.py says how, formats/parts.py
+// what lies where.
 //
-// Of a block's 16 warps 15 compute. x and r of their rows are registers; p (own rows, then the halo) and q shared memory. Each warp
-// walks its stream of slice columns, which the bulk copy engine brings into a private ring, asked for again as soon as a chunk is
-// used and across iterations: waiting for others does not idle the memory. The sixteenth warp takes the halo, sums over the grid,
-// judges, in every block on a copy of the record and so with the same verdict, and block 0 writes the record.
+// Of a block's 16 warps 15 compute. x and r of their rows are registers; p (own rows, then the halo) and q shared
+// memory. Each warp walks its stream of slice columns, which the bulk copy engine brings into a private ring, asked for
+// again as soon as a chunk is used and across iterations: waiting for others does not idle the memory. The sixteenth
+// warp takes the halo, sums over the grid, judges, in every block on a copy of the record and so with the same verdict,
+// and block 0 writes the record.
 //
-// Values go from block to block beside the number of the pass that they belong to, 32 bits of each in a word (as in NCCL's LL
-// protocol): a word that shows the awaited number is complete, so no fence is needed and nothing is waited for but the values.
-// A slot is used again only after a sum over the grid, to which all came who had to read it. The values lie in global memory; where
-// all blocks are one cluster, in the shared memory of the block that sends them, a fifth as far away.
+// Values go from block to block beside the number of the pass that they belong to, 32 bits of each in a word (as in
+// NCCL's LL protocol): a word that shows the awaited number is complete, so no fence is needed and nothing is waited
+// for but the values. A slot is used again only after a sum over the grid, to which all came who had to read it. The
+// values lie in global memory; where all blocks are one cluster, in the shared memory of the block that sends them, a
+// fifth as far away.
 #include "bulk.cuh"
 #include "judge.cuh"
 #include "packet.cuh"
 
-constexpr int WARPS = 15, ALL = 32 * (WARPS + 1), RINGS = 3;   // compute warps, threads, chunks of a ring at most: as in parts.py
+// compute warps, threads, chunks of a ring at most: as in parts.py
+constexpr int WARPS = 15, ALL = 32 * (WARPS + 1), RINGS = 3;
 constexpr int PASSED = 12;                                     // halo rows that a lane has under way
-constexpr int PATIENCE = 1 << 22;                              // looks at a value that does not come, some seconds, before giving up
+constexpr int PATIENCE = 1 << 22;                 // looks at a value that does not come, some seconds, before giving up
 
 struct Part { int slices, interior, publish, halo_from, halo; };
 struct Stream { int chunk, chunks, boundary, unused; };
-enum Sum { SIGMA, ETA, DELTA, RR, NORM2, SUMS };              // σ, η and δ of the step; (r, r) and the norm² that is judged
+enum Sum { SIGMA, ETA, DELTA, RR, NORM2, SUMS };          // σ, η and δ of the step; (r, r) and the norm² that is judged
 struct Shared {
   u64 full[WARPS][RINGS + 1];
   double sums[WARPS][SUMS], alpha, beta;
@@ -27,8 +31,8 @@ struct Shared {
   Context record;
 };
 
-// Where values lie that go from block to block: in arrays, or (not BOARD) at the same place of each block's shared memory, where two
-// boards of 16 words come first. where: of each halo row, then, the block and the place there.
+// Where values lie that go from block to block: in arrays, or (not BOARD) at the same place of each block's shared
+// memory, where two boards of 16 words come first. where: of each halo row, then, the block and the place there.
 template <class T, bool BOARD> struct Mail {
   static constexpr int WORDS = Packet<T>::WORDS, BLOCK = 20;  // bits of a place
   u64 *published, *board;
@@ -47,10 +51,12 @@ template <class T, bool BOARD> struct Mail {
   }
 };
 
-// By one warp of each block: the sums over all blocks of what their warps left, the same bits in all. Two boards in turn: who writes
-// a board again has seen that all have read it. One block alone has no need of a board. False if a block did not come.
+// By one warp of each block: the sums over all blocks of what their warps left, the same bits in all. Two boards in
+// turn: who writes a board again has seen that all have read it. One block alone has no need of a board. False if a
+// block did not come.
 template <int K, class T, bool BOARD>
-DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, const Mail<T, BOARD>& mail, u32 epoch, double (&v)[K]) {
+DEVICE bool sum_over_blocks(const double (*sums)[SUMS], int first, const Mail<T, BOARD>& mail, u32 epoch,
+    double (&v)[K]) {
   constexpr int N = BOARD ? 5 : 1;                             // blocks that a lane looks at together
   const int lane = threadIdx.x & 31, blocks = gridDim.x;
 #pragma unroll
@@ -118,9 +124,10 @@ template <class T, bool BOARD> DEVICE bool take_halo(int size, const Mail<T, BOA
 
 // x and r into the order of the parts, p = r, the first judgement; nothing is published yet.
 // launch: elements of rows, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void begin(Context* ctx, const int* rows, const T* x, const T* r, const float* w, T* xs, T* rs, T* ps, float* ws,
-                                            unsigned long long* published, unsigned long long* board, long long* passes, long long n,
-                                            long long published_size, long long board_size) {
+template <typename T>
+__global__ void begin(Context* ctx, const int* rows, const T* x, const T* r, const float* w, T* xs, T* rs, T* ps,
+    float* ws, unsigned long long* published, unsigned long long* board, long long* passes, long long n,
+    long long published_size, long long board_size) {
   if (stopped(ctx)) return;
   double v[2] = {0, 0};
   for (long long i = thread_id(); i < n; i += threads()) {
@@ -151,16 +158,17 @@ template <typename T> __global__ void leave(Context* ctx, const int* rows, const
   if (i < n && rows[i] >= 0) x[rows[i]] = xs[i];
 }
 
-// Passes of this solve: `passes` before this launch. Pass k sums the norm of residual k and judges it while the interior is
-// multiplied, sums the inner products of the step, and steps to residual k + 1. beta comes from rho' = rho - 2 alpha (r, q) + alpha^2 (q, q), and rho itself is summed anew with
-// the next pass (predict and recompute), and so does not wait.
-// near: boundary rows of a block at most, where board is empty and all blocks are one cluster.
+// Passes of this solve: `passes` before this launch. Pass k sums the norm of residual k and judges it while the
+// interior is multiplied, sums the inner products of the step, and steps to residual k + 1. beta comes from rho' = rho
+// - 2 alpha (r, q) + alpha^2 (q, q), and rho itself is summed anew with the next pass (predict and recompute), and so
+// does not wait. near: boundary rows of a block at most, where board is empty and all blocks are one cluster.
 // launch: a block of threads threads for each slice of first, shared bytes shared, all at once, in clusters of cluster
 template <typename T, int SLOTS, int CHUNK, bool BOARD>
-__global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* table, const Stream* streams, const unsigned char* data, const unsigned char* ends,
-    const int* halos, const double* diagonal, unsigned long long* published, unsigned long long* board, T* x, T* r, T* p, const float* w,
-    double* coefficients, long long* passes, const int* first, int iterations, int slots, int chunk, int ring, int kept, int cached, int threads,
-    int shared, int near, int cluster, long long coefficients_size) {
+__global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* table, const Stream* streams,
+    const unsigned char* data, const unsigned char* ends, const int* halos, const double* diagonal,
+    unsigned long long* published, unsigned long long* board, T* x, T* r, T* p, const float* w, double* coefficients,
+    long long* passes, const int* first, int iterations, int slots, int chunk, int ring, int kept, int cached,
+    int threads, int shared, int near, int cluster, long long coefficients_size) {
   constexpr int BYTES = CHUNK * 32 * (sizeof(T) + 2), WORDS = Packet<T>::WORDS;
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ Shared own;
@@ -217,10 +225,12 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       double v[3];
       came = __all_sync(~0u, sum_over_blocks(own.sums, SIGMA, mail, epoch, v) && came);
       if (lane == 0) {
-        const double sigma = v[SIGMA], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[DELTA] + alpha * alpha * v[ETA], 0.0);
+        const double sigma = v[SIGMA], alpha = rho / sigma, next = fmax(rho - 2 * alpha * v[DELTA]
+            + alpha * alpha * v[ETA], 0.0);
         if (code == RUNNING && !(sigma > 0)) code = isfinite(sigma) ? INDEFINITE : NONFINITE;
         if (!came) code = BREAKDOWN;
-        if (code == RUNNING && blockIdx.x == 0 && 2 * k + 1 < coefficients_size) coefficients[2 * k] = alpha, coefficients[2 * k + 1] = next / rho;
+        if (code == RUNNING && blockIdx.x == 0 && 2 * k + 1 < coefficients_size) coefficients[2 * k] = alpha,
+            coefficients[2 * k + 1] = next / rho;
         own.alpha = alpha, own.beta = next / rho, own.code = code;
       }
       code = __shfl_sync(~0u, code, 0);
@@ -233,7 +243,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
       *passes = done + it;
       if (code == RUNNING) show(ctx); else halt(ctx, code);
     }
-    if constexpr (!BOARD) cluster_sync();                                // nobody leaves while others may look at what it sent
+    if constexpr (!BOARD) cluster_sync();                         // nobody leaves while others may look at what it sent
     return;
   }
 
@@ -242,7 +252,8 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
   unsigned char* const mine = memory + (size_t)warp * (kept + ring) * BYTES;
   unsigned char* const turning = mine + kept * BYTES;
   u64* const full = own.full[warp];
-  unsigned char* const my_ends = reinterpret_cast<unsigned char*>(qs + part.slices * 32);      // of this block's streams, one after the other
+  // of this block's streams, one after the other
+  unsigned char* const my_ends = reinterpret_cast<unsigned char*>(qs + part.slices * 32);
   const int begin_of_ends = stream.chunk - streams[blockIdx.x * WARPS].chunk;
   for (int i = lane; i < stream.chunks; i += 32) my_ends[begin_of_ends + i] = ends[stream.chunk + i];
   const int stored = min(kept, stream.chunks), flowing = stream.chunks - stored, total = flowing * iterations;
@@ -271,7 +282,8 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
 
   const int every = int(flag(ctx, EVERY));
   const long long last = flag(ctx, MAXITER);
-  auto weigh = [&](long long k) { return w && (every <= 1 || k % every == 0 || k >= last); };      // will residual k be judged?
+  // will residual k be judged?
+  auto weigh = [&](long long k) { return w && (every <= 1 || k % every == 0 || k >= last); };
   const double constant = *diagonal;
   T xs[SLOTS], rs[SLOTS];
   double rr = 0, rw = 0;
@@ -347,7 +359,8 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
     double u[3] = {sigma, eta, 0};                                       // SIGMA, ETA, DELTA
 #pragma unroll
     for (int t = 0; t < SLOTS; ++t)
-      if (t * WARPS + warp < part.slices) u[DELTA] += real(conj_mul(acc_t<T>(rs[t]), acc_t<T>(qs[(t * WARPS + warp) * 32 + lane])));
+      if (t * WARPS + warp < part.slices)
+        u[DELTA] += real(conj_mul(acc_t<T>(rs[t]), acc_t<T>(qs[(t * WARPS + warp) * 32 + lane])));
     warp_sum(u);
     if (lane == 0)
 #pragma unroll
@@ -377,7 +390,7 @@ __global__ void __launch_bounds__(512, 1) iterate(Context* ctx, const Part* tabl
         if (t * WARPS + warp < part.slices) rw += w[place + (t * WARPS + warp) * 32 + lane] * abs2(acc_t<T>(rs[t]));
     if (it + 1 < iterations) leave_norms();
   }
-  while (used < asked) {                                                 // nothing may still be on its way to this block
+  while (used < asked) {                                                // nothing may still be on its way to this block
     barrier_wait(full + slot, phase);
     ++used;
     if (++slot == ring) slot = 0, phase ^= 1;

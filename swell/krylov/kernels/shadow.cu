@@ -4,7 +4,8 @@
 #include "judge.cuh"
 
 // launch: elements of r, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void begin(Context* ctx, const T* r, const T* shadow, const float* w, T* p, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void begin(Context* ctx, const T* r, const T* shadow, const float* w, T* p, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
   acc_t<T> rho(0);

@@ -32,14 +32,16 @@ template <typename T> __global__ void first(Context* ctx, acc_t<T>* s) {
 }
 
 // launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) advance(Context* ctx, const T* u, const T* w, T* p, T* q, T* x, T* r,
-                                                                     const float* weights, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) advance(Context* ctx, const T* u, const T* w, T* p, T* q, T* x, T* r,
+    const float* weights, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   const real_t<T> alpha(real(slot(s, ALPHA))), beta(real(slot(s, BETA)));
   const bool weigh = weights && due(ctx);
   double v[2] = {0, 0};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
-    Pack<T> us = load(u, i, n), ws = load(w, i, n), ps = load(p, i, n), qs = load(q, i, n), xs = load(x, i, n), rs = load(r, i, n);
+    Pack<T> us = load(u, i, n), ws = load(w, i, n), ps = load(p, i, n), qs = load(q, i, n), xs = load(x, i, n),
+        rs = load(r, i, n);
 #pragma unroll
     for (int e = 0; e < Pack<T>::size; ++e) {
       ps.at[e] = us.at[e] + beta * ps.at[e];
@@ -59,7 +61,8 @@ template <typename T> __global__ void __launch_bounds__(512) advance(Context* ct
 }
 
 // launch: one block of 32 threads
-template <typename T> __global__ void settle(Context* ctx, acc_t<T>* s, double* coefficients, long long coefficients_size) {
+template <typename T>
+__global__ void settle(Context* ctx, acc_t<T>* s, double* coefficients, long long coefficients_size) {
   if (stopped(ctx) || threadIdx.x) return;
   const double gamma = real(slot(s, GAMMA)), alpha = real(slot(s, ALPHA));
   double beta = gamma / real(slot(s, LAST_GAMMA)), curvature = real(slot(s, DELTA)) - beta * gamma / alpha;

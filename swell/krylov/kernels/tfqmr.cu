@@ -5,7 +5,8 @@
 DEVICE double share(double tau2, double w2) { return tau2 > 0 ? tau2 / (tau2 + w2) : 0.0; }
 
 // launch: elements of r, 256 threads
-template <typename T> __global__ void clear(Context* ctx, const T* r, T* y, T* v, T* even, T* d, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void clear(Context* ctx, const T* r, T* y, T* v, T* even, T* d, acc_t<T>* s, long long n) {
   const long long i = thread_id();
   if (stopped(ctx) || i >= n) return;
   y[i] = r[i];
@@ -17,8 +18,9 @@ template <typename T> __global__ void clear(Context* ctx, const T* r, T* y, T* v
 }
 
 // launch: elements of v, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) direction(Context* ctx, const T* odd, const T* even, const T* shadow, T* v,
-                                                                       acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) direction(Context* ctx, const T* odd, const T* even, const T* shadow, T* v,
+    acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
   const T beta(slot(s, BETA));
@@ -42,8 +44,9 @@ template <typename T> __global__ void __launch_bounds__(512) direction(Context* 
 }
 
 // launch: elements of w, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) odd(Context* ctx, const T* yh, const T* v, const T* u, T* d, T* y, T* w,
-                                                                 acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) odd(Context* ctx, const T* yh, const T* v, const T* u, T* d, T* y, T* w,
+    acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   const acc_t<T> step = quotient(slot(s, RHO), slot(s, SIGMA));
   const T alpha(step), c(quotient(slot(s, CARRY), step));
@@ -69,8 +72,8 @@ template <typename T> __global__ void __launch_bounds__(512) odd(Context* ctx, c
 }
 
 // launch: elements of w, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) even(Context* ctx, const T* u, const T* shadow, T* w, acc_t<T>* s,
-                                                                  long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) even(Context* ctx, const T* u, const T* shadow, T* w, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
   const T alpha(quotient(slot(s, RHO), slot(s, SIGMA)));
@@ -99,13 +102,16 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
   if (stopped(ctx)) return;
   constexpr int S = Pack<T>::size;
   using R = real_t<T>;
-  const acc_t<T> step = quotient(slot(s, RHO), slot(s, SIGMA)), rho = slot(s, NEXT_RHO), next_beta = quotient(rho, slot(s, RHO));
-  const double c1 = share(real(slot(s, TAU2)), real(slot(s, ODD2))), tau2 = real(slot(s, TAU2)) * (1 - c1), c2 = share(tau2, real(slot(s, EVEN2)));
+  const acc_t<T> step = quotient(slot(s, RHO), slot(s, SIGMA)), rho = slot(s, NEXT_RHO),
+      next_beta = quotient(rho, slot(s, RHO));
+  const double c1 = share(real(slot(s, TAU2)), real(slot(s, ODD2))), tau2 = real(slot(s, TAU2)) * (1 - c1),
+      c2 = share(tau2, real(slot(s, EVEN2)));
   const T alpha(step), beta(next_beta), eta1(c1 * step), eta2(c2 * step);
   const R own1(1 - c1), own2(1 - c2), new1(c1), new2(c2);
   double sum[1] = {};
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
-    Pack<T> xs = load(x, i, n), ds = load(d, i, n), rs = load(r, i, n), ws = load(w, i, n), us = load(u, i, n), ys = load(y, i, n);
+    Pack<T> xs = load(x, i, n), ds = load(d, i, n), rs = load(r, i, n), ws = load(w, i, n), us = load(u, i, n),
+        ys = load(y, i, n);
     const Pack<T> hs = yh == y ? ys : load(yh, i, n);
 #pragma unroll
     for (int e = 0; e < S; ++e) {
@@ -124,7 +130,8 @@ template <typename T> __global__ void __launch_bounds__(256) update(Context* ctx
   }
   if (grid_sum(ctx, sum)) {
     const bool finite = isfinite(real(slot(s, VV))) && isfinite(real(slot(s, EVEN2)));
-    const bool lost = vanishes(slot(s, SIGMA), real(slot(s, SHADOW2)), real(slot(s, VV))) || vanishes(rho, real(slot(s, SHADOW2)), real(slot(s, EVEN2)));
+    const bool lost = vanishes(slot(s, SIGMA), real(slot(s, SHADOW2)), real(slot(s, VV)))
+        || vanishes(rho, real(slot(s, SHADOW2)), real(slot(s, EVEN2)));
     slot(s, RHO) = rho;
     slot(s, NORM2) = acc_t<T>(sum[0]);
     slot(s, TAU2) = acc_t<T>(tau2 * (1 - c2));

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import iteration_code, judge_once
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
@@ -23,7 +23,7 @@ from swell.krylov.slots import TFQMR as S
 KERNELS = ("clear", "direction", "odd", "even", "update")
 
 
-@njit(cache=True)
+@helper
 def share(tau2, w2):
     """Return c² = 1/(1 + θ²) with θ² = ‖w‖²/τ²: the weight of w in the next residual. ``tau2``: τ²; ``w2``: ‖w‖²."""
     return tau2 / (tau2 + w2) if tau2 > 0 else 0.0

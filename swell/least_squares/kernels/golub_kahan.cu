@@ -3,7 +3,8 @@
 #include "context.cuh"
 
 // launch: elements of u, 256 threads, at most 8 blocks per multiprocessor
-template <typename T> __global__ void first(Context* ctx, const T* u, acc_t<T>* s, double allowed, double normal, long long n) {
+template <typename T>
+__global__ void first(Context* ctx, const T* u, acc_t<T>* s, double allowed, double normal, long long n) {
   if (stopped(ctx)) return;
   double sums[1] = {};
   for (long long i = thread_id(); i < n; i += threads()) sums[0] += abs2(acc_t<T>(u[i]));
@@ -31,7 +32,8 @@ template <typename T> DEVICE void combine(const T* fresh, T* out, real_t<T> of_n
 }
 
 // launch: elements of u, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) left(Context* ctx, const T* Av, T* u, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) left(Context* ctx, const T* Av, T* u, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   const double alpha = real(slot(s, ALPHA));
   double sums[1] = {};
@@ -40,7 +42,8 @@ template <typename T> __global__ void __launch_bounds__(512) left(Context* ctx, 
 }
 
 // launch: elements of v, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) right(Context* ctx, const T* Au, T* v, acc_t<T>* s, long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) right(Context* ctx, const T* Au, T* v, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   const double beta = real(slot(s, NEXT_BETA));
   double sums[1] = {};

@@ -24,17 +24,19 @@ template <typename T> __global__ void start(Context* ctx, const T* v, T* h, T* h
 }
 
 // launch: elements of y, 512 threads, a pack each, at most 2 blocks per multiprocessor
-template <typename T> __global__ void __launch_bounds__(512) update(Context* ctx, const T* v, T* h, T* hbar, T* y, acc_t<T>* s,
-                                                                    long long n) {
+template <typename T>
+__global__ void __launch_bounds__(512) update(Context* ctx, const T* v, T* h, T* hbar, T* y, acc_t<T>* s, long long n) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   using R = real_t<T>;
   const double alpha = real(slot(s, NEXT_ALPHA)), beta = real(slot(s, NEXT_BETA)), alpha_bar = real(slot(s, ALPHA_BAR));
   const double rho = hypot(alpha_bar, beta), cos = quotient(alpha_bar, rho), sin = quotient(beta, rho);
   const double theta = sin * alpha, theta_bar = real(slot(s, SIN_BAR)) * rho, diagonal = real(slot(s, COS_BAR)) * rho;
-  const double rho_bar = hypot(diagonal, theta), cos_bar = quotient(diagonal, rho_bar), sin_bar = quotient(theta, rho_bar);
+  const double rho_bar = hypot(diagonal, theta), cos_bar = quotient(diagonal, rho_bar),
+      sin_bar = quotient(theta, rho_bar);
   const double zeta = cos_bar * real(slot(s, ZETA_BAR)), zeta_bar = -sin_bar * real(slot(s, ZETA_BAR));
-  const R of_hbar(quotient(theta_bar * rho, real(slot(s, RHO)) * real(slot(s, RHO_BAR)))), of_y(quotient(zeta, rho * rho_bar));
+  const R of_hbar(quotient(theta_bar * rho, real(slot(s, RHO)) * real(slot(s, RHO_BAR)))),
+      of_y(quotient(zeta, rho * rho_bar));
   const R of_v(quotient(1.0, alpha)), of_h(quotient(theta, rho));
   for (long long i = thread_id(); i < packs_of<T>(n); i += threads()) {
     Pack<T> hs = load(h, i, n), bs = load(hbar, i, n), ys = load(y, i, n);

@@ -25,8 +25,8 @@ template <class P> DEVICE int group_of(const P* start, int groups, long long i) 
 // that a root does not reach, or, if it reaches all, the first at the largest distance. For fewer than 2^31 vertices.
 // launch: 1 blocks per multiprocessor of 1024 threads
 template <typename I>
-__global__ void __launch_bounds__(1024) distances(Context* ctx, const I* indptr, const I* neighbours, const int* roots, int* distance,
-                                                  int* queue, int* reach, int* far, long long indptr_size, long long roots_size) {
+__global__ void __launch_bounds__(1024) distances(Context* ctx, const I* indptr, const I* neighbours, const int* roots,
+    int* distance, int* queue, int* reach, int* far, long long indptr_size, long long roots_size) {
   __shared__ int tail, first;
   wait_for_previous();                                 // setup kernels ignore the stop flag
   const int n = int(indptr_size - 1);
@@ -76,20 +76,21 @@ __global__ void __launch_bounds__(1024) distances(Context* ctx, const I* indptr,
 // reached".
 // launch: elements of between, 256 threads
 template <typename K>
-__global__ void measure(Context* ctx, const int* roots, const int* distance, const int* reach, K* between, long long roots_size,
-                        long long distance_size) {
+__global__ void measure(Context* ctx, const int* roots, const int* distance, const int* reach, K* between,
+    long long roots_size, long long distance_size) {
   wait_for_previous();
   const long long i = thread_id() / roots_size, j = thread_id() % roots_size;
   if (i > roots_size) return;
-  between[thread_id()] = K(i == roots_size ? reach[j] + 1 : length(distance[i * (distance_size / roots_size) + roots[j]], reach[i]));
+  between[thread_id()] = K(i == roots_size ? reach[j] + 1 : length(distance[i * (distance_size / roots_size)
+      + roots[j]], reach[i]));
 }
 
 // coordinates = one for each axis and vertex: the difference of the vertex's distances to the two roots of a pair. keys
 // sort the vertices by this coordinate, then, if `finer`, by the next axis's coordinate, then by the vertex number.
 // launch: elements of keys, 256 threads
 template <typename K>
-__global__ void locate(Context* ctx, const int* pairs, const int* distance, const int* reach, long long low, long long span, bool finer,
-                       int* coordinates, K* keys, long long n, long long pairs_size) {
+__global__ void locate(Context* ctx, const int* pairs, const int* distance, const int* reach, long long low,
+    long long span, bool finer, int* coordinates, K* keys, long long n, long long pairs_size) {
   wait_for_previous();
   const long long axes = pairs_size / 2, vertices = n / axes, v = thread_id() % vertices, axis = thread_id() / vertices;
   if (thread_id() >= n) return;
@@ -114,8 +115,8 @@ template <typename K> __global__ void list(Context* ctx, const K* sorted, int* v
 // `middle`. start: where each group begins, and the end of the last.
 // launch: elements of second, 256 threads
 template <typename P>
-__global__ void cut(Context* ctx, const P* start, const P* middle, const int* coordinates, const int* lists, unsigned char* second,
-                    long long n, long long middle_size, long long lists_size) {
+__global__ void cut(Context* ctx, const P* start, const P* middle, const int* coordinates, const int* lists,
+    unsigned char* second, long long n, long long middle_size, long long lists_size) {
   wait_for_previous();
   const long long i = thread_id();
   if (i >= n) return;
@@ -123,7 +124,8 @@ __global__ void cut(Context* ctx, const P* start, const P* middle, const int* co
   const int* along = lists;
   int most = -1;
   for (long long axis = 0; axis < lists_size; axis += n) {
-    const int extent = coordinates[axis + lists[axis + start[group + 1] - 1]] - coordinates[axis + lists[axis + start[group]]];
+    const int extent = coordinates[axis + lists[axis + start[group + 1] - 1]]
+        - coordinates[axis + lists[axis + start[group]]];
     if (extent > most) most = extent, along = lists + axis;
   }
   second[along[i]] = i >= middle[group];
@@ -131,7 +133,8 @@ __global__ void cut(Context* ctx, const P* start, const P* middle, const int* co
 
 // marks = the value of `second` for the vertex at each place of the lists.
 // launch: elements of lists, 256 threads
-template <typename K> __global__ void mark(Context* ctx, const K* lists, const unsigned char* second, unsigned char* marks, long long n) {
+template <typename K>
+__global__ void mark(Context* ctx, const K* lists, const unsigned char* second, unsigned char* marks, long long n) {
   wait_for_previous();
   if (thread_id() < n) marks[thread_id()] = second[lists[thread_id()]];
 }
@@ -140,8 +143,8 @@ template <typename K> __global__ void mark(Context* ctx, const K* lists, const u
 // number of marks before each place.
 // launch: elements of lists, 256 threads
 template <typename P>
-__global__ void move(Context* ctx, const P* start, const P* middle, const unsigned char* marks, const int* before, const int* lists,
-                     int* moved, long long n, long long middle_size, long long start_size) {
+__global__ void move(Context* ctx, const P* start, const P* middle, const unsigned char* marks, const int* before,
+    const int* lists, int* moved, long long n, long long middle_size, long long start_size) {
   wait_for_previous();
   if (thread_id() >= n) return;
   const long long vertices = start[start_size - 1], list = thread_id() / vertices * vertices, i = thread_id() - list;

@@ -120,7 +120,7 @@ template <class I> DEVICE Levels<I> again(const Graph<I>& G, I root, I first, I 
 // launch: one block of 1024 threads
 template <typename I>
 __global__ void __launch_bounds__(1024) search(Context* ctx, const I* indptr, const I* neighbours, const I* by_degree,
-                                               const I* rank, I* order, I* parent, long long lone, long long order_size) {
+    const I* rank, I* order, I* parent, long long lone, long long order_size) {
   wait_for_previous();                                 // setup kernels ignore the stop flag
   const Graph<I> G{indptr, neighbours};
   const I n = I(order_size);

@@ -1,104 +1,153 @@
 """The steady equation across ranks: each assembles the rows of its own part of the mesh, and all solve together.
 
 Each rank has either the whole mesh, and takes a part of it, or only its own part (part_mesh.py). It computes geometry,
-coefficients and matrix on its part with some layers of neighbour cells. The gradients of deferred terms set the number
-of layers. The rank's rows then equal the serial system's rows, to rounding. A halo exchange brings the values of the
-layers before each correction.
+coefficients and matrix on its part; the ghosts behind its faces complete the rows. Gradients exchange the ghosts'
+values. The rank's rows then equal the serial system's rows, to rounding.
 """
 from __future__ import annotations
 
 import math
+from dataclasses import fields, replace
 
 import numpy as np
 
-from swell.core.devices import make_space
-from swell.distributed import from_rows
-from swell.distributed.halo import Halo
+from swell.distributed import from_parts
 from swell.distributed.partition import of_links
-from swell.distributed.space import DistributedSpace
 from swell.pde.fvm.check import every_part_is_fixed
-from swell.pde.fvm.part_mesh import PartMesh
-from swell.pde.fvm.submesh import SubMesh
-from swell.pde.fvm.system import compatible
+from swell.pde.fvm.decomposing import Piece
+from swell.pde.fvm.metrics import space_of
+from swell.pde.fvm.part_mesh import PartMesh, joined
+from swell.pde.fvm.system import System, compatible
 
-LAYERS = {"least_squares": 2, "gauss": 3}        # a face's two cells, and the reach of their gradients' stencils
 
-
-class DividedMesh:
+class Division:
     """A mesh that every rank has whole, divided by a partition of its graph of cells.
 
     The system numbers cells by ranks: rank 0's cells first, then rank 1's, and so on.
 
     Attributes
     ----------
-    sub : SubMesh
-        This rank's part, with layers of neighbours.
-    starts : int array, shape (ranks + 1,)
-        The first cell of each rank, in the system's numbering.
-    order : int array or None
-        This rank's cells, in the mesh's numbering; None (for `DecomposedMesh`): the two numberings agree.
-    there : int array
-        The cells of ``sub``, in the system's numbering.
+    mesh : Mesh
+    part : PartMesh
+        This rank's part.
+    order : int array
+        This rank's cells, in the mesh's numbering.
     """
 
-    def __init__(self, ranks, mesh, layers):
+    def __init__(self, ranks, mesh):
         self.ranks, self.mesh = ranks, mesh
         owner = of_links(ranks, mesh.n_cells, *mesh.links)
-        order = np.argsort(owner, kind="stable")
-        self.starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=ranks.size))]).astype(np.int64)
-        self.order = order[self.starts[ranks.rank]:self.starts[ranks.rank + 1]]
-        number = np.empty(mesh.n_cells, np.int64)
-        number[order] = np.arange(mesh.n_cells)
-        self.sub = SubMesh.around(mesh, self.order, layers)
-        self.there = number[self.sub.cells]
+        with ranks.agreed():
+            self._piece = piece = Piece.of(mesh, owner, ranks.rank)
+        self.order, self.part = piece.cells, joined(piece.mesh, piece.part_beyond, ranks)
 
-    def cells(self, A, values):
-        """Gather each rank's cell values (in the order of its cells) into one array for the whole mesh; A: the
-        DistributedMatrix of the system. Every rank gets the array."""
-        return A.gather(values)
+    def conditions(self, whole, components=1) -> dict:
+        """Return the conditions (patch name → condition), of a field of 1 or 3 ``components``, with per-face arrays
+        restricted to this part's faces."""
+        by_faces = 1 if components == 1 else 2                   # dimensions of an array with one value a face
+        return {name: self._restricted(condition, self.mesh.patch(name), by_faces) for name, condition in whole.items()}
 
-    def faces(self, values):
-        """Gather values on the faces of ``sub`` into one array for all faces of the whole mesh; every rank gets it. The
-        rank of a face's owner sends the face's value."""
-        sub, whole = self.sub, np.zeros(self.mesh.n_faces)
-        mine = np.isin(sub.mesh.owner, sub.own) & ~sub.reversed
-        for numbers, part in self.ranks.allgather((sub.faces[mine], values[mine])):
-            whole[numbers] = part
+    def _restricted(self, condition, patch, by_faces):
+        faces = self._piece.faces[self.part.patch(patch.name).faces] - patch.start
+        arrays = {f.name: np.asarray(getattr(condition, f.name)) for f in fields(condition)
+                  if not callable(getattr(condition, f.name))}
+        return replace(condition, **{name: values[faces] for name, values in arrays.items() if values.ndim == by_faces})
+
+    def of_part(self, value):
+        """Return ``value``, cell or face data of the whole mesh, restricted to this part; numbers and functions are
+        returned unchanged."""
+        if callable(value) or np.ndim(value) == 0:
+            return value
+        value = np.asarray(value)
+        if value.shape[0] == self.mesh.n_cells:
+            return value[self.order]
+        return value[self._piece.faces] if value.shape[0] == self.mesh.n_faces else value
+
+    def cells(self, values):
+        """Gather each rank's cell values into one array for the whole mesh. Every rank gets the array."""
+        return self._gathered(self.mesh.n_cells, self.order, values)
+
+    def faces(self, fluxes):
+        """Gather fluxes through each part's faces into one array for all faces of the whole mesh. Every rank gets the
+        array."""
+        piece = self._piece
+        return self._gathered(self.mesh.n_faces, piece.faces, np.where(piece.backwards, -fluxes, fluxes))
+
+    def of_flow(self, solution):
+        """Return a FlowSolution of the whole mesh, or None, restricted to this part."""
+        if solution is None:
+            return None
+        fluxes = solution.fluxes[self._piece.faces]
+        return replace(solution, velocity=solution.velocity[self.order], p=solution.p[self.order], mesh=self.part,
+                       fluxes=np.where(self._piece.backwards, -fluxes, fluxes))
+
+    def whole(self, solution):
+        """Gather each part's FlowSolution into one of the whole mesh, on every rank."""
+        return replace(solution, velocity=self.cells(solution.velocity), p=self.cells(solution.p),
+                       fluxes=self.faces(solution.fluxes), mesh=self.mesh)
+
+    def _gathered(self, size, numbers, values):
+        whole = np.empty((size, *values.shape[1:]), values.dtype)
+        for there, part in self.ranks.allgather((numbers, values)):
+            whole[there] = part
         return whole
 
     def require_fixed(self, fixed):
-        """Raise InputError on every rank if a connected component of the mesh has no face where ``fixed`` (bool, shape
-        (nb,)) is True; see `check.every_part_is_fixed`."""
+        """Raise InputError on every rank if a connected component of the mesh has no face where ``fixed`` (bool, this
+        part's boundary faces) is True; see `check.every_part_is_fixed`."""
+        marks = np.concatenate([np.zeros(self.part.n_internal), fixed])
         with self.ranks.agreed():
-            every_part_is_fixed(self.mesh, fixed)
+            every_part_is_fixed(self.mesh, self._gathered(self.mesh.n_faces, self._piece.faces, marks)[
+                self.mesh.n_internal:] != 0)
 
 
-class DecomposedMesh:
-    """A mesh of which each rank has only a part; like `DividedMesh`, but results cover the part's cells and faces."""
+class RankMatrix:
+    """A DistributedMatrix of the rows of this rank's cells, for the local matrices that a Pattern assembles.
 
-    order = None
+    Parameters
+    ----------
+    metrics : Metrics
+        Of a PartMesh.
+    local : CSRMatrix
+        Such a matrix; unknown k c + i is component i of cell c, for some k.
+    device : str
+        Where A lies; the local matrices lie where ``metrics`` does.
+    order : int array, optional
+        The rank's cells in the user's numbering.
 
-    def __init__(self, mesh, layers):
-        self.mesh, self.sub, self.starts = mesh, mesh.with_layers(layers), mesh.starts
-        self.there = self.sub.cells
+    Attributes
+    ----------
+    A : DistributedMatrix
+    """
 
-    def cells(self, A, values):
-        return values
+    def __init__(self, metrics, local, device, order=None):
+        import scipy.sparse as sp
+        mesh, k, host = metrics.mesh.whole, local.shape[0] // metrics.n, metrics.space.to_host
+        own, ghosts = k * metrics.own, (k * mesh.border.ghosts[:, None] + np.arange(k)).ravel()
+        ptr = host(local.indptr[:own + 1])
+        # A matrix with the entries' numbers as values shows where from_parts puts each entry.
+        rows = sp.csr_array((np.arange(1.0, ptr[-1] + 1), host(local.indices[:int(ptr[-1])]), ptr),
+                            shape=(own, local.shape[0]))
+        self.A = from_parts(mesh.ranks, rows[:, :own], rows[:, own:], ghosts, device=device, block=1,
+                            starts=k * mesh.starts, order=order)
+        with self.A.space.active():
+            self._places = [(block.data - 1).astype(np.int64) for block in (self.A.own, self.A.rest)]
+            if metrics.dtype != self.A.dtype:
+                self.A = self.A.astype(metrics.dtype)
 
-    def faces(self, values):
-        order = np.argsort(self.sub.faces)
-        values = values[order[np.searchsorted(self.sub.faces, self.mesh.known.number, sorter=order)]]
-        return np.where(self.mesh.reversed, -values, values)
-
-    def require_fixed(self, fixed):
-        self.mesh.every_part_is_fixed(fixed)
+    def update(self, local):
+        """Set the values of A to this rank's rows of ``local``, a CSRMatrix; return A."""
+        for block, places in zip((self.A.own, self.A.rest), self._places):
+            block.data[...] = self.A.space.from_host(local.data)[places]
+        self.A.discard_adjoint()
+        return self.A
 
 
 class RankSystem:
     """The equation of a problem across ranks, with the interface of `System`.
 
-    Vectors hold the rank's cells in ascending order, on the CPU. On device="cuda" each rank solves on its GPU, but
-    assembles and corrects on its CPU.
+    Vectors hold the rank's cells, on the CPU. On device="cuda" each rank solves on its GPU, but assembles and corrects
+    on its CPU.
 
     Attributes
     ----------
@@ -106,35 +155,30 @@ class RankSystem:
     space : DistributedSpace
         The space of the corrections' vectors, on the CPU.
     b, flux, source, deferred, floating
-        See `System`; the flux covers the rank's cells and the layers around them.
+        See `System`; the flux covers the faces of the rank's cells.
     """
 
     def __init__(self, ranks, problem, device, dtype):
-        self._ranks, mesh, layers = ranks, problem.mesh, LAYERS[problem.gradient]
+        self._ranks, mesh = ranks, problem.mesh
+        self._division = division = None if isinstance(mesh, PartMesh) else Division(ranks, mesh)
         with ranks.agreed():
-            decomposed = isinstance(mesh, PartMesh)
-            self._division = DecomposedMesh(mesh, layers) if decomposed else DividedMesh(ranks, mesh, layers)
-            self._sub = sub = self._division.sub
-            self._part = part = problem.of_part(sub).assemble("cpu", dtype)
-        starts, there = self._division.starts, self._division.there
-        rows = _renumbered(part.A.to_scipy()[sub.own], there, starts[-1])
-        self.A = from_rows(ranks, rows, device=device, starts=starts, order=self._division.order)
-        self.space = DistributedSpace(make_space("cpu"), ranks, starts)
-        self.b, self.source, self._volumes = part.b[sub.own], part.source[sub.own], part.metrics.volumes[sub.own]
-        self.flux, self.deferred, self.floating = part.flux, self.any(part.deferred), not self.any(not part.floating)
-        outside = np.setdiff1d(np.arange(sub.cells.size), sub.own)
-        self._ghosts = outside[np.argsort(there[outside])]
-        self._halo = Halo(self.space, there[self._ghosts], self.A.dtype)
-        self._all = np.zeros(sub.cells.size, self.A.dtype)
+            if division is not None:
+                problem = problem.of_part(division)
+            self.space = space_of(problem.mesh, "cpu")
+            self._part = part = System(problem, self.space, np.dtype(dtype))
+        metrics, own = part.metrics, part.metrics.own
+        rows = RankMatrix(metrics, part.A, device, None if division is None else division.order)
+        with rows.A.space.active():              # a rank's GPU need not be the process's current one
+            self.A = rows.update(part.A)
+        self.b, self.source, self._volumes = part.b[:own], part.source[:own], metrics.volumes[:own]
+        self.flux, self.deferred, self.floating = part.flux, part.deferred, part.floating
+        self._all = np.zeros(metrics.n, self.A.dtype)
 
     def _extended(self, p):
-        """Copy p (values of the rank's cells) and the layers' values, from a halo exchange, into a buffer; return the
+        """Copy p (values of the rank's cells) and the ghosts' values, from a halo exchange, into a buffer; return the
         buffer, which the next call overwrites."""
-        self._halo.start(p)
-        self._all[self._sub.own] = p
-        self._halo.finish()
-        self._all[self._ghosts] = self._halo.values
-        return self._all
+        self._all[:p.size] = p
+        return self._part.metrics.refresh(self._all)
 
     def flux_at(self, p):
         """Return a Flux with the explicit terms at p (values of the rank's cells); see `System.flux_at`."""
@@ -142,15 +186,15 @@ class RankSystem:
 
     def rhs(self, flux):
         """Return V q minus the divergence of the explicit part of ``flux``, a new array for the rank's cells."""
-        return self._part.rhs(flux)[self._sub.own]
+        return self._part.rhs(flux)[:self.b.size]
 
     def implicit(self, flux, p):
         """Return A p, the divergence of the implicit part of ``flux`` at p, a new array for the rank's cells."""
-        return self._part.implicit(flux, self._extended(p))[self._sub.own]
+        return self._part.implicit(flux, self._extended(p))[:self.b.size]
 
     def through(self, flux, p):
         """Return Σ |flux| through the boundary faces of each of the rank's cells, at p."""
-        return self._part.through(flux, self._extended(p))[self._sub.own]
+        return self._part.through(flux, self._extended(p))[:self.b.size]
 
     def norm(self, v) -> float:
         """‖v‖₂ over all ranks."""
@@ -171,8 +215,9 @@ class RankSystem:
 
     def require_fixed(self, mesh):
         """Raise InputError on every rank if a connected component of the mesh has no face that fixes the solution."""
-        fixed = self._division.faces(self._part.fixed().astype(float))
-        self._division.require_fixed(fixed[mesh.n_internal:] != 0)
+        part = self._part.metrics.mesh.whole
+        fixed = self._part.fixed()[part.n_internal:]
+        (part.every_part_is_fixed if self._division is None else self._division.require_fixed)(fixed)
 
     def balanced(self, b, shift):
         """Check that b adds up to zero over all ranks, as `System.balanced` does; with ``shift``, make it so. Return
@@ -191,10 +236,6 @@ class RankSystem:
         part. ``flux``: a Flux."""
         metrics, division = self._part.metrics, self._division
         fluxes = metrics.mesh.on_mesh(flux.of(metrics, self._extended(p)))
-        return division.cells(self.A, p), division.faces(fluxes), division.cells(self.A, source)
-
-
-def _renumbered(rows, numbers, n):
-    """Return a new CSR matrix with n columns: column j of ``rows`` (CSR) becomes column numbers[j]."""
-    import scipy.sparse as sp
-    return sp.csr_array((rows.data, numbers[rows.indices], rows.indptr), shape=(rows.shape[0], n))
+        if division is None:
+            return p, fluxes, source
+        return division.cells(p), division.faces(fluxes), division.cells(source)

@@ -5,13 +5,15 @@
     case.write("100", solution)                  # folder 100 with U, p and phi
 
 Boundary conditions, as OpenFOAM names them: `VELOCITY` and `PRESSURE`. The schemes and solvers of a case (fvSchemes,
-fvSolution) are not read: swell has its own.
+fvSolution) are not read: swell has its own. Of a decomposed case each rank reads and writes the fields in its folder
+processor<k>.
 """
 from __future__ import annotations
 
 import fnmatch
 import re
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +21,10 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.io.files import as_path
 from swell.pde.fvm.boundary import UNCONDITIONED, Dirichlet, InletOutlet, Neumann, Symmetry
-from swell.pde.fvm.foam_dictionary import FoamDictionary, number, values
+from swell.pde.fvm.decomposing import Piece, decompose
+from swell.pde.fvm.foam_dictionary import FoamDictionary, number, text_of, values
 from swell.pde.fvm.foam_writer import write_field
-from swell.pde.fvm.mesh import Mesh
+from swell.pde.fvm.mesh import CUT, Mesh
 from swell.pde.fvm.reading import read_mesh
 from swell.pde.fvm.flow import Flow
 from swell.pde.fvm.solution import FlowSolution
@@ -34,6 +37,7 @@ MIRRORS = "slip", "symmetry", "symmetryPlane"
 OPEN = "zeroGradient", "inletOutlet", "pressureInletOutletVelocity"
 TRANSIENT = "icoFoam", "pisoFoam", "pimpleFoam"
 STEADY = ("simpleFoam",)
+PROCESSOR = "processor"                      # kind of a patch of a part that leads to another one
 VOLUME_FLUX = [["0", "3", "-1", "0", "0", "0", "0"]]
 
 
@@ -45,6 +49,9 @@ class Case:
     ----------
     path : Path
     mesh : Mesh
+        A PartMesh, of a decomposed case.
+    folder : Path
+        The folder of the times: the case's, or this rank's folder processor<k>.
     flow : Flow
     start : FlowSolution
         U and p of the time that the run starts from, with the fluxes of the file phi, or else of U.
@@ -52,8 +59,10 @@ class Case:
         The name of this time's folder.
     viscosity : float
         ν in m²/s.
+    application : str
+        Of controlDict; "" if it does not say.
     transient : bool or None
-        By controlDict's application; None if it does not say.
+        By the application; None if swell does not know it.
     dt, end, write_every : float or None
         deltaT, endTime, and the time between two outputs, of controlDict.
     notes : list of str
@@ -62,10 +71,12 @@ class Case:
 
     path: Path
     mesh: Mesh
+    folder: Path
     flow: Flow
     start: FlowSolution
     time: str
     viscosity: float
+    application: str = ""
     transient: bool | None = None
     dt: float | None = None
     end: float | None = None
@@ -74,31 +85,72 @@ class Case:
     _files: dict = field(default_factory=dict, repr=False)
 
     def write(self, time, solution):
-        """Write U, p and phi of a FlowSolution into the folder ``time`` of the case, as OpenFOAM's fields.
+        """Write U, p and phi of a FlowSolution into the folder ``time`` of the case, as OpenFOAM's fields; of a
+        decomposed case each rank writes its part, and all ranks call it together.
 
         Patches keep the conditions with which they were read."""
-        folder, patches = self.path / str(time), self.mesh.patches
-        for name, kind, dimensions, found in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
-                                              ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
-            given = self._files[name]
-            entries = given.entries["boundaryField"]
-            says = {}
-            for patch in patches:
-                if patch.kind in UNCONDITIONED:
-                    says[patch.name] = {"type": [patch.kind]}
-                elif patch.size:
-                    says[patch.name] = _of_patch(given, entries, patch)
-                else:
-                    says[patch.name] = entries.get(patch.name, {"type": ["zeroGradient"]})
-            write_field(folder, name, kind, dimensions, found, says)
-        inside = self.mesh.neighbour.size
-        through = {patch.name: {"type": [patch.kind if patch.kind in (*UNCONDITIONED, *MIRRORS) else "calculated"]}
-                   | ({} if patch.kind == "empty" else {"value": ["nonuniform", solution.fluxes[patch.faces]]})
-                   for patch in patches}
-        write_field(folder, "phi", "surfaceScalarField", "[0 3 -1 0 0 0 0]", solution.fluxes[:inside], through)
+        with self.mesh.agreed():
+            _write(self.folder / str(time), self.mesh, self._files, solution)
+
+    def decompose(self, parts) -> list:
+        """Write the case in parts, as OpenFOAM's decomposePar does: folders processor0, processor1, ... with the mesh,
+        and U, p and phi of the start. Return the cells of each part; see `fvm.decompose`."""
+        cells, part = decompose(self.mesh, parts, self.path), np.empty(self.mesh.n_cells, np.int64)
+        for rank, own in enumerate(cells):
+            part[own] = rank
+        for rank, own in enumerate(cells):
+            piece, start = Piece.of(self.mesh, part, rank), self.start
+            fluxes = start.fluxes[piece.faces]
+            here = replace(start, velocity=start.velocity[own], p=start.p[own], mesh=piece.mesh,
+                           fluxes=np.where(piece.backwards, -fluxes, fluxes))
+            among = {patch.name: piece.faces[piece.mesh.patch(patch.name).faces] - patch.start
+                     for patch in self.mesh.patches}
+            _write(self.path / f"processor{rank}" / self.time, piece.mesh, self._files, here, among)
+        return cells
 
 
-def read_case(path, time=None, laminar=False) -> Case:
+def _write(folder, mesh, files, solution, among=None):
+    """Write U, p and phi of a FlowSolution of ``mesh``. ``files``: U and p as they were read; ``among``, of a part of
+    the mesh that was read: patch name → the positions of its faces on the whole patch."""
+    patches = mesh.patches
+    for name, kind, dimensions, found in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
+                                          ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
+        given = files[name]
+        entries = given.entries["boundaryField"]
+        says, everywhere = {}, mesh.with_ghosts(found)
+        for patch in patches:
+            if patch.kind in (*UNCONDITIONED, PROCESSOR):
+                says[patch.name] = {"type": [_kind(patch)]}
+                if patch.kind == CUT:
+                    says[patch.name]["value"] = ["nonuniform", everywhere[mesh.behind(patch)]]
+            elif patch.size or among or mesh.ranks is not None:   # of a part: it may have faces in another one
+                says[patch.name] = _of_patch(given, entries, patch)
+            else:
+                says[patch.name] = entries.get(patch.name, {"type": ["zeroGradient"]})
+            if patch.name in (among or {}):
+                says[patch.name] = _restricted(says[patch.name], among[patch.name])
+        write_field(folder, name, kind, dimensions, found, says)
+    known = *UNCONDITIONED, *MIRRORS, PROCESSOR
+    through = {patch.name: {"type": [_kind(patch) if patch.kind in known else "calculated"]}
+               | ({} if patch.kind == "empty" else {"value": ["nonuniform", solution.fluxes[patch.faces]]})
+               for patch in patches}
+    write_field(folder, "phi", "surfaceScalarField", "[0 3 -1 0 0 0 0]", solution.fluxes[:mesh.neighbour.size], through)
+
+
+def _restricted(entries, faces) -> dict:
+    """Return a patch's entries with their lists restricted to ``faces``."""
+    return {key: [word[faces] if isinstance(word, np.ndarray) else word for word in words]
+            for key, words in entries.items()}
+
+
+def _kind(patch) -> str:
+    """Return the type of a patch as OpenFOAM names it."""
+    if patch.kind in (CUT, PROCESSOR):
+        return "processorCyclic" if patch.neighbour else "processor"
+    return patch.kind
+
+
+def read_case(path, time=None, laminar=False, ranks=None) -> Case:
     """Read an OpenFOAM case.
 
     Parameters
@@ -109,6 +161,9 @@ def read_case(path, time=None, laminar=False) -> Case:
         The folder of the start, such as "0", or "latest"; by default what system/controlDict says, else "0".
     laminar : bool
         Solve a case with a turbulence model without it; otherwise such a case is refused.
+    ranks : Communicator, optional
+        The result of ``swell.distributed.init()``, in a collective call. If the case is decomposed into as many parts
+        as there are ranks, each rank reads its own part. Otherwise every rank reads the whole.
 
     Raises
     ------
@@ -117,25 +172,35 @@ def read_case(path, time=None, laminar=False) -> Case:
         patch without a condition, or a viscosity that is not positive.
     """
     path = as_path(path)
-    mesh = read_mesh(path)
-    control = _optional(path / "system", "controlDict")
-    time = _start(path, time, control)
-    U, p = (FoamDictionary(path / time, name) for name in ("U", "p"))
-    velocity, pressure = _conditions(mesh, U, p)
-    nu = _viscosity(path)
-    notes = _model(path, laminar)
+    if path.is_file():
+        raise InputError(f"{path} is a file: expected the folder of an OpenFOAM case, with constant/polyMesh, 0/U and "
+                         "0/p. For a mesh of another format write a case: fvm.write_polymesh(mesh, case)")
+    mesh = read_mesh(path, ranks)
+    folder = path if mesh.ranks is None else path / f"processor{mesh.ranks.rank}"
+    with nullcontext() if ranks is None else ranks.agreed():
+        control = _optional(path / "system", "controlDict")
+        time = _start(folder, time, control)
+        U, p = (FoamDictionary(folder / time, name) for name in ("U", "p"))
+        velocity, pressure = _conditions(mesh, U, p)
+        nu = _viscosity(path)
+        notes = _model(path, laminar)
+        fields = _fields(mesh, U, p)
+        given = any((folder / time / name).exists() for name in ("phi", "phi.gz"))
+        if ranks is not None:
+            ranks.require_equal((time, nu, given), "the case (time, viscosity, whether there are fluxes phi)")
     flow = Flow(mesh, velocity, nu, pressure)
-    start = _fields(mesh, flow, U, p)
-    if any((path / time / name).exists() for name in ("phi", "phi.gz")):
-        _read_fluxes(mesh, FoamDictionary(path / time, "phi"), start.fluxes)
+    start = FlowSolution(*fields, flow.fluxes_of(fields[0]), False, np.zeros((0, 2)), (0, 0), mesh, [])
+    if given:
+        with mesh.agreed():
+            _read_fluxes(mesh, FoamDictionary(folder / time, "phi"), start.fluxes)
     if (path / "system" / "fvSchemes").exists() or (path / "system" / "fvSolution").exists():
         notes.append("system/fvSchemes and fvSolution are not read: swell's schemes, relaxation and tolerances hold")
-    application = " ".join(control.get("application", []))
+    application = text_of(control.get("application", []))
     transient = True if application in TRANSIENT else False if application in STEADY else None
     dt, end = (number(control[name], f"{path / 'system' / 'controlDict'}: {name}") if name in control else None
                for name in ("deltaT", "endTime"))
-    return Case(path, mesh, flow, start, time, nu, transient, dt, end, _write_every(path, control, dt), notes,
-                {"U": U, "p": p})
+    return Case(path, mesh, folder, flow, start, time, nu, application, transient, dt, end,
+                _write_every(path, control, dt), notes, {"U": U, "p": p})
 
 
 def _optional(folder, name) -> dict:
@@ -153,7 +218,11 @@ def _start(path, time, control) -> str:
         except ValueError:
             continue
     if not folders:
-        raise InputError(f"{path} has no folder of a time, such as 0, with the files U and p: write the start there")
+        divided = path.name.startswith("processor") and (path.parent / "0").is_dir()
+        raise InputError(f"{path} has no folder of a time, such as 0, with the files U and p: "
+                         + ("decompose the fields, too (decomposePar), or remove the folders processor0, processor1, "
+                            "...: each rank then takes its part of the whole case" if divided else
+                            "write the start there"))
     asked = time
     if asked is None:
         begin = " ".join(control.get("startFrom", ["startTime"]))
@@ -178,8 +247,8 @@ def _conditions(mesh, U, p):
         fields[given] = found
     velocity, pressure = {}, {}
     for patch in mesh.patches:
-        if patch.kind in UNCONDITIONED or not patch.size:
-            continue
+        if patch.kind in UNCONDITIONED or not patch.size and mesh.ranks is None:
+            continue                             # a patch without faces on this rank may have some on others
         one, other = (_of_patch(given, fields[given], patch) for given in (U, p))
         kind, of_p = (" ".join(map(str, entries.get("type", ["nothing"]))) for entries in (one, other))
         for given, word, known in ((U, kind, VELOCITY), (p, of_p, PRESSURE)):
@@ -211,6 +280,8 @@ def _velocity(U, entries, kind, patch):
 
 
 def _values(given, entries, key, patch, width):
+    if not patch.size:
+        return np.zeros((0, width) if width > 1 else 0)
     if key not in entries:
         raise InputError(f"{given.path}: patch {patch.name!r} has no {key}: expected {key} uniform ..., or "
                          "nonuniform ...")
@@ -262,8 +333,8 @@ def _model(path, laminar) -> list:
     return []
 
 
-def _fields(mesh, flow, U, p) -> FlowSolution:
-    """Return the fields of the start, with the fluxes of the velocity."""
+def _fields(mesh, U, p) -> list:
+    """Return [velocity, pressure] of the start."""
     found = []
     for given, width in ((U, 3), (p, 1)):
         words = given.entries.get("internalField")
@@ -272,8 +343,7 @@ def _fields(mesh, flow, U, p) -> FlowSolution:
         found.append(values(words, mesh.n_cells, width, f"{given.path}: internalField", "cells"))
         if not np.isfinite(found[-1]).all():
             raise InputError(f"{given.path}: internalField has values that are not finite")
-    velocity, pressure = found
-    return FlowSolution(velocity, pressure, flow.fluxes_of(velocity), False, np.zeros((0, 2)), (0, 0), mesh, [])
+    return found
 
 
 def _read_fluxes(mesh, phi, fluxes):

@@ -14,7 +14,6 @@ HUGE = 1e75             # coordinates below it have a finite fourth power
 INT32 = np.iinfo(np.int32).max
 # Unsupported kinds of patches that couple faces or turn planes, and the advice for each; the first match counts.
 REMEDIES = {
-    "processorCyclic": "put the mesh together (reconstructParMesh -constant), and start the ranks on the whole",
     "wedge": "give it the type symmetryPlane, and Neumann(0), where nothing depends on the angle, as for a scalar",
     "overset": "make one mesh without holes",
     "nonConformal": "make one mesh whose faces match, for OpenFOAM couples these as it runs",

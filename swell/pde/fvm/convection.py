@@ -36,13 +36,14 @@ def face_flux(metrics, velocity):
     if callable(velocity):
         u, expected = velocity(metrics.mesh.face_centres), (metrics.owner.size, 3)
     else:
-        u, expected = velocity, (metrics.n, 3)
-    u = to_space(numbers(u, "velocity")).astype(metrics.dtype)
-    if u.shape not in ((3,), expected):
-        raise InputError(f"velocity has shape {u.shape}: expected (3,), one vector a cell ({metrics.n}, 3), or a "
-                         "function of points (k, 3) that returns (k, 3)")
-    check_finite("velocity", u)
-    u = u.reshape(-1, 3).T
+        u, expected = velocity, (metrics.own, 3)
+    u = numbers(u, "velocity")
+    with metrics.space.agreed():
+        if u.shape not in ((3,), expected):
+            raise InputError(f"velocity has shape {u.shape}: expected (3,), one vector a cell ({metrics.own}, 3), or a "
+                             "function of points (k, 3) that returns (k, 3)")
+        check_finite("velocity", u)
+    u = to_space(u if callable(velocity) else metrics.with_ghosts(u)).astype(metrics.dtype).reshape(-1, 3).T
     if not callable(velocity) and u.shape[1] > 1:
         of_cells, u = u, u[:, metrics.owner]
         u[:, :metrics.n_internal] = metrics.interpolate(of_cells)

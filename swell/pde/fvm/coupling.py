@@ -21,6 +21,7 @@ import numpy as np
 from swell.core.stopping import Reason, Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, InletOutlet, Neumann, Symmetry
 from swell.pde.fvm.convection import SCHEMES
+from swell.pde.fvm.forces import Forces
 from swell.pde.fvm.gradient import LeastSquares
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.metrics import Metrics
@@ -37,6 +38,8 @@ class Coupling(ABC):
     flow : Flow
     settings : SIMPLE or PISO
     space : Space
+    forces : sequence of str
+        Walls whose forces `record_forces` records.
 
     Attributes
     ----------
@@ -50,7 +53,7 @@ class Coupling(ABC):
     grad_p : array, shape (3, n)
     """
 
-    def __init__(self, flow, settings, space):
+    def __init__(self, flow, settings, space, forces=()):
         self.flow, self.settings, self.space = flow, settings, space
         self.metrics = metrics = Metrics(flow.mesh, space)
         xp, n, faces = space.xp, metrics.n, metrics.owner.size
@@ -70,8 +73,12 @@ class Coupling(ABC):
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
         self.provisional, self.most = False, 0   # most: pressure iterations at which its preconditioner is renewed
+        self.forces, self.recorded = Forces(flow, metrics, forces) if forces else None, []
+        self.of_ranks, self._rows = flow.mesh.of_ranks, {}
         self.linear_iterations, self.interrupted, self.failed = [0, 0], False, ""
-        self.way = metrics.normal_distance / float(np.ptp(flow.mesh.face_centres, axis=0)[self.axes].max())      # d/L
+        lows, highs = zip(*self.of_ranks((flow.mesh.points.min(axis=0), flow.mesh.points.max(axis=0))))
+        extent = float((np.max(highs, axis=0) - np.min(lows, axis=0))[self.axes].max())
+        self.way = metrics.normal_distance / extent                             # d/L
         k, boundary = len(self.axes), self.closed.size
         self.gradient, self.grad_p = xp.zeros((k, 3, n)), xp.zeros((3, n))
         self.a, self.b, self.deferred = xp.zeros(faces), xp.zeros(metrics.n_internal), xp.zeros((k, faces))
@@ -79,6 +86,7 @@ class Coupling(ABC):
         self.D, self.room = xp.zeros(n), xp.zeros(n)
         self.extra = xp.zeros((k, n) if self.mirrored else (1, 1))
         self.measures, self.counted, self.record = xp.zeros((4, n)), xp.ones(n, np.uint8), xp.zeros(6)
+        self.counted[metrics.own:] = 0           # the ghosts' ranks count them
 
     def _find_mirrors(self, flow):
         """Set the boundary of planes of symmetry: u_b = u − (u·n) n, of which the part of the component itself is
@@ -133,21 +141,29 @@ class Coupling(ABC):
         """Take u, p and the fluxes from ``start``, a FlowSolution, or None for the fluid at rest."""
         space, metrics = self.space, self.metrics
         xp, n = space.xp, metrics.n
-        self.u = xp.zeros((len(self.axes), n))
+        self.u, self.p, self.phi = xp.zeros((len(self.axes), n)), xp.zeros(n), xp.zeros(metrics.owner.size)
         if start is not None:
-            self.u = space.from_host(np.ascontiguousarray(start.velocity[:, self.axes].T))
-        self.p = xp.zeros(n) if start is None else space.from_host(start.p.copy())
-        self.phi = xp.zeros(metrics.owner.size) if start is None else metrics.of_faces(start.fluxes.copy())
+            self.u = space.from_host(np.ascontiguousarray(metrics.with_ghosts(start.velocity)[:, self.axes].T))
+            self.p = space.from_host(metrics.with_ghosts(start.p).copy())
+            self.phi = metrics.of_fluxes(start.fluxes.copy())
         self.follow_boundaries(self.u, self.phi)
         self._flux_at_boundary(self.phi)
-        self.fastest = max(float(abs(values).max()) for values in (self.side_data[Side.OFFSET], self.u) if values.size)
+        speeds = [float(abs(values).max()) for values in (self.side_data[Side.OFFSET], self.u) if values.size]
+        self.fastest = max(self.of_ranks(max(speeds)))
 
     def measure(self):
-        """Return the sums of ``measures`` over all cells (Σ |momentum residual|, Σ forces, Σ |∇·φ|, Σ |φ| d/L), and the
-        largest speed: the one read of the device in an iteration."""
+        """Return the sums of ``measures`` over the cells of all ranks (Σ |momentum residual|, Σ forces, Σ |∇·φ|, Σ |φ|
+        d/L), and the largest speed: the one read of the device in an iteration. All ranks learn of an interruption."""
         self.kernels.sums(self.measures, self.counted, self.record)
-        self.space.norm_inf(self.u.reshape(-1), self.record[4:])
-        return self.space.to_host(self.record).tolist()[:5]
+        self.space.local.norm_inf(self.u.reshape(-1), self.record[4:])
+        *sums, fastest, interrupted = zip(*self.of_ranks([*self.space.to_host(self.record).tolist()[:5],
+                                                          self.interrupted]))
+        self.interrupted = any(interrupted)
+        return [*map(sum, sums), max(fastest)]
+
+    def interrupt(self):
+        """End the run after the present iteration, on all ranks."""
+        self.interrupted = True
 
     def lost(self, now, most):
         """True if the largest speed ``now`` is not finite, or above ``most`` times the largest that boundaries and
@@ -160,12 +176,31 @@ class Coupling(ABC):
         """Return the present flow on the host."""
         space, metrics, p = self.space, self.metrics, self.p
         if not self.flow.pressure:               # p is determined up to a constant
-            p = p - (metrics.volumes * p).sum() / metrics.volumes.sum()
-        velocity = np.zeros((metrics.n, 3))
-        velocity[:, self.axes] = space.to_host(self.u).T
+            p = p - self.mean(p, metrics.volumes)
+        velocity = np.zeros((metrics.own, 3))
+        velocity[:, self.axes] = space.to_host(self.u).T[:metrics.own]
         fluxes = metrics.mesh.on_mesh(space.to_host(self.phi))
-        return FlowSolution(velocity, space.to_host(p), fluxes, converged, np.array(residuals),
-                            tuple(self.linear_iterations), self.flow.mesh, notes, time)
+        forces = {name: np.array([found[k] for found in self.recorded])
+                  for k, name in enumerate(self.forces.patches)} if self.forces is not None else {}
+        return FlowSolution(velocity, space.to_host(p)[:metrics.own], fluxes, converged, np.array(residuals),
+                            tuple(self.linear_iterations), self.flow.mesh, notes, time, forces=forces)
+
+    def record_forces(self):
+        """Record the forces of the present flow, if asked."""
+        if self.forces is not None:
+            self.recorded.append(self.forces(dict(zip(self.axes, self.u)), self.p))
+
+    def mean(self, values, weights=None):
+        """Return the mean of ``values`` over the cells of all ranks, weighted by ``weights`` if given; both of shape
+        (n,)."""
+        own = self.metrics.own
+        if weights is None:
+            moment, total = values[:own].sum(), own
+        else:
+            moment, total = (weights * values)[:own].sum(), weights[:own].sum()
+        if not self.space.single_rank:
+            moment, total = map(sum, zip(*self.of_ranks((float(moment), float(total)))))
+        return moment / total
 
     def momentum(self, u, phi, start, rate, relaxation):
         """Assemble the momentum equation: its matrix ``A``, ``D``, ``extra``, ``room``, and the right-hand sides
@@ -200,6 +235,8 @@ class Coupling(ABC):
                               metrics.volumes, relaxation, rate, start, self.grad_p, self.A.data, self.D, self.room,
                               self.extra, self.rhs, self.measures[0], self.measures[1])
         self.A.discard_adjoint()
+        for values in (self.D, self.room):
+            metrics.refresh(values)
 
     def unknowns(self, u):
         """Return u, shape (k, n), as vectors that ``A`` multiplies, one a row: u itself, or all components in one."""
@@ -211,19 +248,40 @@ class Coupling(ABC):
 
     def solve_momentum(self, start):
         """Return the velocities, shape (k, n), that solve the assembled momentum equation, from those of ``start``."""
+        A = self.across(self.A)
         if self.momentum_solver is None:
-            self.momentum_solver = self._momentum_solver()
+            self.momentum_solver = self._momentum_solver(A)
         else:
-            self.momentum_solver.update(self.A)
-        b, x0 = self.unknowns(self.rhs), self.unknowns(start)
+            self.momentum_solver.update(A)
+        own = slice(0, self.metrics.own)
+        b, x0 = self.unknowns(self.rhs[:, own]), self.unknowns(start[:, own])
         results = self._solved(0, self.momentum_solver.solve(b.T, x0=x0.T))
         if self.provisional:                     # the next matrix is of another kind
             self.momentum_solver = None
-        return self.components(self.space.xp.stack([result.x for result in results]))
+        return self.with_ghosts(self.components(self.space.xp.stack([result.x for result in results])))
 
-    def _momentum_solver(self):
-        """Prepare the solver of the momentum equation. With momentum="auto" it is the advisor's first choice, but no
-        direct method, which would factor every matrix anew for one or two digits."""
+    def across(self, A):
+        """Return A as the linear solvers take it: across ranks, a DistributedMatrix of the rows of the rank's cells."""
+        if self.space.single_rank:
+            return A
+        from swell.pde.fvm.across_ranks import RankMatrix
+        if A not in self._rows:
+            self._rows[A] = RankMatrix(self.metrics, A, self.space.name)
+        return self._rows[A].update(A)
+
+    def with_ghosts(self, values):
+        """Return values of the rank's cells, shape (..., own), followed by those of the ghosts; unchanged on one
+        device."""
+        metrics, space = self.metrics, self.space
+        if space.single_rank:
+            return values
+        wider = space.empty((*values.shape[:-1], metrics.n), metrics.dtype)
+        wider[..., :metrics.own] = values
+        return metrics.refresh(wider)
+
+    def _momentum_solver(self, A):
+        """Prepare the solver of the momentum equation with the matrix A. With momentum="auto" it is the advisor's first
+        choice, but no direct method, which would factor every matrix anew for one or two digits."""
         from swell.advisor.choose import choose
         from swell.api import prepare
         from swell.core.configuration import Configuration
@@ -234,23 +292,23 @@ class Coupling(ABC):
         if method == "auto" and precond is not None:
             method = "bicgstab"
         elif method == "auto":
-            self.provisional = hermitian(self.A)                                # of a fluid at rest, and of no other
+            self.provisional = hermitian(A)                                     # of a fluid at rest, and of no other
             method, precond = "bicgstab", "jacobi"
             if not self.provisional:
-                chain = choose(self.A, Configuration(None))[0]                  # the most promising comes first
+                chain = choose(A, Configuration(None))[0]                       # the most promising comes first
                 best = next(choice for choice in chain if choice.method.preconditionable)
                 method, precond, scaling = best.method, best.precond, best.scaling
-        return prepare(self.A, method=method, precond=precond, scaling=scaling, stopping=stopping)
+        return prepare(A, method=method, precond=precond, scaling=scaling, stopping=stopping)
 
     def update_pressure(self):
         """Prepare or update the solver of the pressure equation for the values of ``P``. It keeps its preconditioner
         until a solve has taken ``pressure_renewal`` iterations more than the first one with it."""
         from swell.api import prepare
-        settings = self.settings
+        settings, P = self.settings, self.across(self.P)
         if self.pressure_solver is not None:
-            self.pressure_solver.update(self.P, keep_preconditioner=self.most > 0)
+            self.pressure_solver.update(P, keep_preconditioner=self.most > 0)
             return
-        self.pressure_solver = prepare(self.P, method=settings.pressure_solver, precond=settings.pressure_precond,
+        self.pressure_solver = prepare(P, method=settings.pressure_solver, precond=settings.pressure_precond,
                                        scaling=None if settings.pressure_precond else "jacobi",
                                        nullspace="constants" if self.floating else None,
                                        stopping=Stopping(rtol=settings.pressure_rtol))
@@ -258,12 +316,13 @@ class Coupling(ABC):
     def solve_pressure(self, b, x0=None):
         """Return the pressure, or its correction, for the right-hand side b, which is overwritten."""
         if self.floating:
-            b -= b.mean()                        # no p can produce the mean, which is rounding
-        result = self._solved(1, self.pressure_solver.solve(b, x0=x0))
+            b -= self.mean(b)                    # no p can produce the mean, which is rounding
+        own = slice(0, self.metrics.own)
+        result = self._solved(1, self.pressure_solver.solve(b[own], x0=None if x0 is None else x0[own]))
         self.most = self.most or result.iterations + self.settings.pressure_renewal
         if result.iterations >= self.most:
             self.most = 0
-        return result.x
+        return self.with_ghosts(result.x)
 
     def through(self, u):
         """Return u_f·s on the internal faces, for velocities interpolated linearly."""

@@ -1,18 +1,22 @@
 """Flow: incompressible laminar flow on a mesh, ∇·u = 0, ∂u/∂t + ∇·(u u) − ∇·(ν ∇u) = −∇p (2.1, 2.2).
 
 `Flow.solve` finds the steady state by SIMPLE, `Flow.march` follows the flow in time by PISO.
+
+Across ranks, each has its part of the mesh: a PartMesh, or a part that it takes of the whole mesh. All ranks make each
+call together, the class included.
 """
 from __future__ import annotations
 
+import copy
 import difflib
 
 import numpy as np
 
-from swell.core.devices import make_space
 from swell.core.errors import InputError
-from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, InletOutlet, Symmetry, by_patch, lines
-from swell.pde.fvm.gradient import LeastSquares
-from swell.pde.fvm.metrics import Metrics
+from swell.core.loop import interruptible
+from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Symmetry, by_patch, lines
+from swell.pde.fvm.forces import Forces
+from swell.pde.fvm.metrics import Metrics, space_of
 from swell.pde.fvm.piso import PISO, March
 from swell.pde.fvm.simple import SIMPLE, Steady
 from swell.pde.fvm.solution import FlowSolution
@@ -24,6 +28,7 @@ class Flow:
     Parameters
     ----------
     mesh : Mesh
+        A PartMesh is this rank's part. All ranks give the same kinds of conditions.
     velocity : dict
         Patch name → ``Dirichlet((ux, uy, uz))`` (walls, lids, inlets), ``Neumann()`` (outlets), ``InletOutlet(u)``
         (outlets where flow may come back, with the velocity u), or ``Symmetry()`` (planes of symmetry, walls without
@@ -41,8 +46,23 @@ class Flow:
     """
 
     def __init__(self, mesh, velocity, viscosity, pressure=None):
-        self.mesh, self.velocity = mesh, by_patch(mesh, velocity)
         self.viscosity, self.pressure = viscosity, dict(pressure or {})
+        self.velocity = by_patch(mesh, velocity)
+        self.mesh = mesh
+        with mesh.agreed():
+            out, size = self._check()
+        if mesh.ranks is not None:
+            kinds = {name: type(condition).__name__ for name, condition in self.velocity.items()}
+            mesh.ranks.require_equal((kinds, sorted(self.pressure)), "the conditions of the patches")
+        out, size = zip(*mesh.of_ranks((out, size)))
+        if not self.pressure and abs(sum(out)) > 1e-10 * sum(size):
+            raise InputError(f"the given boundary velocities let {sum(out):+.6g} out of the domain, and no patch is an "
+                             "outlet: correct them, or give one patch Neumann() and a pressure")
+
+    def _check(self):
+        """Raise InputError for conditions that do not fit together; return (what the given velocities let out, the sum
+        of its sizes by face) of this rank's boundary."""
+        mesh = self.mesh
         c = lines(mesh, self.velocity, components=3)[2]
         for name in self.pressure:
             if name not in self.velocity:
@@ -53,11 +73,8 @@ class Flow:
             if isinstance(condition, (Dirichlet, Symmetry)) == (name in self.pressure):
                 raise InputError(f"patch {name!r}: give either a velocity, Dirichlet((ux, uy, uz)), or Symmetry(), or "
                                  f"Neumann() with pressure={{{name!r}: Dirichlet(p)}}")
-        if not self.pressure:
-            through = (c * mesh.face_areas[mesh.neighbour.size:]).sum(1)
-            if abs(through.sum()) > 1e-10 * np.abs(through).sum():
-                raise InputError(f"the given boundary velocities let {through.sum():+.6g} out of the domain, and no "
-                                 "patch is an outlet: correct them, or give one patch Neumann() and a pressure")
+        through = (c * mesh.face_areas[mesh.neighbour.size:]).sum(1)
+        return float(through.sum()), float(np.abs(through).sum())
 
     def of_component(self, axis, mesh, entering=False):
         """Return the conditions of the velocity component ``axis`` (0 to 2) on ``mesh``, as arrays (a, b, c) in the
@@ -70,8 +87,8 @@ class Flow:
     def fluxes_of(self, velocity):
         """Return the volume fluxes of cell velocities, shape (n, 3), interpolated linearly to the faces, and u_b·s at
         boundaries, shape (f,)."""
-        metrics = Metrics(self.mesh, make_space("cpu"))
-        u = np.ascontiguousarray(velocity.T)
+        metrics = self._metrics()
+        u = np.ascontiguousarray(metrics.with_ghosts(velocity).T)
         phi = np.zeros(metrics.owner.size)
         phi[:metrics.n_internal] = (metrics.interpolate(u) * metrics.s[:, :metrics.n_internal]).sum(0)
         for axis in metrics.dimensions:
@@ -83,7 +100,7 @@ class Flow:
         return metrics.mesh.on_mesh(phi)
 
     def forces(self, solution) -> dict:
-        """Return the force on each wall and other patch of given velocity, of a fluid of density 1.
+        """Return the force on each wall and other patch of given velocity, for a fluid of density 1.
 
         Parameters
         ----------
@@ -95,26 +112,16 @@ class Flow:
             Patch name → (pressure force, viscous force), each of shape (3,): ∫ p s and −∫ ν ∂u/∂n, the latter along the
             wall.
         """
-        metrics = Metrics(self.mesh, make_space("cpu"))
-        outside, cells = slice(metrics.n_internal, None), metrics.owner[metrics.n_internal:]
-        known = {name: self.pressure.get(name, Extrapolated()) for name in self.velocity}
-        sides = Boundary.of(metrics, known)
-        p = sides.values(solution.p, LeastSquares(metrics, sides)(solution.p))
-        normal = metrics.s[:, outside] / metrics.area[outside]
-        slope = np.zeros((3, cells.size))
-        for axis in metrics.dimensions:
-            side = Boundary(metrics, *self.of_component(axis, metrics.mesh))
-            slope[axis] = side.rate - side.slope * solution.velocity[cells, axis]
-        slope -= (slope * normal).sum(0) * normal
-        viscous = -metrics.full(self.viscosity, "viscosity")[cells] * metrics.area[outside] * slope
-        found, first = {}, metrics.n_internal
-        for patch in metrics.mesh.patches:
-            if isinstance(self.velocity.get(patch.name), Dirichlet) and patch.size:
-                faces = slice(patch.start - first, patch.start - first + patch.size)
-                found[patch.name] = (p[faces] * metrics.s[:, outside][:, faces]).sum(1), viscous[:, faces].sum(1)
-        return found
+        metrics = self._metrics()
+        forces = Forces(self, metrics)
+        u, p = np.ascontiguousarray(metrics.with_ghosts(solution.velocity).T), metrics.with_ghosts(solution.p)
+        found = forces(dict(enumerate(u)), p)
+        return {name: (pressure, viscous) for name, (pressure, viscous) in zip(forces.patches, found)}
 
-    def solve(self, settings=SIMPLE(), device="cpu", start=None, watch=None) -> FlowSolution:
+    def _metrics(self):
+        return Metrics(self.mesh, space_of(self.mesh, "cpu"))
+
+    def solve(self, settings=SIMPLE(), device="cpu", start=None, watch=None, forces=(), ranks=None) -> FlowSolution:
         """Iterate to the steady state.
 
         Parameters
@@ -125,20 +132,24 @@ class Flow:
             A solution on the same mesh, for example at another Reynolds number; default: the fluid at rest.
         watch : callable, optional
             ``watch(iterations, momentum, continuity)`` after each iteration, with the residuals.
+        forces : sequence of str
+            Walls, by name or pattern, whose forces are recorded after each iteration in `FlowSolution.forces`.
+
+        ranks : Communicator, optional
+            The result of ``swell.distributed.init()``: each rank takes its part of the mesh, which every rank has
+            whole, and returns the whole solution. A PartMesh knows its ranks.
 
         Returns
         -------
         FlowSolution
-            After Ctrl-C: the current iterate, with a note that says so.
+            On a PartMesh: of the rank's cells. After Ctrl-C: the current iterate, with a note that says so.
         """
         if not isinstance(settings, SIMPLE):
             raise InputError(f"settings={settings!r}: expected SIMPLE(...), such as SIMPLE(velocity=0.7)")
-        self._check_start(start)
-        space = make_space(device)
-        with space.active(self.mesh.n_cells):
-            return Steady(self, settings, space).run(start, watch)
+        return self._run(Steady, settings, device, start, forces, ranks, watch)
 
-    def march(self, settings, device="cpu", start=None, watch=None) -> FlowSolution:
+    def march(self, settings, device="cpu", start=None, watch=None, forces=(), progress=None,
+              ranks=None) -> FlowSolution:
         """March in time by PISO.
 
         Parameters
@@ -150,6 +161,12 @@ class Flow:
             The flow at time 0; default: the fluid at rest.
         watch : callable, optional
             ``watch(solution)`` gets the flow every ``settings.every`` time units, and at the end.
+        forces : sequence of str
+            Walls, by name or pattern, whose forces are recorded after each step in `FlowSolution.forces`.
+        progress : callable, optional
+            ``progress(time, courant, continuity)`` after each step.
+        ranks : Communicator, optional
+            As in `solve`.
 
         Returns
         -------
@@ -158,10 +175,32 @@ class Flow:
         """
         if not isinstance(settings, PISO):
             raise InputError(f"settings={settings!r}: expected PISO(dt=..., end=...)")
-        self._check_start(start)
-        space = make_space(device)
-        with space.active(self.mesh.n_cells):
-            return March(self, settings, space).run(start, watch)
+        return self._run(March, settings, device, start, forces, ranks, watch, progress)
+
+    def _run(self, kind, settings, device, start, forces, ranks, watch, *progress):
+        """Return the FlowSolution of one run of ``kind``, Steady or March; the other arguments as in `solve` or
+        `march`."""
+        with self.mesh.agreed():
+            self._check_start(start)
+        if self.mesh.ranks is None and ranks is not None and ranks.size > 1:
+            from swell.pde.fvm.across_ranks import Division
+            division = Division(ranks, self.mesh)
+            show = watch if watch is None or kind is Steady else lambda found: watch(division.whole(found))
+            return division.whole(self._of_part(division)._run(kind, settings, device, division.of_flow(start), forces,
+                                                               None, show, *progress))
+        space = space_of(self.mesh, device)
+        with space.active(self.mesh.n_cells), space.deferred_errors():
+            run = kind(self, settings, space, forces)
+            with interruptible(run.interrupt):   # Ctrl-C between two linear solves
+                return run.run(start, watch, *progress)
+
+    def _of_part(self, division) -> "Flow":
+        """Return a copy of this flow on this rank's part of the mesh."""
+        flow = copy.copy(self)
+        flow.mesh, flow.viscosity = division.part, division.of_part(self.viscosity)
+        flow.velocity = division.conditions(self.velocity, components=3)
+        flow.pressure = division.conditions(self.pressure)
+        return flow
 
     def _check_start(self, start):
         """Raise InputError unless ``start`` is None or a FlowSolution of this mesh."""

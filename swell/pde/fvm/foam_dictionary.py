@@ -12,7 +12,7 @@ import re
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.pde.fvm.foam_file import COMMENT, PARENTHESES, FoamFile
+from swell.pde.fvm.foam_file import PARENTHESES, FoamFile
 
 FIELD = re.compile(rb"nonuniform\s+List<(scalar|vector)>\s*(\d+)\s*([({])")
 EMPTY = re.compile(rb"nonuniform\s+(?:List<(?:scalar|vector)>\s*)?0\s*(?:\(\s*\))?")
@@ -61,7 +61,7 @@ class FoamDictionary(FoamFile):
             self._lists.append(values.reshape(-1, 3) if kind == b"vector" else values)
         parts.append(self.content[at:])
         text = EMPTY.sub(b" nonuniform ", b"".join(parts))
-        text = COMMENT.sub(b"", text).decode("utf-8", "replace")
+        text = self.without_comments(text).decode("utf-8", "replace")
         return [*TOKEN.findall(text), ""]
 
     def _damaged(self, why):
@@ -131,6 +131,11 @@ class FoamDictionary(FoamFile):
         raise InputError(f"{self.path}: {word} stands for nothing that the file says before: write its value")
 
 
+def text_of(words) -> str:
+    """Return a list of words, with lists in it, as text."""
+    return " ".join(f"({text_of(word)})" if isinstance(word, list) else str(word) for word in words)
+
+
 def number(words, what) -> float:
     """Return the number of an entry, such as ``nu [0 2 -1 0 0 0 0] 1e-5``; ``what``: the entry in messages."""
     for word in reversed(words):
@@ -139,7 +144,7 @@ def number(words, what) -> float:
                 return float(word)
             except ValueError:
                 break
-    raise InputError(f"{what} is {' '.join(map(str, words)) or 'empty'!r}: expected a number")
+    raise InputError(f"{what} is {text_of(words) or 'empty'!r}: expected a number")
 
 
 def values(words, count, width, what, of) -> np.ndarray:
@@ -154,7 +159,7 @@ def values(words, count, width, what, of) -> np.ndarray:
         except ValueError:
             one = np.zeros(0)
         if one.shape != (width,):
-            raise InputError(f"{what} is uniform {' '.join(map(str, given))}: expected "
+            raise InputError(f"{what} is uniform {text_of([words[1]])}: expected "
                              f"{'a number' if width == 1 else 'a vector, such as (1 0 0)'}")
         return np.broadcast_to(one[0] if width == 1 else one, shape).copy()
     if words and words[0] == "nonuniform":
@@ -163,4 +168,4 @@ def values(words, count, width, what, of) -> np.ndarray:
             raise InputError(f"{what} has {len(found)} {'vectors' if found.ndim == 2 else 'numbers'}, and the mesh has "
                              f"{count} {of}: the field belongs to another mesh")
         return found
-    raise InputError(f"{what} is {' '.join(map(str, words))[:60]!r}: expected uniform ... or nonuniform List<...> ...")
+    raise InputError(f"{what} is {text_of(words)[:60]!r}: expected uniform ... or nonuniform List<...> ...")

@@ -16,7 +16,7 @@ import numpy as np
 from swell.core.errors import InputError
 
 BLANK = rb"(?:\s+|//[^\n]*(?:\n|$)|/\*.*?\*/)*"
-COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
+COMMENT = re.compile(rb'("[^"\n]*")|//[^\n]*|/\*.*?(\*/|\Z)', re.DOTALL)
 HEADER = re.compile(BLANK + rb"FoamFile\s*\{(.*?)\}", re.DOTALL)
 LIST = re.compile(BLANK + rb"(\d+)?" + BLANK + rb"([({])", re.DOTALL)
 NO_ENTRIES = re.compile(BLANK + rb"0" + BLANK + rb"(?:\(" + BLANK + rb"\))?", re.DOTALL)
@@ -46,8 +46,7 @@ class FoamFile:
         from swell.io.files import opened, regular_file
         plain, packed = folder / name, folder / f"{name}.gz"
         if not plain.exists() and not packed.exists():
-            raise InputError(f"{folder} has no file {name} or {name}.gz, which every polyMesh folder has; copy it "
-                             "there, or write the mesh again")
+            raise InputError(f"{folder} has no file {name} or {name}.gz: copy it there, or write it again")
         self.path = regular_file(plain if plain.exists() else packed)
         with opened(self.path) as stream:
             self.content = stream.read()
@@ -56,11 +55,20 @@ class FoamFile:
             raise InputError(f"{self.path} does not begin with OpenFOAM's header, FoamFile {{ ... }}: it is "
                              "another file")
         self.at = found.end()
-        text = COMMENT.sub(b"", found[1]).decode("ascii", "replace")
+        text = self.without_comments(found[1]).decode("ascii", "replace")
         self.header = {key: value.strip('" \t\r\n') for key, value in ENTRY.findall(text)}
         self.binary = self.header.get("format", "ascii") == "binary"
         if not self.binary:
-            self.content, self.at = COMMENT.sub(b"", self.content[self.at:]), 0
+            self.content, self.at = self.without_comments(self.content[self.at:]), 0
+
+    def without_comments(self, text) -> bytes:
+        """Return text with a blank in place of each comment; raise InputError for one that does not end."""
+        def kept(found):
+            if found[2] == b"":
+                raise InputError(f"{self.path}: the comment {found[0][:40].decode('utf-8', 'replace')!r} has no end: "
+                                 "write */ behind it")
+            return found[1] or b" "
+        return COMMENT.sub(kept, text)
 
     def labels(self) -> np.ndarray:
         """Parse the next list of integers and return it; int64, or int32 from a binary list of 32 bits."""
@@ -92,7 +100,7 @@ class FoamFile:
 
     def patches(self) -> list[tuple[str, dict]]:
         """Parse a boundary file; return a list of (patch name, dict of entries as text)."""
-        tokens = TOKEN.findall(COMMENT.sub(b"", self.content[self.at:]).decode("utf-8", "replace"))
+        tokens = TOKEN.findall(self.without_comments(self.content[self.at:]).decode("utf-8", "replace"))
         tokens.append("")                       # marks the end of the file
         at = 1 if tokens[0].isdecimal() else 0
         if tokens[at] != "(":

@@ -7,6 +7,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.io.files import as_path
+from swell.pde.fvm.foam_dictionary import text_of
 
 LABEL, SCALAR = np.dtype("<i4"), np.dtype("<f8")
 WORD = re.compile(r"[\w.:+-]+")
@@ -87,14 +88,9 @@ def _words(words):
             what = b"vector" if word.ndim == 2 else b"scalar"
             parts.append(b"List<%s> %d\n(" % (what, len(word)) + word.astype(SCALAR).tobytes() + b")")
         else:
-            parts.append(f"({_text(word)})".encode() if isinstance(word, list) else str(word).encode())
+            parts.append(f"({text_of(word)})".encode() if isinstance(word, list) else str(word).encode())
         parts.append(b" ")
     return parts[:-1]
-
-
-def _text(words):
-    """Return a list of words, with lists in it, as text."""
-    return " ".join(f"({_text(word)})" if isinstance(word, list) else str(word) for word in words)
 
 
 def _header(name, kind, form, location="constant/polyMesh"):
@@ -119,7 +115,7 @@ def _boundary(patches, entries):
     lines = [str(len(patches)), "("]
     for patch in patches:
         says = {"type": patch.kind, "nFaces": patch.size, "startFace": patch.start}
-        says |= {"neighbourPatch": _word(patch.neighbour)} if patch.neighbour else {}
+        says |= {"neighbourPatch": _word(patch.neighbour)} if patch.kind == "cyclic" else {}
         says |= entries.get(patch.name, {})
         lines += [f"    {_word(patch.name)}", "    {", *_entries(says, 8), "    }"]
     return "polyBoundaryMesh", "ascii", "\n".join([*lines, ")", ""]).encode()

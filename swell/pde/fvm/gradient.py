@@ -44,7 +44,7 @@ class LeastSquares:
         self._kernels.least_squares(pattern.ptr, pattern.faces, metrics.owner, metrics.neighbour, self.reach,
                                     self.inverse, boundary.slope, boundary.rate,
                                     metrics.normal_distance[boundary.faces], pattern.as_values(p), out)
-        return out
+        return metrics.refresh(out)
 
 
 class Gauss:
@@ -65,7 +65,8 @@ class Gauss:
         at_face = xp.empty(metrics.owner.size, metrics.dtype)
         at_face[:metrics.n_internal] = metrics.interpolate(p)
         at_face[metrics.n_internal:] = self.boundary.values(p, gradient)
-        return xp.stack([metrics.divergence(at_face * metrics.s[i]) / metrics.volumes for i in range(3)])
+        return metrics.refresh(xp.stack([metrics.divergence(at_face * metrics.s[i]) / metrics.volumes
+                                         for i in range(3)]))
 
 
 GRADIENTS = {"least_squares": LeastSquares, "gauss": Gauss}

@@ -78,9 +78,9 @@ class Laplacian:
         if not bool((k > 0).all()):
             raise InputError(f"diffusivity must be positive everywhere, and its least value is {float(k.min()):.3g}: "
                              "the matrix would not be definite")
-        self.k = k if by_faces else self._on_faces(k)
+        self.k = k if by_faces else self.on_faces(k)
 
-    def _on_faces(self, k):
+    def on_faces(self, k):
         """Return cell values k, shape (n,), interpolated to the faces, shape (f,): harmonically (resistances in series)
         or linearly."""
         metrics = self.metrics

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +39,8 @@ class Patch:
         where it continues at another patch. OpenFOAM's other types ("wall", "symmetry", ...) keep their names. Types
         that couple faces in other ways are refused.
     neighbour : str
-        The name of the patch that a cyclic patch is coupled with, face by face.
+        The name of the patch that a cyclic patch is coupled with, face by face; or of the cyclic patch through which a
+        patch leads to another part.
     """
 
     name: str
@@ -131,6 +133,20 @@ class Mesh:
         check.shapes(mesh)
         check_pairs(mesh)
         return mesh
+
+    ranks = None                                 # a PartMesh has its Communicator here
+
+    def agreed(self):
+        """Return a context in which an error on one rank is raised on all ranks of a PartMesh."""
+        return nullcontext()
+
+    def with_ghosts(self, values):
+        """Return cell data as they are; a PartMesh appends the values of other ranks' cells."""
+        return values
+
+    def of_ranks(self, value) -> list:
+        """Return the list of ``value`` on each rank that has a part of the mesh; [value] of a whole mesh."""
+        return [value]
 
     @property
     def n_points(self) -> int:

@@ -2,15 +2,20 @@
 
 For an internal face, d points from the owner's centre (O) to the neighbour's centre (N). At the boundary, d points from
 the cell's centre to the face's centre. s is the area vector. Vectors are stored by component, shape (3, f).
+
+Across ranks, the mesh is a rank's PartMesh, and its ghosts are the last cells. Each cell and each face belongs to one
+rank, a face to its owner's. What a rank computes for a ghost lacks faces, and so is wrong, until ``refresh`` replaces
+it by the value that the ghost's rank has.
 """
 from __future__ import annotations
 
 import numpy as np
 
 from swell.core.arrays import check_finite
+from swell.core.columns import Columns, plain
+from swell.core.devices import make_space
 from swell.core.errors import InputError
 from swell.pde.fvm.assembly import Pattern
-from swell.pde.fvm.part_mesh import PartMesh
 
 
 class Metrics:
@@ -20,6 +25,7 @@ class Metrics:
     ----------
     mesh : Mesh
     space : Space
+        Of a PartMesh: a DistributedSpace (`space_of`).
     dtype : {"float64", "float32"}
 
     Attributes
@@ -27,7 +33,9 @@ class Metrics:
     mesh : CoupledMesh
         The mesh with each pair of cyclic faces as one internal face; all faces below are its faces.
     n, n_internal : int
-        Numbers of cells and of internal faces.
+        Numbers of cells, ghosts included, and of internal faces.
+    own : int
+        Number of this rank's cells, which are the first ones; n on one device.
     owner, neighbour : int arrays, shapes (f,) and (fi,)
     volumes : array, shape (n,)
     s, d : arrays, shape (3, f)
@@ -50,9 +58,10 @@ class Metrics:
 
     def __init__(self, mesh, space, dtype=np.float64):
         xp, dtype = space.xp, np.dtype(dtype)
-        if isinstance(mesh, PartMesh):
-            raise InputError("this mesh is a rank's part: only the steady Poisson and ScalarTransport solve on parts; "
-                             "for anything else put the mesh together (reconstructParMesh -constant)")
+        if mesh.ranks is not None and space.single_rank:
+            raise InputError("this mesh is a rank's part: only the steady Poisson and ScalarTransport, and Flow, solve "
+                             "on parts; for anything else put the mesh together (reconstructParMesh -constant)")
+        self.own, self._halos = mesh.n_cells, {}
         self.mesh = mesh = mesh.coupled
         self.space, self.dtype = space, dtype
         self.n, self.n_internal = mesh.n_cells, mesh.neighbour.size
@@ -66,7 +75,8 @@ class Metrics:
         d[:, inside] = centres[:, self.neighbour] - centres[:, self.owner[inside]] + (at[:, inside] - far)
         area = xp.sqrt((s * s).sum(0))
         normal_distance = (d * s).sum(0) / area
-        _check_sides(mesh, space.to_host(normal_distance))
+        with space.agreed():
+            _check_sides(mesh, space.to_host(normal_distance))
         outside = slice(self.n_internal, None)
         tangent = d[:, outside] - normal_distance[outside] * s[:, outside] / area[outside]
         self.weight = (to_face_n / (to_face + to_face_n)).astype(dtype)
@@ -74,7 +84,27 @@ class Metrics:
         self.s, self.d, self.area, self.normal_distance, self.tangent = (
             v.astype(dtype, copy=False) for v in (s, d, area, normal_distance, tangent))
         self.face_centres, self.far_centres, self.centres = (v.astype(dtype, copy=False) for v in (at, far, centres))
-        self.pattern = Pattern(space, self.n, self.owner, self.neighbour, dtype)
+        self.pattern = Pattern(space.local, self.n, self.owner, self.neighbour, dtype)
+
+    def refresh(self, values):
+        """Overwrite the ghosts' values, ``values[..., own:]``, by their ranks' values; return ``values``. All ranks
+        call it together."""
+        if self.space.single_rank:
+            return values
+        rows = values.reshape(-1, self.n)
+        halo = self._halo(len(rows))
+        halo.start(Columns(rows) if len(rows) > 1 else rows[0])
+        halo.finish()
+        rows[:, self.own:] = plain(halo.values)
+        return values
+
+    def _halo(self, count):
+        """Return the Halo that exchanges ``count`` fields in one message; made at the first use."""
+        if count not in self._halos:
+            from swell.distributed.halo import Halo
+            space = self.space if count == 1 else self.space.for_columns(count)
+            self._halos[count] = Halo(space, self.mesh.whole.border.ghosts, self.dtype)
+        return self._halos[count]
 
     def interpolate(self, p):
         """Interpolate cell values, shape (..., n), linearly to the internal faces; return a new array, shape (...,
@@ -106,7 +136,7 @@ class Metrics:
         """True if d is parallel to s on every face, to rounding: no face needs a non-orthogonal correction."""
         xp = self.space.xp
         normal = self.normal_distance * self.s / self.area
-        return bool((xp.abs(self.d - normal).max(0) <= 1e-7 * self.normal_distance).all())
+        return not self.space.max_over_ranks(bool((xp.abs(self.d - normal).max(0) > 1e-7 * self.normal_distance).any()))
 
     @property
     def dimensions(self) -> list[int]:
@@ -122,24 +152,54 @@ class Metrics:
         """Return one value for each face of the CoupledMesh, an array of the space; ``values``: one for each face of
         the original Mesh."""
         values = self.space.from_host(values).astype(self.dtype, copy=False)
-        return values[self.space.from_host(self.mesh.faces)] if self.mesh.twins.size else values
+        return values if isinstance(self.mesh.faces, slice) else values[self.space.from_host(self.mesh.faces)]
+
+    def of_fluxes(self, values):
+        """Like ``of_faces``, for fluxes: they change their sign on faces that the CoupledMesh has reversed."""
+        values = self.of_faces(values)
+        if not self.space.single_rank:
+            backwards = self.space.from_host(self.mesh.reversed)
+            values[backwards] = -values[backwards]
+        return values
+
+    def with_ghosts(self, value):
+        """Return cell data, shape (n, ...), with the ghosts' values; numbers and functions are returned unchanged. The
+        space's ``require_equal`` finds ranks that give data of different kinds."""
+        shape = () if callable(value) else np.shape(value)
+        self.space.require_equal(callable(value) or (len(shape), shape[1:]), "which data are arrays")
+        if self.space.single_rank or shape[:1] != (self.own,):
+            return value
+        return self.mesh.whole.with_ghosts(self.space.to_host(value))
 
     def full(self, value, name):
-        """Turn a scalar, an array of shape (n,) or a function of the centres into an array of the space, shape (n,).
+        """Turn a scalar, an array with one value for each of the rank's cells, or a function of the centres, into an
+        array of the space, shape (n,).
 
         Raises
         ------
         InputError
             For a wrong shape, or values that are not finite; the message calls the data ``name``.
         """
-        if callable(value):
-            value = value(self.mesh.centres)
-        value = self.space.from_host(numbers(value, name))
-        if value.shape not in ((), (1,), (self.n,)):
-            raise InputError(f"{name} has shape {value.shape}: expected a number, one value a cell ({self.n},), or a "
-                             "function of the centres (n, 3) that returns one")
-        check_finite(name, value)
+        everywhere = callable(value)
+        value = numbers(value(self.mesh.centres) if everywhere else value, name)
+        with self.space.agreed():
+            if value.shape not in ((), (1,), (self.n if everywhere else self.own,)):
+                raise InputError(f"{name} has shape {value.shape}: expected a number, one value a cell ({self.own},), "
+                                 "or a function of the centres (n, 3) that returns one")
+            check_finite(name, value)
+        value = self.space.from_host(value if everywhere else self.with_ghosts(value))
         return self.space.xp.broadcast_to(value, (self.n,)).astype(self.dtype)
+
+
+def space_of(mesh, device):
+    """Return the space of a mesh's cells on a device: of a PartMesh a DistributedSpace, and each rank has its own
+    device."""
+    if mesh.ranks is None:
+        return make_space(device)
+    from swell.distributed.devices import on_device
+    from swell.distributed.space import DistributedSpace
+    local, communicator = on_device(mesh.ranks, device)
+    return DistributedSpace(local, communicator, mesh.starts)
 
 
 def numbers(value, name):

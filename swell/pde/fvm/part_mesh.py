@@ -1,12 +1,13 @@
 """A mesh in parts, one for each rank: a decomposed case of OpenFOAM.
 
 decomposePar writes a folder processor<k> for each part. Where two parts meet, each has a patch of type processor, and
-both list the patch's faces in the same order. Global numbers of cells and of faces run rank by rank; a face between two
-parts is numbered by the lower rank. A rank asks the others for the cells around its own, layer by layer. No rank ever
-has the whole mesh.
+both list the patch's faces in the same order; processorCyclic if they meet through a pair of cyclic patches. A rank
+knows its own cells, and of other ranks only the cells that its faces touch, its ghosts: number, volume and centre. No
+rank ever has the whole mesh.
 """
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,9 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.io.files import as_path
-from swell.pde.fvm.mesh import CUT, Mesh, reverse_faces
-from swell.pde.fvm.periodic import CYCLIC
+from swell.pde.fvm.mesh import CUT, Mesh
+from swell.pde.fvm.periodic import MATCH, CoupledMesh
 from swell.pde.fvm.polymesh import neighbour_of, read_polymesh
-from swell.pde.fvm.submesh import Faces, SubMesh
 
 if TYPE_CHECKING:
     from swell.distributed.communicator import Communicator
@@ -26,6 +26,43 @@ MEET = 1e-6             # distance of two faces, relative to their size, up to w
 
 
 @dataclass(frozen=True, eq=False)
+class Border:
+    """The faces of a part behind which another rank's cells lie, and these cells, the ghosts.
+
+    Both ranks of a face take its geometry from the lower one, which owns it, so that their fluxes have the same bits.
+
+    Attributes
+    ----------
+    faces : int array, shape (m,)
+        The faces' numbers in the part.
+    beyond : int array, shape (m,)
+        The ghost behind each face, as a position in ``ghosts``.
+    reversed : bool array, shape (m,)
+        True for faces that another rank owns.
+    areas, centres, far_centres : arrays, shape (m, 3)
+        Area vectors, out of the owner's cell; centres, seen from the owner and from the other rank. The two differ
+        through cyclic patches.
+    ghosts : int64 array, shape (g,)
+        Global numbers, ascending.
+    volumes, cells : arrays, shapes (g,) and (g, 3)
+        Volumes and centres of the ghosts.
+    asked : tuple of int arrays
+        For each rank: the cells of this part that are its ghosts.
+    """
+
+    faces: np.ndarray
+    beyond: np.ndarray
+    reversed: np.ndarray
+    areas: np.ndarray
+    centres: np.ndarray
+    far_centres: np.ndarray
+    ghosts: np.ndarray
+    volumes: np.ndarray
+    cells: np.ndarray
+    asked: tuple
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PartMesh(Mesh):
     """A rank's part of a mesh: a Mesh that continues in other ranks' parts beyond its patches of kind "cut".
 
@@ -34,37 +71,36 @@ class PartMesh(Mesh):
     ranks : Communicator
     starts : int array, shape (ranks + 1,)
         The first cell of each rank, in global numbers.
-    known : Faces
-        The part's faces, with global numbers and with the owners of the whole mesh.
-    reversed : array of bool, shape (f,)
-        True for faces whose owner in the whole mesh is another rank's cell; in this part they point the other way.
+    border : Border
     label, labels : int array, shape (n,), and int
         The connected component of the whole mesh that each cell belongs to, and the number of components.
     """
 
     ranks: Communicator
     starts: np.ndarray
-    known: Faces
-    reversed: np.ndarray
+    border: Border
     label: np.ndarray
     labels: int
 
-    def with_layers(self, layers) -> "Neighbourhood":
-        """Return the rank's cells with the given number of layers of neighbour cells around them. All ranks call it
-        together."""
-        ranks, own = self.ranks, np.arange(self.starts[self.ranks.rank], self.starts[self.ranks.rank + 1])
-        faces, inside = self.known, own
-        for _ in range(layers):
-            cells = np.unique(np.concatenate([faces.owner, faces.neighbour[faces.neighbour >= 0]]))
-            cells = np.setdiff1d(cells, inside)
-            answers = [self.known.touching(asked) for asked in ranks.alltoall(self._by_rank(cells))]
-            faces, inside = faces.with_others(ranks.alltoall(answers)), np.union1d(inside, cells)
-        sub = SubMesh.of(faces, inside, own, [p for p in self.patches if p.kind != CUT])
-        return Neighbourhood(**vars(sub), asked=tuple(ranks.alltoall(self._by_rank(np.setdiff1d(inside, own)))))
+    @functools.cached_property
+    def coupled(self) -> CoupledMesh:
+        """A CoupledMesh of this part and its ghosts."""
+        return CoupledMesh.of(self, self.border)
 
-    def _by_rank(self, cells):
-        """Split global cell numbers (ascending) into a list with one array for each owning rank."""
-        return np.split(cells, np.searchsorted(cells, self.starts[1:-1]))
+    def agreed(self):
+        return self.ranks.agreed()
+
+    def of_ranks(self, value) -> list:
+        return self.ranks.allgather(value)
+
+    def with_ghosts(self, values):
+        """Return cell data, shape (n, ...), with the ghosts' values behind them. All ranks call it together."""
+        return np.concatenate([values, *self.ranks.alltoall([values[cells] for cells in self.border.asked])])
+
+    def behind(self, patch):
+        """Return the cells behind the faces of ``patch``, of kind "cut", as positions in ``with_ghosts``."""
+        at = np.searchsorted(self.border.faces, np.arange(patch.start, patch.start + patch.size))
+        return self.n_cells + self.border.beyond[at]
 
     def every_part_is_fixed(self, fixed):
         """Raise InputError on every rank if a connected component of the mesh of all ranks has no face where ``fixed``
@@ -82,9 +118,11 @@ class PartMesh(Mesh):
         """Statistics of the mesh of all ranks, as in `Mesh.facts`. Points between two parts count twice. All ranks call
         it together."""
         own = self.ranks.allgather(super().facts())
-        cut = sum(patch["faces"] for facts in own for patch in facts["patches"] if patch["kind"] == CUT) // 2
-        patches = [{**first, **{key: sum(facts["patches"][k][key] for facts in own) for key in ("faces", "area")}}
-                   for k, first in enumerate(own[0]["patches"]) if first["kind"] != CUT]
+        listed = [patch for facts in own for patch in facts["patches"]]
+        cut = sum(patch["faces"] for patch in listed if patch["kind"] == CUT and "neighbour" not in patch) // 2
+        patches = [{**first, **{key: sum(patch[key] for patch in listed if first["name"] in (
+                        patch["name"], patch["kind"] == CUT and patch.get("neighbour"))) for key in ("faces", "area")}}
+                   for first in own[0]["patches"] if first["kind"] != CUT]
         total = {key: sum(facts[key] for facts in own) for key in ("cells", "faces", "internal_faces", "points",
                                                                    "volume")}
         return {**total, "faces": total["faces"] - cut, "internal_faces": total["internal_faces"] + cut,
@@ -94,46 +132,6 @@ class PartMesh(Mesh):
                 **{what: {"max": max(facts[what]["max"] for facts in own),
                           "mean": sum(facts[what]["mean"] * facts[weight] for facts in own) / max(total[weight], 1)}
                    for what, weight in (("non_orthogonality", "internal_faces"), ("aspect_ratio", "cells"))}}
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbourhood(SubMesh):
-    """A rank's part with layers of neighbours; cells and faces have global numbers.
-
-    Attributes
-    ----------
-    asked : tuple of int arrays
-        For each rank: this rank's cells that lie in the other's layers.
-    """
-
-    asked: tuple
-
-    def conditions(self, whole, mesh) -> dict:
-        """Return the conditions ``whole`` (patch name → condition) unchanged. Raise InputError for per-face arrays,
-        since they cannot be redistributed."""
-        for name, condition in whole.items():
-            if any(np.ndim(value) and not callable(value) for value in vars(condition).values()):
-                raise InputError(f"the condition of patch {name!r} has one value a face: expected a number or a "
-                                 "function of the faces' centres where ranks have parts of the mesh")
-        return whole
-
-    def of_cells(self, value, mesh):
-        """Return cell data of ``mesh`` (this rank's PartMesh), extended by the layers' values, which other ranks send.
-        Numbers and functions are returned unchanged."""
-        shape = () if callable(value) else np.shape(value)
-        mesh.ranks.require_equal(callable(value) or (len(shape), shape[1:]), "which data are arrays")
-        if not shape:
-            return value
-        value = np.asarray(value)
-        if value.shape[0] != mesh.n_cells:
-            raise InputError(f"data of shape {shape}: expected one value for each of this rank's {mesh.n_cells} "
-                             "cells, or a function of points")
-        first, whole = mesh.starts[mesh.ranks.rank], np.empty((self.cells.size, *shape[1:]), value.dtype)
-        whole[self.own] = value
-        others = np.ones(self.cells.size, bool)
-        others[self.own] = False
-        whole[others] = np.concatenate(mesh.ranks.alltoall([value[cells - first] for cells in self.asked]))
-        return whole
 
 
 def count_parts(case) -> int:
@@ -153,8 +151,7 @@ def read_part(case, ranks) -> PartMesh:
     Raises
     ------
     InputError
-        On every rank: if the numbers of parts and ranks differ, a part is damaged, or two parts' faces do not match;
-        also for cyclic patches.
+        On every rank: if the numbers of parts and ranks differ, a part is damaged, or two parts' faces do not match.
     """
     with ranks.agreed():
         case = as_path(case)
@@ -169,70 +166,84 @@ def read_part(case, ranks) -> PartMesh:
             if rank == ranks.rank or rank >= ranks.size:
                 raise InputError(f"{folder}: patch {name!r} leads to part {rank}: expected one of the other "
                                  f"{ranks.size - 1}; decompose the case again")
-        whole_instead("read in parts", patches)
-        if len({*part_beyond.values()}) < len(part_beyond):
+        if len({(rank, mesh.patch(name).neighbour) for name, rank in part_beyond.items()}) < len(part_beyond):
             raise InputError(f"{folder} meets another part more than once, which is not supported: put the mesh "
                              "together (reconstructParMesh -constant)")
     ranks.require_equal([(p.name, p.kind) for p in patches], "the patches other than processor patches")
-    return _joined(mesh, part_beyond, ranks)
+    return joined(mesh, part_beyond, ranks)
 
 
-def whole_instead(what, patches):
-    """Raise InputError if a patch is cyclic, since such a mesh can only be given whole to every rank. ``what``: a
-    participle for the message, such as "written in parts"."""
-    for patch in patches:
-        if patch.kind == CYCLIC:
-            raise InputError(f"patch {patch.name!r} is cyclic, and such a mesh cannot be {what}: give each rank the "
-                             "whole mesh, of which it takes a part itself (of a decomposed case: reconstructParMesh "
-                             "-constant, and remove the folders processor0, processor1, ...)")
+def joined(mesh, part_beyond, ranks) -> PartMesh:
+    """Build the PartMesh of this rank's part: number its cells globally, and learn its ghosts from the other ranks. All
+    ranks call it together.
 
-
-def _joined(mesh, part_beyond, ranks):
-    """Build and return the PartMesh: exchange cells and faces across the cuts, and number them globally. ``mesh``: this
-    rank's part; ``part_beyond``: name of a cut patch → rank on its other side. All ranks call it together."""
-    sides = {part_beyond[p.name]: p for p in mesh.patches if p.name in part_beyond}
+    Parameters
+    ----------
+    mesh : Mesh
+    part_beyond : dict
+        Name of a patch that leads to another part → this part's rank. Its ``neighbour`` is the cyclic patch through
+        which it leads, if any.
+    ranks : Communicator
+    """
+    starts = np.concatenate([[0], np.cumsum(ranks.allgather(mesh.n_cells))]).astype(np.int64)
+    sides = [patch for patch in mesh.patches if patch.name in part_beyond]
+    sent = [{} for _ in range(ranks.size)]
+    for patch in sides:
+        cells = mesh.owner[patch.faces]
+        sent[part_beyond[patch.name]][patch.neighbour] = (
+            cells + starts[ranks.rank], mesh.face_areas[patch.faces], mesh.face_centres[patch.faces],
+            mesh.volumes[cells], mesh.centres[cells])
+    received, there = ranks.alltoall(sent), []
+    with ranks.agreed():
+        for patch in sides:
+            other = part_beyond[patch.name]
+            back = mesh.patch(patch.neighbour).neighbour if patch.neighbour else ""
+            there.append(received[other].get(back))
+            _require_meeting(mesh, patch, there[-1], other)
     patches = tuple(replace(p, kind=CUT) if p.name in part_beyond else p for p in mesh.patches)
     mesh = replace(mesh, patches=patches)
-    lower = np.zeros(mesh.n_faces, bool)
-    for rank, patch in sides.items():
-        lower[patch.faces] = rank < ranks.rank
-    starts, first = ([0, *np.cumsum(sizes)] for sizes in
-                     zip(*ranks.allgather((mesh.n_cells, int(np.count_nonzero(~lower))))))
-    number = np.full(mesh.n_faces, -1, np.int64)
-    number[~lower] = first[ranks.rank] + np.arange(np.count_nonzero(~lower))
-    own = Faces.of(mesh, np.arange(mesh.n_faces))
-    owner = own.owner + starts[ranks.rank]
-    neighbour = np.where(own.neighbour >= 0, own.neighbour + starts[ranks.rank], -1)
-    there = ranks.alltoall([(owner[p.faces], number[p.faces].copy(), mesh.face_centres[p.faces])
-                            if (p := sides.get(rank)) else None for rank in range(ranks.size)])
-    with ranks.agreed():
-        for rank, patch in sides.items():
-            _require_meeting(mesh, patch, there[rank], rank)
-    for rank, patch in sides.items():
-        cells, numbers, _ = there[rank]
+    neighbour = np.full(mesh.n_faces, -1, np.int64)
+    neighbour[:mesh.n_internal] = starts[ranks.rank] + mesh.neighbour
+    for patch, (cells, *_) in zip(sides, there):
         neighbour[patch.faces] = cells
-        if rank < ranks.rank:
-            number[patch.faces] = numbers
-    physical = np.cumsum([p.kind != CUT for p in patches]) - 1
-    patch = np.where((own.patch >= 0) & (neighbour < 0), physical[own.patch], -1)
-    known = Faces(number, np.where(lower, neighbour, owner), np.where(lower, owner, neighbour), patch, mesh.points,
-                  mesh.face_ptr, reverse_faces(mesh.face_ptr, mesh.face_points, np.flatnonzero(lower)))
     label, labels = _connected(mesh, neighbour, ranks, starts)
-    return PartMesh(**{name: getattr(mesh, name) for name in Mesh.__dataclass_fields__}, ranks=ranks,
-                    starts=np.array(starts, np.int64), known=known, reversed=lower, label=label, labels=labels)
+    return PartMesh(**{name: getattr(mesh, name) for name in Mesh.__dataclass_fields__}, ranks=ranks, starts=starts,
+                    border=_border(mesh, sides, there, [part_beyond[patch.name] for patch in sides], ranks, starts),
+                    label=label, labels=labels)
+
+
+def _border(mesh, sides, there, others, ranks, starts) -> Border:
+    """Return the Border of this rank's part. ``sides``: its patches towards other parts; ``there``: what the other rank
+    sent about each; ``others``: this rank's number; ``starts``: the first cell of each rank."""
+    faces = np.concatenate([np.empty(0, np.int64), *(np.arange(p.start, p.start + p.size) for p in sides)])
+    none = np.empty(0, np.int64), np.empty((0, 3)), np.empty((0, 3)), np.empty(0), np.empty((0, 3))
+    cells, areas, centres, volumes, places = map(np.concatenate, zip(none, *there))
+    lower = np.repeat(np.array(others, np.int64) < ranks.rank, [patch.size for patch in sides])
+    ghosts, first, beyond = np.unique(cells, return_index=True, return_inverse=True)
+    asked = ranks.alltoall(np.split(ghosts, np.searchsorted(ghosts, starts[1:-1])))
+    ours = lower[:, None]
+    return Border(faces, beyond, lower, np.where(ours, areas, mesh.face_areas[faces]),
+                  np.where(ours, centres, mesh.face_centres[faces]), np.where(ours, mesh.face_centres[faces], centres),
+                  ghosts, volumes[first], places[first], tuple(cells - starts[ranks.rank] for cells in asked))
 
 
 def _require_meeting(mesh, patch, there, rank):
-    """Raise InputError unless the other side of ``patch`` has the same faces. ``there``: (cells, face numbers, face
-    centres) that rank ``rank`` sent about its side, or None if it has none."""
+    """Raise InputError unless the other side of ``patch`` has the same faces, or through cyclic patches faces moved by
+    one translation. ``there``: (cells, area vectors, face centres, ...) that rank ``rank`` sent about its side, or None
+    if it has none."""
     if there is None or len(there[0]) != patch.size:
         raise InputError(f"patch {patch.name!r} has {patch.size} faces, and part {rank} has "
                          f"{0 if there is None else len(there[0])} there: decompose the case again")
-    apart = np.linalg.norm(mesh.face_centres[patch.faces] - there[2], axis=1)
-    size = np.sqrt(np.linalg.norm(mesh.face_areas[patch.faces], axis=1))
-    if (apart > MEET * size).any():
-        raise InputError(f"face {int(np.argmax(apart / size))} of patch {patch.name!r} is not where part {rank} has "
-                         "it: decompose the case again")
+    if not patch.size:
+        return
+    areas, apart = mesh.face_areas[patch.faces], there[2] - mesh.face_centres[patch.faces]
+    size = np.sqrt(np.linalg.norm(areas, axis=1))
+    if patch.neighbour:
+        apart = apart - np.median(apart, axis=0)
+    wrong = np.linalg.norm(apart, axis=1) / size + np.linalg.norm(areas + there[1], axis=1) / size**2
+    if (wrong > (MATCH if patch.neighbour else MEET)).any():
+        raise InputError(f"face {int(np.argmax(wrong))} of patch {patch.name!r} is not where part {rank} has it: "
+                         "decompose the case again; a rotation between cyclic patches is not supported")
 
 
 def _connected(mesh, neighbour, ranks, starts):

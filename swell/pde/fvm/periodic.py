@@ -28,7 +28,9 @@ MATCH = 1e-3            # relative difference of positions and of area vectors u
 
 @dataclass(frozen=True, eq=False)
 class CoupledMesh:
-    """A mesh with each cyclic pair joined. Its faces: internal faces, then pairs, then boundary faces.
+    """A mesh with each cyclic pair joined, and a rank's part with its ghost cells, which other ranks own.
+
+    Its faces: internal faces, then pairs, then faces towards ghosts, then boundary faces. Ghosts are the last cells.
 
     Attributes
     ----------
@@ -36,6 +38,8 @@ class CoupledMesh:
         The original mesh.
     faces : int array, shape (f,), or slice
         Each face's number in the original mesh; for a pair, its first face.
+    reversed : bool array, shape (f,), or False
+        True for faces whose owner is a ghost: the original mesh has them the other way round.
     twins : int array, shape (pairs,)
         The second faces of the pairs.
     owner, neighbour : int arrays, shapes (f,) and (fi,)
@@ -45,10 +49,12 @@ class CoupledMesh:
         For a pair, its first face's.
     far_centres : array, shape (fi, 3)
         Centres of the internal faces and pairs on the neighbour's side; for a pair, its second face's.
+    volumes, centres : arrays, shapes (n,) and (n, 3)
     """
 
     whole: Mesh
     faces: np.ndarray | slice
+    reversed: np.ndarray | bool
     twins: np.ndarray
     owner: np.ndarray
     neighbour: np.ndarray
@@ -56,48 +62,55 @@ class CoupledMesh:
     face_areas: np.ndarray
     face_centres: np.ndarray
     far_centres: np.ndarray
+    volumes: np.ndarray
+    centres: np.ndarray
 
     @classmethod
-    def of(cls, mesh) -> "CoupledMesh":
-        """Return the CoupledMesh of a Mesh: the faces of its cyclic pairs are joined."""
+    def of(cls, mesh, border=None) -> "CoupledMesh":
+        """Return the CoupledMesh of a Mesh, or of a PartMesh with its Border: the faces of its cyclic pairs are
+        joined."""
         inside, (first, second) = slice(0, mesh.n_internal), mesh.pairs
-        if not first.size:
-            return cls(mesh, slice(None), second, mesh.owner, mesh.neighbour, mesh.patches, mesh.face_areas,
-                       mesh.face_centres, mesh.face_centres[inside])
+        if border is None and not first.size:
+            return cls(mesh, slice(None), False, second, mesh.owner, mesh.neighbour, mesh.patches, mesh.face_areas,
+                       mesh.face_centres, mesh.face_centres[inside], mesh.volumes, mesh.centres)
+        cut = np.empty(0, np.int64) if border is None else border.faces
         outer = np.ones(mesh.n_faces, bool)
-        outer[inside] = outer[first] = outer[second] = False
+        outer[inside] = outer[first] = outer[second] = outer[cut] = False
         left = np.cumsum(np.concatenate([[0], outer]))           # number of boundary faces before each face
-        before = mesh.n_internal + first.size
+        before = mesh.n_internal + first.size + cut.size
         patches = tuple(replace(p, start=int(before + left[p.start]), size=int(left[p.start + p.size] - left[p.start]))
                         for p in mesh.patches)
-        faces = np.concatenate([np.arange(mesh.n_internal), first, np.flatnonzero(outer)])
-        return cls(mesh, faces, second, mesh.owner[faces], np.concatenate([mesh.neighbour, mesh.owner[second]]),
-                   patches, mesh.face_areas[faces], mesh.face_centres[faces],
-                   np.concatenate([mesh.face_centres[inside], mesh.face_centres[second]]))
+        faces = np.concatenate([np.arange(mesh.n_internal), first, cut, np.flatnonzero(outer)])
+        owner, areas, centres = mesh.owner[faces], mesh.face_areas[faces], mesh.face_centres[faces]
+        neighbour = np.concatenate([mesh.neighbour, mesh.owner[second]])
+        far = np.concatenate([mesh.face_centres[inside], mesh.face_centres[second]])
+        if border is None:
+            return cls(mesh, faces, False, second, owner, neighbour, patches, areas, centres, far, mesh.volumes,
+                       mesh.centres)
+        at, here, there = slice(neighbour.size, before), mesh.owner[cut], mesh.n_cells + border.beyond
+        reversed_ = np.zeros(faces.size, bool)
+        reversed_[at] = border.reversed
+        owner[at] = np.where(border.reversed, there, here)
+        areas[at], centres[at] = border.areas, border.centres
+        neighbour = np.concatenate([neighbour, np.where(border.reversed, here, there).astype(neighbour.dtype)])
+        return cls(mesh, faces, reversed_, second, owner, neighbour, patches, areas, centres,
+                   np.concatenate([far, border.far_centres]), np.concatenate([mesh.volumes, border.volumes]),
+                   np.concatenate([mesh.centres, border.cells]))
 
     @property
     def n_cells(self) -> int:
-        """Number of cells."""
-        return self.whole.n_cells
-
-    @property
-    def volumes(self) -> np.ndarray:
-        """Volumes of the cells, shape (n,)."""
-        return self.whole.volumes
-
-    @property
-    def centres(self) -> np.ndarray:
-        """Centroids of the cells, shape (n, 3)."""
-        return self.whole.centres
+        """Number of cells, with ghosts."""
+        return len(self.volumes)
 
     def on_mesh(self, fluxes) -> np.ndarray:
         """Return fluxes for the original mesh's faces, from ``fluxes`` on this mesh's faces; the second face of a pair
         gets the first's flux, negated."""
-        if not self.twins.size:
+        if isinstance(self.faces, slice):
             return fluxes
         whole = np.empty(self.whole.n_faces, fluxes.dtype)
-        whole[self.faces] = fluxes
-        whole[self.twins] = -fluxes[self.neighbour.size - self.twins.size:self.neighbour.size]
+        whole[self.faces] = np.where(self.reversed, -fluxes, fluxes)
+        first = self.whole.n_internal
+        whole[self.twins] = -fluxes[first:first + self.twins.size]
         return whole
 
 

@@ -12,23 +12,28 @@ A step from tⁿ to tⁿ⁺¹, with D the diagonal of the momentum matrix, time 
 The second term of φₕ takes the old fluxes in place of interpolated old velocities, so that a steady flow hardly
 depends on Δt (Choi 1999). Non-orthogonal terms of the pressure equation are explicit, from the last corrector.
 
-The step is implicit, but its deferred and neglected terms bound it: a Courant number near 1 is right for accuracy, and
-above some 5 a run may diverge, which is noticed and said.
+Linear convection is in the matrix, other schemes are deferred. Without upwind's share of D the term of old fluxes would
+keep φ − u_f·s for long, and errors of space grow: as much of it is left out as upwind's D leaves out.
+
+The step is implicit, but what the correctors neglect bounds it: a Courant number near 1 is right for accuracy, and
+above some 2 a run may diverge, which is noticed and said.
 """
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import positive, real
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import Boundary, Neumann
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.coupling import Coupling
 from swell.pde.fvm.laplacian import Laplacian
+from swell.pde.fvm.slots import Scheme
 from swell.pde.fvm.time import check_step
 
 if TYPE_CHECKING:
@@ -86,52 +91,56 @@ class PISO:
         positive(self, "pressure_renewal", minimum=0)
         for name, least in (("end", 0.0), ("every", -1.0)):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not least < value < math.inf or value < 0:
+            if not real(value) or not least < value < math.inf or value < 0:
                 raise InputError(f"PISO({name}={value!r}): expected a time "
                                  + ("above 0" if least == 0 else "of 0 or more"))
         for name in ("momentum_rtol", "pressure_rtol"):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0 < value < 1:
+            if not real(value) or not 0 < value < 1:
                 raise InputError(f"PISO({name}={value!r}): expected a number above 0 and below 1")
 
 
 class March(Coupling):
     """One run of PISO."""
 
-    def __init__(self, flow, settings, space):
-        super().__init__(flow, settings, space)
+    def __init__(self, flow, settings, space, forces=()):
+        super().__init__(flow, settings, space, forces)
+        if settings.scheme == "linear":          # deferred, two correctors do not suffice from Courant 1 or 2 on
+            self.scheme = Scheme.CENTRAL
         known = {name: flow.pressure.get(name, Neumann()) for name in flow.velocity}
         self.pressure = Laplacian(self.metrics, Boundary.of(self.metrics, known), interpolation="linear")
         self.floating = self.pressure.boundary.floating
         self.stopping = Stopping(rtol=settings.momentum_rtol)
         self.imbalance = space.xp.zeros(self.metrics.n)
 
-    def run(self, start, watch):
-        """March from ``start`` to the end; return the FlowSolution. ``watch``: as in `Flow.march`."""
+    def run(self, start, watch, progress=None):
+        """March from ``start`` to the end; return the FlowSolution. ``watch``, ``progress``: as in `Flow.march`."""
         settings = self.settings
         self.begin(start)
         self.before, t, step, shown = None, 0.0, 0, 0
-        residuals, notes = [], []
+        residuals, notes, self.times = [], [], []
         while t < settings.end * (1 - 1e-12):
             dt = min(settings.dt, settings.end - t)
             if dt < (1 - 1e-9) * settings.dt:
                 self.before = None               # BDF2 needs equal steps: the last one is Euler's
             momentum, mass, fastest = self.step(dt)
             step, t = step + 1, t + dt
-            residuals.append((momentum, mass))
             courant = self.courant(dt)
+            residuals.append((momentum, mass))
+            self.record_forces()
+            self.times.append((t, courant))
+            if progress is not None:
+                progress(t, courant, mass)
             if self.lost(fastest, LOST):
-                better = dt * CAREFUL / courant if math.isfinite(courant) and courant > CAREFUL else dt / 4
-                notes.append(f"it diverged at t = {t:.6g}, at a Courant number of {courant:.3g}: take dt={better:.2g}, "
-                             "or scheme='upwind'")
+                notes.append(f"it diverged at t = {t:.6g}{self._remedy(dt, courant)}, or scheme='upwind'")
                 break
             if self.interrupted:
                 notes.append(f"interrupted at t = {t:.6g} of {settings.end:g}: this is the last step, from which a new "
                              "run may start (start=...)")
                 break
             if self.failed:
-                notes.append(f"{self.failed} at t = {t:.6g}: take a smaller dt, another preconditioner, or a looser "
-                             "rtol")
+                notes.append(f"{self.failed} at t = {t:.6g}{self._remedy(dt, courant)}, another preconditioner, or a "
+                             "looser rtol")
                 break
             if settings.every and watch is not None and t >= (shown + 1) * settings.every * (1 - 1e-9):
                 shown = math.floor(t / settings.every * (1 + 1e-9))
@@ -141,20 +150,27 @@ class March(Coupling):
             watch(solution)
         return solution
 
+    def _remedy(self, dt, courant):
+        """Return the Courant number and a smaller step as words, by the first step's: later ones grow with speeds."""
+        first = self.times[0][1]
+        better = dt * CAREFUL / first if math.isfinite(first) and first > CAREFUL else dt / 4
+        return f", at a Courant number of {courant:.3g}: take dt={better:.2g}"
+
     def _at(self, t, residuals, notes, courant):
         found = self.solution(not notes, residuals, list(notes), t)
-        found.courant = courant
+        found.courant, found.times = courant, np.array(self.times)
         return found
 
     def courant(self, dt):
         """Return the largest Courant number, ½ Σ |φ| Δt/V."""
         metrics = self.metrics
-        return float((0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes).max())
+        found = 0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes
+        return max(self.of_ranks(float(found[:metrics.own].max())))
 
     def step(self, dt):
         """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes, largest
         speed)."""
-        metrics, settings, pattern = self.metrics, self.settings, self.metrics.pattern
+        metrics, settings, pattern, xp = self.metrics, self.settings, self.metrics.pattern, self.space.xp
         u, phi, rate = self.u, self.phi, 1.0 / dt
         old, phi_old, explicit, carried = u, phi, u, phi
         if settings.time == "bdf2" and self.before is not None:                 # (3u⁺ − 4u + u⁻)/(2Δt)
@@ -167,9 +183,12 @@ class March(Coupling):
         known = self.rhs + metrics.volumes * self.grad_p[self.axes]
         self.u = self.solve_momentum(old)
         mobility = metrics.volumes / self.D
-        share = metrics.interpolate(rate * mobility)
+        kept = rate * metrics.volumes
+        if self.scheme == Scheme.CENTRAL:        # as much is replaced as with upwind's diagonal: else φ leaves u_f·s
+            kept = metrics.refresh(xp.maximum(kept - 0.5 * pattern.collect(abs(carried), 1), 0))
+        share = metrics.interpolate(kept / self.D)
         moved = share * (phi_old[:metrics.n_internal] - self.through(old))
-        self.pressure.diffuse(mobility)
+        self.pressure.k = self.pressure.on_faces(mobility)
         flux = self.pressure.flux()
         self.P = pattern.matrix(flux, out=self.P)
         self.update_pressure()
@@ -188,7 +207,7 @@ class March(Coupling):
         r = xp.empty_like(b)
         for rows in zip(left, b, r):
             self.A.residual(*rows)
-        self.u = free = (self.components(r) + diagonal * self.u) / diagonal     # h
+        self.u = free = metrics.refresh((self.components(r) + diagonal * self.u) / diagonal)               # h
         phi = xp.zeros(metrics.owner.size)
         phi[inside] = self.through(free) + moved
         self._flux_at_boundary(phi)
@@ -196,7 +215,7 @@ class March(Coupling):
         self.p = self.solve_pressure(-metrics.divergence(phi + explicit), self.p)
         self.phi = phi + flux.with_explicit(explicit - flux.c).of(metrics, self.p)
         self._flux_of_walls(self.phi, phi)
-        self.u = free - metrics.volumes / diagonal * self.slope(self.p)[self.axes]
+        self.u = metrics.refresh(free - metrics.volumes / diagonal * self.slope(self.p)[self.axes])
 
     def _flux_of_walls(self, phi, given):
         """Keep the given fluxes on the boundary faces whose pressure is not given."""

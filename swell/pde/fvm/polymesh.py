@@ -1,8 +1,10 @@
 """Reader of OpenFOAM meshes: the folder polyMesh with points, faces, owner, neighbour and boundary.
 
 Each file may be text, binary (32 or 64 bits) or gzip. Patches of type "empty" need no condition. Patches of type
-"cyclic" are joined (``periodic.py``). Types that couple patches in other ways ("cyclicAMI", ...) are refused by name.
-Other types ("wall", "symmetry", ...) keep their names.
+"cyclic" are joined (``periodic.py``). Patches of type "processor" and "processorCyclic" lead to another part of a
+decomposed case; ``neighbour`` names the cyclic patch through which the latter lead (``part_mesh.py``). Types that
+couple patches in other ways ("cyclicAMI", ...) are refused by name. Other types ("wall", "symmetry", ...) keep their
+names.
 """
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ from swell.io.files import as_path
 from swell.pde.fvm.foam_file import FoamFile
 from swell.pde.fvm.mesh import Mesh, Patch
 from swell.pde.fvm.periodic import CYCLIC
+
+PROCESSOR = "processor", "processorCyclic"
 
 
 def read_polymesh(folder) -> Mesh:
@@ -53,10 +57,10 @@ def read_polymesh(folder) -> Mesh:
 
 
 def neighbour_of(folder) -> dict:
-    """Return a dict from each processor patch's name to the number of the part beyond it; ``folder``: a part of a
-    decomposed case."""
+    """Return a dict from the name of each patch of type processor or processorCyclic to the number of the part beyond
+    it; ``folder``: a part of a decomposed case."""
     boundary = FoamFile(_polymesh(as_path(folder)), "boundary")
-    found = {name: entries for name, entries in boundary.patches() if entries.get("type") == "processor"}
+    found = {name: entries for name, entries in boundary.patches() if entries.get("type") in PROCESSOR}
     for name, entries in found.items():
         if not entries.get("neighbProcNo", "").isdecimal():
             raise InputError(f"{boundary.path}: patch {name!r} has neighbProcNo = "
@@ -95,5 +99,7 @@ def _patch(path, name, entries) -> Patch:
             raise InputError(f"{path}: patch {name!r} has {key} = {entries.get(key, 'nothing')}, expected a number; "
                              "write the mesh again")
         numbers[key] = int(entries[key])
-    return Patch(name, numbers["startFace"], numbers["nFaces"], entries.get("type", "patch"),
-                 entries.get("neighbourPatch", "").strip('"') if entries.get("type") == CYCLIC else "")
+    kind = entries.get("type", "patch")
+    key = {CYCLIC: "neighbourPatch", "processorCyclic": "referPatch"}.get(kind)
+    return Patch(name, numbers["startFace"], numbers["nFaces"], "processor" if kind in PROCESSOR else kind,
+                 entries.get(key, "").strip('"'))

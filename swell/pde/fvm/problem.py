@@ -15,7 +15,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.registry import resolve
-from swell.core.settings import REAL
+from swell.core.settings import REAL, real
 from swell.core.devices import make_space
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import by_patch, lines
@@ -106,18 +106,18 @@ class Problem:
             scaling = "jacobi" if self.scaled and resolve("precond", precond) is None else None
         return Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
 
-    def of_part(self, sub) -> "Problem":
-        """Return a copy of this problem, restricted to ``sub``, a SubMesh or Neighbourhood."""
-        part, mesh = copy.copy(self), self.mesh
-        part.mesh, part.conditions = sub.mesh, sub.conditions(self.conditions, mesh)
-        part.diffusivity, part.source = sub.of_cells(self.diffusivity, mesh), sub.of_cells(self.source, mesh)
-        part.velocity = sub.of_cells(self.velocity, mesh) if np.ndim(self.velocity) == 2 else self.velocity
+    def of_part(self, division) -> "Problem":
+        """Return a copy of this problem, restricted to this rank's part of the mesh, by a Division."""
+        part = copy.copy(self)
+        part.mesh, part.conditions = division.part, division.conditions(self.conditions)
+        part.diffusivity, part.source = division.of_part(self.diffusivity), division.of_part(self.source)
+        part.velocity = division.of_part(self.velocity) if np.ndim(self.velocity) == 2 else self.velocity
         return part
 
     def _steady(self, solvers, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:
         """Solve the steady equation by outer corrections, on one device or across ranks; see `Poisson.solve` for the
         arguments. ``solvers``: the arguments for the linear solves."""
-        if not isinstance(mean, numbers.Real) or not math.isfinite(mean):
+        if not real(mean) or not math.isfinite(mean):
             raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
         in_parts = isinstance(self.mesh, PartMesh)
         ranks = self.mesh.ranks if in_parts else ranks

@@ -29,12 +29,11 @@ the gradients' weights and inverses are a half of it.
 """
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swell.core.errors import InputError
-from swell.core.settings import positive
+from swell.core.settings import positive, real
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann
 from swell.pde.fvm.convection import check_scheme
@@ -102,7 +101,7 @@ class SIMPLE:
         for name, most in (("velocity", 1.0), ("pressure", 1.0 + 1e-12), ("rtol", 1.0), ("momentum_rtol", 1.0),
                            ("pressure_rtol", 1.0)):
             value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0 < value < most:
+            if not real(value) or not 0 < value < most:
                 raise InputError(f"SIMPLE({name}={value!r}): expected a number above 0 and "
                                  + ("at most 1" if most > 1 else "below 1"))
         positive(self, "maxiter")
@@ -112,8 +111,8 @@ class SIMPLE:
 class Steady(Coupling):
     """One run of SIMPLE."""
 
-    def __init__(self, flow, settings, space):
-        super().__init__(flow, settings, space)
+    def __init__(self, flow, settings, space, forces=()):
+        super().__init__(flow, settings, space, forces)
         metrics, xp = self.metrics, space.xp
         zero = {name: Dirichlet(0.0) if name in flow.pressure else Extrapolated() for name in flow.velocity}
         fixed = {name: Dirichlet(0.0) if name in flow.pressure else Neumann() for name in flow.velocity}
@@ -135,13 +134,14 @@ class Steady(Coupling):
         for _ in range(settings.maxiter):
             momentum, mass, fastest = self.iterate()
             residuals.append((momentum, mass))
+            self.record_forces()
             if watch is not None:
                 watch(len(residuals), momentum, mass)
             if self.interrupted:
                 notes.append("interrupted: this is the current iterate, from which a new run may start (start=...)")
                 break
             if self.lost(fastest, TOO_FAST) or not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
-                notes.append("it diverged: relax more, SIMPLE(velocity=0.5), or begin with scheme='upwind'")
+                notes.append("it diverged: relax more, velocity=0.5 (--relax 0.5), or begin with scheme='upwind'")
                 break
             if len(residuals) > 1 and max(momentum, mass) <= settings.rtol:
                 converged = True

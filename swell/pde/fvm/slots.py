@@ -18,11 +18,12 @@ class Side:
 
 @slots
 class Scheme:
-    """The scheme of convection, in the order of ``convection.SCHEMES``."""
+    """The scheme of convection, in the order of ``convection.SCHEMES``. CENTRAL is LINEAR, not deferred."""
 
     UPWIND = enum.auto()
     LINEAR = enum.auto()
     LINEAR_UPWIND = enum.auto()
+    CENTRAL = enum.auto()
 
 
 STEMS = {"flow": (Side, Scheme)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from swell.core.stopping import Reason
+from swell.io.files import as_path, write_atomically
 from swell.pde.fvm.boundary import UNCONDITIONED
 from swell.solving.considered import count
 
@@ -218,8 +219,8 @@ class PartSolution(Solution):
     def write(self, path, name="p"):
         """Write the values for ParaView: a VTU file by each rank, and a PVTU file ``path``. ``name``: the name of p in
         the files. All ranks call it together."""
-        from swell.pde.fvm.vtu import write_pieces
-        write_pieces(path, self.mesh.ranks, self.mesh, {name: self.p})
+        from swell.pde.fvm.vtu import write_fields
+        write_fields(path, self.mesh, {name: self.p})
 
 
 @dataclass(eq=False)
@@ -246,6 +247,11 @@ class FlowSolution:
         Of a flow that marches in time.
     courant : float or None
         The largest Courant number of its last step.
+    times : ndarray, shape (steps, 2), or None
+        In time: the time after each step, and the step's largest Courant number.
+    forces : dict of str to ndarray
+        Patch → forces after each iteration or step, (pressure, viscous) of shape (iterations, 2, 3), for a fluid of
+        density 1; empty unless they were recorded.
     """
 
     velocity: np.ndarray
@@ -258,20 +264,40 @@ class FlowSolution:
     notes: list[str] = field(default_factory=list)
     time: float | None = None
     courant: float | None = None
+    times: np.ndarray | None = None
+    forces: dict = field(default_factory=dict)
+
+    @property
+    def cells(self) -> int:
+        """Number of cells, on all ranks."""
+        return self.mesh.n_cells if self.mesh.ranks is None else int(self.mesh.starts[-1])
 
     @property
     def iterations(self) -> int:
         """Number of outer iterations, or of steps in time."""
         return len(self.residuals)
 
+    def write_history(self, path):
+        """Write a CSV file with a row for each iteration or step: residuals, time and Courant number, forces."""
+        columns = {"iteration" if self.time is None else "step": np.arange(1, self.iterations + 1)}
+        if self.times is not None:
+            columns |= {"time": self.times[:, 0], "Courant number": self.times[:, 1]}
+        columns |= {"momentum": self.residuals[:, 0], "continuity": self.residuals[:, 1]}
+        for patch, found in self.forces.items():
+            columns |= {f"{patch} {kind} {axis}": found[:, k, i]
+                        for k, kind in enumerate(("pressure", "viscous")) for i, axis in enumerate("xyz")}
+        lines = [",".join(columns), *(",".join(f"{value:.10g}" for value in row) for row in zip(*columns.values()))]
+        write_atomically(as_path(path), lambda stream: stream.write("\n".join([*lines, ""]).encode()))
+
     def write(self, path):
-        """Write velocity and pressure as a VTU file for ParaView."""
-        from swell.pde.fvm.vtu import write_vtu
-        write_vtu(path, self.mesh, {"U": self.velocity, "p": self.p})
+        """Write velocity and pressure for ParaView, as a VTU file. Of a rank's part: a VTU file by each rank, and a
+        PVTU file ``path``; all ranks call it together."""
+        from swell.pde.fvm.vtu import write_fields
+        write_fields(path, self.mesh, {"U": self.velocity, "p": self.p})
 
     def __repr__(self):
         return (f"FlowSolution({'converged' if self.converged else 'NOT converged'}, "
-                f"{count(self.iterations, 'iteration')}, {self.mesh.n_cells} cells)")
+                f"{count(self.iterations, 'iteration')}, {self.cells} cells)")
 
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"

@@ -1,16 +1,15 @@
 """Implicit time schemes for ∂p/∂t: Euler (first order) and BDF2 (second order)."""
 from __future__ import annotations
 
-import numbers
-
 from swell.core.errors import InputError
+from swell.core.settings import real
 
 SCHEMES = ("euler", "bdf2")
 
 
 def check_step(dt, scheme):
     """Raise InputError for a time step that is not positive or an unknown scheme."""
-    if not isinstance(dt, numbers.Real) or not 0 < dt < float("inf"):
+    if not real(dt) or not 0 < dt < float("inf"):
         raise InputError(f"dt={dt!r}: expected a positive time step")
     if scheme not in SCHEMES:
         raise InputError(f"time scheme {scheme!r}: expected one of {', '.join(SCHEMES)}")

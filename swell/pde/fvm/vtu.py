@@ -46,11 +46,13 @@ def write_vtu(path, mesh, cell_data=None):
     write_atomically(path, lambda stream: _write(stream, mesh, fields))
 
 
-def write_pieces(path, ranks, mesh, cell_data):
-    """Write a VTU file of each rank's part, and the PVTU file ``path`` that lists them. All ranks call it together;
-    ``mesh``, ``cell_data``: this rank's, as in ``write_vtu``."""
+def write_fields(path, mesh, cell_data):
+    """Write a mesh and fields on its cells, as ``write_vtu`` does. Of a PartMesh each rank writes a VTU file of its
+    part, and rank 0 the PVTU file ``path``, which lists them; all ranks call it together."""
     from swell.io.files import write_atomically
-    path = Path(path)
+    if mesh.ranks is None:
+        return write_vtu(path, mesh, cell_data)
+    path, ranks = Path(path), mesh.ranks
     names = [f"{path.stem}_{rank}.vtu" for rank in range(ranks.size)]
     with ranks.agreed():
         if path.suffix.lower() != ".pvtu":

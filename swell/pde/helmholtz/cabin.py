@@ -10,11 +10,11 @@ x runs from the firewall to the rear, y across, z up; the driver sits in front a
 from __future__ import annotations
 
 import math
-import numbers
 
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import real
 from swell.pde.helmholtz.gmsh_session import MOST, finished, session
 from swell.pde.helmholtz.meshes import EDGES, Mesh
 
@@ -81,11 +81,11 @@ def car_cabin(size=0.1, kind="tetra", *, length=2.6, width=1.3, height=1.15, fir
 def _check(size, kind, length, width, height, firewall, seats):
     """Raise InputError for bad arguments of `car_cabin`."""
     for name, value in (("size", size), ("length", length), ("width", width), ("height", height)):
-        if not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
+        if not real(value) or not math.isfinite(value) or value <= 0:
             raise InputError(f"{name}={value!r}: expected a positive number, in m")
     if kind not in KINDS:
         raise InputError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
-    if not isinstance(firewall, numbers.Real) or not 0.2 <= firewall <= 0.95:
+    if not real(firewall) or not 0.2 <= firewall <= 0.95:
         raise InputError(f"firewall={firewall!r}: expected its height as a share of the cabin's, from 0.2 to 0.95")
     if not isinstance(seats, bool):
         raise InputError(f"seats={seats!r}: expected True or False")

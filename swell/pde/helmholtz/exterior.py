@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import math
-import numbers
 from pathlib import Path
 
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import real
 from swell.pde.helmholtz.gmsh_session import MOST, finished, session
 from swell.pde.helmholtz.meshes import Mesh
 from swell.pde.helmholtz.pml import PML
@@ -48,9 +48,9 @@ def around(body, size, *, margin, layer, near=None) -> tuple[Mesh, PML]:
     """
     near = size if near is None else near
     for name, value in (("size", size), ("margin", margin), ("layer", layer), ("near", near)):
-        if not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
+        if not real(value) or not math.isfinite(value) or value <= 0:
             raise InputError(f"{name}={value!r}: expected a positive number, in m")
-    if isinstance(body, numbers.Real):
+    if real(body):
         if not 0 < body < math.inf:
             raise InputError(f"body={body!r}: expected the radius of a sphere, a positive number in m")
     elif Path(body).suffix.lower() not in SHAPES or not Path(body).exists():
@@ -81,7 +81,7 @@ def around(body, size, *, margin, layer, near=None) -> tuple[Mesh, PML]:
 def _body(gmsh, body):
     """Add a body, as in `around`, to gmsh's model; return its volumes."""
     occ = gmsh.model.occ
-    if isinstance(body, numbers.Real):
+    if real(body):
         return [(3, occ.addSphere(0, 0, 0, body))]
     try:
         gmsh.option.setString("Geometry.OCCTargetUnit", "M")

@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 
+from swell.core.errors import InputError
 from swell.pde.helmholtz.locating import locate
 from swell.pde.helmholtz.mesh_file import write_point_data
 
@@ -66,6 +68,14 @@ class Field:
         level = np.maximum(decibels(p), -400)                    # a pressure of 0 has no level
         write_point_data(path, self.problem.mesh, {"p_real": p.real.copy(), "p_imag": p.imag.copy(),
                                                    "p_amplitude": abs(p), "level_dB": level})
+
+    def plot(self, path):
+        """Draw the level on the mesh's surface and in a cut through its middle, to ``path``, a .png file."""
+        from swell.report.sound import plot
+        path = Path(path)
+        if path.suffix.lower() != ".png":
+            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .png")
+        plot(self, decibels, path)
 
     def __repr__(self):
         return f"Field({self._summary()})"

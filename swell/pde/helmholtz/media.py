@@ -4,13 +4,13 @@ from __future__ import annotations
 import cmath
 import difflib
 import math
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import real
 from swell.pde.helmholtz.table import Table
 
 
@@ -42,7 +42,7 @@ class Medium:
                 good = good and (name != "damping" or not np.iscomplexobj(found))
                 least = f"numbers whose real part is {least}" if name != "damping" else f"real numbers, {least}"
             else:
-                good = isinstance(value, numbers.Real) and math.isfinite(value) and value >= 0
+                good = real(value) and math.isfinite(value) and value >= 0
                 good = good and (value != 0 or name == "damping")
                 least = f"a finite number, {least}, or a Table"
             if not good:

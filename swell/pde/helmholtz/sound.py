@@ -18,6 +18,7 @@ from swell.pde.helmholtz.frequency_response import Response
 TAPER = 0.1             # fraction of the band that the taper takes at each end
 PEAK = 0.9              # largest sample of a WAV file, of full scale
 UNEVEN = 1e-6           # largest deviation of a band's steps, relative to the step
+FEWEST = 8              # frequencies: fewer are tones, no sound of an impulse
 
 
 def impulse(response, rate=44_100):
@@ -49,15 +50,9 @@ def impulse(response, rate=44_100):
     if not response.converged:
         raise InputError(f"{len(f) - len(response.failed)} of {response.asked} frequencies are solved: the sound needs "
                          "all of them; see print(response)")
-    if f.size < 2 or not len(response.ears):
-        raise InputError("a sound needs an ear and at least two frequencies, such as band('10:500:10')")
-    steps = np.diff(f)
-    step = steps.mean()
-    numbered = np.rint(f / step)
-    if step <= 0 or (abs(steps - step) > UNEVEN * step).any() or (abs(f / step - numbered) > 1e-3).any():
-        raise InputError(f"the band from {f[0]:g} to {f[-1]:g} Hz has steps of {steps.min():g} to {steps.max():g} Hz: "
-                         "the sound needs equal steps, and frequencies that are multiples of the step, such as "
-                         "band('10:500:10')")
+    if not len(response.ears):
+        raise InputError("a sound needs an ear: give ear, a point or a list of points")
+    step, numbered = spacing(f)
     if isinstance(rate, bool) or not isinstance(rate, numbers.Integral) or rate < 2 * f[-1]:
         raise InputError(f"rate={rate!r}: expected a whole number of samples a second, at least "
                          f"{math.ceil(2 * f[-1])}, twice the highest frequency, {f[-1]:g} Hz")
@@ -66,6 +61,22 @@ def impulse(response, rate=44_100):
     taper = _taper(f)
     spectrum[numbered.astype(int)] = response.pressure[order] * taper.reshape(-1, *[1] * (spectrum.ndim - 1))
     return np.arange(samples) / (samples * step), np.fft.irfft(spectrum, samples, axis=0) * samples * step
+
+
+def spacing(f):
+    """Return (Δf, f / Δf rounded) of ascending frequencies; raise InputError for a band that makes no sound."""
+    f = np.asarray(f, float)
+    if len(f) < FEWEST:
+        raise InputError(f"the band has {len(f)} frequenc{'ies' if len(f) > 1 else 'y'}: a sound needs {FEWEST} or more "
+                         "in equal steps, such as band('10:500:10')")
+    steps = np.diff(f)
+    step = steps.mean()
+    numbered = np.rint(f / step)
+    if step <= 0 or (abs(steps - step) > UNEVEN * step).any() or (abs(f / step - numbered) > 1e-3).any():
+        raise InputError(f"the band from {f[0]:g} to {f[-1]:g} Hz has steps of {steps.min():g} to {steps.max():g} Hz: "
+                         "the sound needs equal steps, and frequencies that are multiples of the step, such as "
+                         "band('10:500:10')")
+    return step, numbered
 
 
 def _taper(f):

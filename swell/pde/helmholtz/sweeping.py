@@ -2,7 +2,9 @@
 
 All frequencies share the pattern, the format, the ordering and captured graphs (``Solver.update``). They also share the
 preconditioner, until its extra iterations cost more than a new setup. Both costs are measured when it is made. If a
-solve fails with an old preconditioner, it is repeated with a new one. Earlier solutions give the starting vector
+solve fails with an old preconditioner, it is repeated with a new one. Earlier solutions, of all right-hand sides, make
+a model of A(ω) with few unknowns, which gives the starting vectors (`reduced_model`). Where the matrices are not
+symmetric, depend on ω in another way, or lie on several ranks, each right-hand side combines its own solutions
 (`starting_guess`).
 
 Several right-hand sides share all of it: one A(ω), one preconditioner, one solve for all columns.
@@ -13,17 +15,20 @@ import numbers
 
 import numpy as np
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, SwellError
 from swell.core.settings import COMPLEX, real
 from swell.core.devices import make_space
 from swell.core.stopping import Reason
 from swell.inputs import check_monitor
 from swell.pde.helmholtz.informed import informed
+from swell.pde.helmholtz.reduced_model import ReducedModel
 from swell.pde.helmholtz.starting_guess import StartingGuess, StartingGuesses
 from swell.pde.helmholtz.system import System
+from swell.preconditioners.shifted_laplacian import ShiftedLaplacian
 from swell.solving.results import Results
 
-REMEMBERED = 8          # solutions that the starting guess combines
+REMEMBERED = 32         # solutions of each right-hand side that the starting guess combines
+ROUNDING = 1e-13        # of the largest entry: differences of A and its transpose that assembly leaves
 ENDED = Reason.INTERRUPTED, Reason.STOPPED               # ends that the user asked for
 
 
@@ -35,7 +40,8 @@ class Sweep:
     K, M, B : scipy.sparse matrices, n × n
         Stiffness (real), mass and boundary matrices.
     method, precond, scaling, ordering, format, rtol, maxiter, device
-        See ``swell.solve``. Without a method, the advisor chooses one at the first frequency.
+        See ``swell.solve``. Without a method, the advisor chooses one at the first frequency; where it chooses cocg,
+        and no preconditioner is named, the sweep takes the shifted Laplacian by multigrid.
     dtype : {"complex128", "complex64"}
     reuse : bool
         False: every frequency gets a new preconditioner and x₀ = 0.
@@ -86,10 +92,12 @@ class Sweep:
         self.space = self.system.space
         self._remembered = remember if reuse else 0
         self._guess, self._guessed = None, None
+        self._reduces = self.space.single_rank and self.system.quadratic and remember > 0 and symmetric(K, M, B)
         self._make_room(())
         with self.space.active(self.n):
             self._named["precond"] = informed(precond, self.system, interface)
-        self.solver, self.setups = None, 0
+        self.solver, self._advised, self.setups = None, None, 0
+        self._own = method is None and precond is None and self.space.single_rank and self.system.quadratic
         self._serves = False
 
     def solve(self, omega, b, monitor=None):
@@ -118,18 +126,27 @@ class Sweep:
         kept = self.reuse and self._serves
         self._take_values(kept)
         with self.space.active(self.n):
-            x0 = self._guess.of(b) if b.ndim > 1 else self._guess.of(self.system.A, b)
+            x0 = self._start(b)
         result = self.solver.solve(b, x0=x0, monitor=monitor, together=self.together if b.ndim > 1 else None)
         self._learn(result, kept)
-        if kept:
+        if kept or self._advised is not None:
             result = self._repeated(result, b, monitor)
         self._remember(result)
         return result
+
+    def _start(self, b):
+        """Return the starting vector for b, of its shape, or None."""
+        if self._model is not None:
+            x0 = self._model.of(self.system.omega, b.reshape(len(b), -1))
+            return None if x0 is None else x0.reshape(b.shape)
+        return self._guess.of(b) if b.ndim > 1 else self._guess.of(self.system.A, b)
 
     def _repeated(self, result, b, monitor):
         """Solve again, with a new preconditioner, for the columns that failed with the old one; return the Result or
         Results with what that gave."""
         before = columns_of(result)
+        if not result.converged and self._advised is not None:
+            self.solver, self._advised = self._advised, None     # multigrid fails here
         failed = [j for j, r in enumerate(before) if not r.converged and r.reason not in ENDED]
         if not failed:
             return result
@@ -155,7 +172,10 @@ class Sweep:
         converged = np.array([r.converged for r in found], bool)
         with self.space.active(self.n):
             x = self.space.xp.asarray(result.x)
-            if not isinstance(result, Results):
+            if self._model is not None:
+                worked = np.flatnonzero(converged & np.array([r.iterations > 0 for r in found]))
+                self._model.add(x.reshape(len(x), -1)[:, self.space.from_host(worked)])
+            elif not isinstance(result, Results):
                 if converged[0]:
                     self._guess.add(x)
             elif len(found) == self._guessed[0] and converged.any():
@@ -171,13 +191,18 @@ class Sweep:
         """
         if shape == self._guessed:
             return
-        self._guess = self._guessed = None
+        self._guess = self._guessed = self._model = None
         count = shape[0] if shape else 1
         several = f" for {count} right-hand sides" if count > 1 else ""
+        most = self._remembered * count
+        needed = (ReducedModel.room(self.system, most) if self._reduces else
+                  2 * most * self.space.local_rows(self.n) * self.system.dtype.itemsize)
         with self.space.agreed():
-            self.space.check_fits(2 * self._remembered * count * self.space.local_rows(self.n)
-                                  * self.system.dtype.itemsize, f"remembering {self._remembered} solutions of {self.n} "
+            self.space.check_fits(needed, f"remembering {self._remembered} solutions of {self.n} "
                                   f"unknowns{several}", "give a smaller remember")
+        if self._reduces:
+            self._model, self._guessed = ReducedModel(self.system, most), shape
+            return
         with self.space.active(self.n):
             self._guess = (StartingGuesses(self.system.A, self._remembered, count) if shape else
                            StartingGuess(self.space, self._remembered))
@@ -227,9 +252,21 @@ class Sweep:
             with self.space.active(self.n):
                 form = self._format or default_format(self.system.A.diagonal_block)
             self.solver = prepare(self.system.A, format=form, **self._named)
+            if self._own and self.solver.chain[0].name("method") == "cocg":
+                self._with_multigrid(form)
         else:
             self.solver.update(self.system.A, keep_preconditioner=kept)
         self.setups += not kept
+
+    def _with_multigrid(self, form):
+        """Replace the advisor's cocg by cocg with the shifted Laplacian by multigrid: a sweep knows ω²M, and makes its
+        setup good over many solves. Where it has no setup, the advisor's choice stays."""
+        from swell.api import prepare
+        wave = {**self._named, "method": "cocg", "precond": informed(ShiftedLaplacian(inner="amg"), self.system)}
+        try:
+            self._advised, self.solver = self.solver, prepare(self.system.A, format=form, **wave)
+        except SwellError:
+            self._advised = None
 
     def _learn(self, result, kept):
         """Decide from a Result or Results whether to keep the preconditioner for the next frequency, and which of the
@@ -256,6 +293,11 @@ class Sweep:
     def _hopeless(result):
         """Return True if the x of a failed solve (``result``) is no better than x = 0."""
         return not np.isfinite(result.residual) or result.residual >= 1
+
+
+def symmetric(*matrices) -> bool:
+    """Return True if every sparse matrix equals its transpose to rounding."""
+    return all(abs(A - A.T).max() <= ROUNDING * abs(A).max() for A in matrices if A.shape[0] == A.shape[1] and A.nnz)
 
 
 def columns_of(result):

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import math
-import numbers
 
 from swell.core.errors import InputError
+from swell.core.settings import real
 from swell.pde.helmholtz.gmsh_session import MOST, finished, session
 from swell.pde.helmholtz.meshes import Mesh
 
@@ -28,7 +28,7 @@ def cylinder(size=0.034, kind="hexahedron", *, radius=0.15, length=1.15) -> Mesh
         It has the boundaries bottom (z = 0), top and wall, and the region cylinder.
     """
     for name, value in (("size", size), ("radius", radius), ("length", length)):
-        if not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
+        if not real(value) or not math.isfinite(value) or value <= 0:
             raise InputError(f"{name}={value!r}: expected a positive number, in m")
     if kind not in KINDS:
         raise InputError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")

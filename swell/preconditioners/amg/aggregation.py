@@ -1,6 +1,6 @@
 """Smoothed aggregation: interpolation that reproduces given near null vectors. Vaněk, Mandel and Brezina 1996.
 
-Near null vectors ("modes") are those that the smoother hardly changes: constants for diffusion, the rigid motions for
+Near null vectors ("modes") are vectors that the smoother hardly changes: constants for diffusion, the rigid motions for
 elasticity. Restricted to an aggregate (aggregates.py), they form a tall matrix B = Q R with orthonormal Q. The
 tentative prolongator T has the blocks Q, and the next level's modes are the blocks R, so T R = B. A mode that depends
 on the others on a small aggregate is left out there. One step of Jacobi's method with the ℓ1 diagonal D smooths the

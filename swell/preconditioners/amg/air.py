@@ -9,6 +9,8 @@ presmoothing: coarse correction, two Jacobi sweeps over fine rows, one over coar
 some 2 to 3 times the entries of all levels' matrices. Storage: the levels in double precision for `update`, and the
 matrices of the cycle.
 
+Across ranks each rank builds the levels of its own rows alone.
+
 Differs from the textbook: rows are scaled by the diagonal, and all levels share one order of rows (air_cycle.py).
 """
 from __future__ import annotations
@@ -114,7 +116,7 @@ class AIROperator(LinearOperator):
         check(A)
         A.space.check_fits(BYTES * A.nnz, f"AIR for {A.nnz} entries", "use precond='ilu0'")
         self.settings = settings
-        self.hierarchy = Hierarchy(_double(A), settings, LocalRestriction(settings))
+        self.hierarchy = Hierarchy(A.in_double(), settings, LocalRestriction(settings))
         self.cycle = AIRCycle(self.hierarchy, settings.f_sweeps, settings.dtype)
         self._magnitude, self.factor = A.norm_inf() or 1.0, A.space.empty(1, np.float64)
         self._kernels = A.space.kernels("swell.preconditioners.amg", "air_cycle", A.dtype)
@@ -135,7 +137,7 @@ class AIROperator(LinearOperator):
     def update(self, A):
         check(A)
         self._magnitude = A.norm_inf() or 1.0
-        self.cycle.update(_double(A))
+        self.cycle.update(A.in_double())
 
     def expect(self, norm):
         """Set ``factor`` to a power of two that brings vectors of this norm, divided by A's, into the range of the
@@ -168,14 +170,7 @@ class AIROperator(LinearOperator):
         s = self.settings
         return f"approximate ideal restriction at distance {s.distance}, strength {s.strength:g}, {s.dtype}"
 
-    def __str__(self):
-        return report.text(self)                 # print(solver.M)
-
-    def __repr__(self):
-        return report.short(self)
-
-    def _repr_html_(self):
-        return report.html(self)                 # a notebook shows this
+    __str__, __repr__, _repr_html_ = report.text, report.short, report.html     # print, a prompt, a notebook
 
     def describe(self):
         h, s = self.hierarchy, self.settings
@@ -195,8 +190,3 @@ def check(A):
         raise FactorisationError(f"AIR needs a non-zero diagonal, and {facts.zero_diagonal} diagonal entries are zero "
                                  f"(the first in row {facts.first_zero}): use method='direct', or precond='ilu0' with "
                                  "method='gmres'")
-
-
-def _double(A):
-    """Return A if it is in double precision, else a copy in double precision."""
-    return A if A.dtype == np.float64 else A.astype(np.float64)

@@ -1,7 +1,7 @@
 """Classical coarsening: strong links, PMIS and interpolation, level after level.
 
-Links and weights are real: of a complex matrix, those of its real part (real_part.py). The restriction is Pᵀ; or, of a
-nonsymmetric matrix with ``restriction="adjoint"``, the transposed interpolation of Aᴴ with the same coarse rows.
+Links and weights are real; a complex matrix gives its real part (real_part.py). The restriction is Pᵀ. For a
+nonsymmetric matrix with ``restriction="adjoint"`` it is the transposed interpolation of Aᴴ with the same coarse rows.
 """
 from __future__ import annotations
 

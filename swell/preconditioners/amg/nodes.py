@@ -1,9 +1,9 @@
 """Systems of PDEs: how many unknowns a mesh point has, and whether they are coupled as in elasticity.
 
-A block of A that couples two points of an elastic body has entries of both signs, and those of A are positive nearly as
-often as negative. Classical multigrid sees the negative ones alone: CG with it took 5 to 28 times the iterations that
-it took with aggregates of whole points (benchmarks/notes/elasticity.md). Where unknowns of a point are coupled but
-diffuse each on its own, classical multigrid is as good or better.
+A block of A that couples two points of an elastic body has entries of both signs: nearly as many entries of A are
+positive as negative. Classical multigrid sees only the negative ones. CG with it takes 5 to 28 times the iterations of
+CG with aggregates of whole points (benchmarks/notes/elasticity.md). If the unknowns of a point are coupled but each
+diffuses on its own, classical multigrid is as good or better.
 """
 from __future__ import annotations
 

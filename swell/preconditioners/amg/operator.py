@@ -1,9 +1,7 @@
-"""What the preconditioners of this folder build: a hierarchy and its cycle, in the cycle's precision."""
+"""The operator of this folder's preconditioners: a hierarchy and its cycle, in the cycle's precision."""
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.in_precision import InPrecision
@@ -52,7 +50,7 @@ class AMGOperator(InPrecision):
         """Return the cycle of A, a new object."""
         A.space.check_fits(BYTES * A.nnz, f"algebraic multigrid for {A.nnz} entries", "use precond='ic0' or "
                            "scaling='jacobi', or several GPUs")
-        double, symmetry = _double(A), Symmetry.of(A)
+        double, symmetry = A.in_double(), Symmetry.of(A)
         self.hierarchy, self._root = Hierarchy(double, self.settings, self.settings.coarsening(double)), root(A)
         return Cycle(self.hierarchy, self.settings.dtype, symmetry)
 
@@ -71,7 +69,7 @@ class AMGOperator(InPrecision):
         check(A, self.settings)
         self._root = root(A)
         if Symmetry.of(A) == self.inner.symmetry:
-            self.inner.update(_double(A))
+            self.inner.update(A.in_double())
             return
         revision = self.inner.revision + 1
         self.inner = self._cycle(A)
@@ -88,14 +86,7 @@ class AMGOperator(InPrecision):
         s = self.settings
         return f"{s.smoother} of degree {s.degree}, strength {s.strength:g}, {s.dtype}"
 
-    def __str__(self):
-        return report.text(self)                 # print(solver.M)
-
-    def __repr__(self):
-        return report.short(self)
-
-    def _repr_html_(self):
-        return report.html(self)                 # a notebook shows this
+    __str__, __repr__, _repr_html_ = report.text, report.short, report.html     # print, a prompt, a notebook
 
     def describe(self):
         h = self.hierarchy
@@ -110,12 +101,6 @@ class AMGOperator(InPrecision):
 def root(A) -> float:
     """Return √‖A‖∞, or 1 for a matrix without entries."""
     return math.sqrt(A.norm_inf()) or 1.0
-
-
-def _double(A):
-    """Return A if it is in double precision, else a copy in double precision."""
-    double = np.result_type(A.dtype, np.float64)
-    return A if A.dtype == double else A.astype(double)
 
 
 def check(A, settings):

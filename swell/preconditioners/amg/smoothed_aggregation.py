@@ -7,6 +7,10 @@ diffusion with constants. Unknowns of a mesh point stay together. hierarchy.py b
 Setup: MIS(2) aggregates, prolongators smoothed by one step with the ℓ1 diagonal, Galerkin products in double precision.
 An application is a W-cycle in single precision with polynomial smoothers of degree 2: some 9 products with A.
 
+Across ranks each rank aggregates and smooths its own rows alone, without their couplings to other ranks. So the
+preconditioner is block Jacobi with a multigrid a rank, and iterations grow with the number of ranks. ``AMG`` is one
+multigrid across all ranks; ``Schwarz(coarse="nicolaides")`` adds a second level.
+
 Differs from the textbook: no eigenvalue is estimated, since none of D⁻¹A exceeds 1 with the ℓ1 diagonal; the
 prolongator is smoothed with all of A, not only with its strong links.
 """
@@ -30,7 +34,7 @@ from swell.transforms.nullspace import rigid_body_modes
 
 @dataclass(frozen=True, eq=False)
 class SmoothedAggregation(Multigrid):
-    """Smoothed aggregation multigrid.
+    """Smoothed aggregation multigrid; across ranks one of each rank's own rows.
 
     Attributes
     ----------
@@ -97,8 +101,8 @@ class SmoothedAggregation(Multigrid):
         if not self.as_given:
             return self
         if self.nodes is not None:
-            raise InputError("SmoothedAggregation(nodes) needs the whole matrix on one device, not a part: give "
-                             "near_nullspace and block")
+            raise InputError("SmoothedAggregation(nodes) needs the whole matrix on one device; a rank or a subdomain"
+                             " aggregates its own rows alone: give near_nullspace and block")
         size = np.shape(self.coordinates)[-1:]
         given = self.near_nullspace if self.coordinates is None else rigid_body_modes(self.coordinates)
         modes = independent(rows(checked(given, A, "SmoothedAggregation")))

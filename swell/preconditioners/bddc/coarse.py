@@ -12,7 +12,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import LinearOperator, OperatorAround
+from swell.core.operator import LinearOperator, OperatorLike
 from swell.core.registry import resolve
 from swell.preconditioners.bddc.inverse import earlier_factors, invert, solver_of
 from swell.preconditioners.bddc.local import bordered
@@ -156,8 +156,10 @@ def _singular(why, definite):
                               "value. Give one, or nullspace='constants' with another preconditioner", singular=True)
 
 
-class SparseCoarse(OperatorAround):
+class SparseCoarse(OperatorLike):
     """S_c⁻¹ by the sparse direct solver. ``definite``: all interiors of subdomains are positive definite."""
+
+    spd = False
 
     def __init__(self, matrix, definite=True):
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
@@ -166,21 +168,11 @@ class SparseCoarse(OperatorAround):
         except FactorisationError as error:
             raise _singular(str(error), definite) if error.singular else error from None
 
-    def apply(self, x, out, alpha=1, beta=0):
-        self.inner.apply(x, out, alpha, beta)
-
-    def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self.inner.apply_adjoint(x, out, alpha, beta)
-
-    @property
-    def nbytes(self):
-        return self.inner.nbytes
-
     def describe(self):
         return f"{self.shape[0]} coarse unknowns by {self.inner.describe()}"
 
 
-class InexactCoarse(OperatorAround):
+class InexactCoarse(OperatorLike):
     """B ≈ S_c⁻¹ by a preconditioner; ``settings`` are its settings or name, ``symmetry`` is the Symmetry of S_c.
 
     Raises
@@ -193,20 +185,9 @@ class InexactCoarse(OperatorAround):
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
         settings = resolve("precond", settings)
         self.inner = settings.build(matrix)
-        self.self_adjoint, self.spd = self.inner.self_adjoint, self.inner.spd
         if self.self_adjoint is False and symmetry is HERMITIAN:
             raise InputError(f"BDDC(coarse={type(settings).__name__}) needs a preconditioner that is its own adjoint, "
                              "and this one is not: take 'smoothed_aggregation', 'amg' or 'ic0'")
-
-    def apply(self, x, out, alpha=1, beta=0):
-        self.inner.apply(x, out, alpha, beta)
-
-    def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self.inner.apply_adjoint(x, out, alpha, beta)
-
-    @property
-    def nbytes(self):
-        return self.inner.nbytes
 
     def describe(self):
         return f"{self.shape[0]} coarse unknowns by {self.inner.describe()}"

@@ -13,8 +13,8 @@ import numpy as np
 from swell.preconditioners.bddc.constraints import functionals, orthonormal
 from swell.preconditioners.bddc.interface import KINDS
 
-LOOSE = 0.4             # constraints hold a motion of mean size 1 if they see more of it; with 0.05 short edges counted
-                        # as holding bodies of real meshes, and λ max was up to seven times as large
+LOOSE = 0.4             # constraints hold a motion of mean size 1 if they see more of it; with 0.05 the short edges of
+                        # real meshes count as holding, and λ max grows up to seven times
 DIGITS = 6              # digits by which nodes are compared: the first of equals is taken, on every rank
 
 

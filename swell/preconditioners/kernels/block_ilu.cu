@@ -1,5 +1,6 @@
-// Block incomplete LU on a GPU: in level order, a warp a block row, and by fixed-point sweeps, a warp a block. The factors
-// have the form of block_ilu.py. Lane (g, c) has column c of a block; of a product of two blocks it has rows g, g + TAKEN, .... BLOCK is a constant.
+// Block incomplete LU on a GPU: in level order, a warp a block row, and by fixed-point sweeps, a warp a block. The
+// factors have the form of block_ilu.py. Lane (g, c) has column c of a block; of a product of two blocks it has rows g,
+// g + TAKEN, .... BLOCK is a constant.
 #include "context.cuh"
 #include "waiting.cuh"
 
@@ -53,7 +54,8 @@ template <int BLOCK, class T> DEVICE T row_times(T a, const T* B, int g, int c, 
 
 // W = D⁻¹ by Gauss–Jordan elimination, a lane a column; W may be D. The pivot is the entry of a column that is largest
 // relative to its row's scale. A tiny pivot is replaced. Returns the number of tiny pivots.
-template <int BLOCK, class T> DEVICE int invert(const T* D, T* W, const real_t<T>* scale, double tiny, double replacement) {
+template <int BLOCK, class T>
+DEVICE int invert(const T* D, T* W, const real_t<T>* scale, double tiny, double replacement) {
   using R = real_t<T>;
   const int lane = threadIdx.x % 32;
   const bool column = lane < BLOCK;
@@ -110,9 +112,10 @@ template <int BLOCK, class T> DEVICE int invert(const T* D, T* W, const real_t<T
 
 // Factor block rows in level order, in place in `blocks`, which hold A; each starts when those that it needs are done.
 // launch: elements of sequence, 256 threads, a warp each, at most 2 blocks per multiprocessor
-template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* lower,
-    const I* upper, const I* indices, T* blocks, int block, long long diagonal, const real_t<T>* scale, int* done,
-    const I* sequence, int* drawn, double tiny, double replacement, long long* bad, long long n) {
+template <typename T, typename I, int BLOCK>
+__global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* lower, const I* upper, const I* indices,
+    T* blocks, int block, long long diagonal, const real_t<T>* scale, int* done, const I* sequence, int* drawn,
+    double tiny, double replacement, long long* bad, long long n) {
   if (stopped(ctx)) return;
   constexpr int TAKEN = 32 / BLOCK, AREA = BLOCK * BLOCK;
   const int lane = threadIdx.x % 32, g = lane / BLOCK, c = lane % BLOCK;
@@ -198,12 +201,13 @@ template <typename T, int BLOCK> __global__ void __launch_bounds__(256) invert_b
   }
 }
 
-// One sweep, from the old factors and inverses to the new factors. For each of its rows of a block, a lane merges row i of
-// L and column j of U.
+// One sweep, from the old factors and inverses to the new factors. For each of its rows of a block, a lane merges row i
+// of L and column j of U.
 // launch: elements of rows, 256 threads, a warp each
-template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) fixed_point(Context* ctx, const I* lower,
-    const I* indices, const I* rows, const I* starts, const I* column_rows, const I* places, const T* data,
-    const T* inverse, const T* old, T* fresh, int block, long long n) {
+template <typename T, typename I, int BLOCK>
+__global__ void __launch_bounds__(256) fixed_point(Context* ctx, const I* lower, const I* indices, const I* rows,
+    const I* starts, const I* column_rows, const I* places, const T* data, const T* inverse, const T* old, T* fresh,
+    int block, long long n) {
   constexpr int TAKEN = 32 / BLOCK;
   constexpr long long AREA = BLOCK * BLOCK;
   const long long k = thread_id() / 32;

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from swell.core.compiled import helper
 from swell.preconditioners.kernels.block_ilu import add_product, invert
 from swell.preconditioners.kernels.ick import grown
 from swell.preconditioners.kernels.ilut import keep_largest
@@ -12,7 +13,7 @@ from swell.preconditioners.kernels.triangular import CONTRACT
 SMALLEST = 1e-150           # ratio of two scales in a block row, so that its square is not zero
 
 
-@njit(cache=True)
+@helper
 def norm2(values, k, scale, i, size):
     """Return the squared Frobenius norm of block k of ``values`` after row r of it is divided by scale[i size + r]."""
     total = 0.0
@@ -22,14 +23,14 @@ def norm2(values, k, scale, i, size):
     return total
 
 
-@njit(cache=True)
+@helper
 def copy(a, p, b, q, size):
     """Copy block p of ``a`` to block q of ``b``."""
     for e in range(size * size):
         b[q * size * size + e] = a[p * size * size + e]
 
 
-@njit(cache=True)
+@helper
 def insert(columns, start, end, after, member, i, m, row, area):
     """Insert the columns[start:end], which ascend, into the linked list of row i behind its column m, with blocks of
     zeros in ``row``. The list holds the columns with member[j] = i already."""
@@ -115,7 +116,7 @@ def factor(lower, upper, indices, blocks, below, scale, drop, fill, tiny, replac
             uvalues[:uptr[n] * area], n)
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=False)
 def keep_largest_blocks(columns, values, start, end, most, scale, i, size):
     """Keep the ``most`` blocks of largest norm of the blocks ``start`` to ``end`` − 1, of block row i, as
     `keep_largest` does. Returns their end."""

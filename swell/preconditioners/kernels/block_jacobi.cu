@@ -1,5 +1,5 @@
-// Products with the inverses of diagonal blocks, a thread a row. The rows of a block are neighbours, so that its threads read
-// one contiguous piece of memory. block_jacobi.py is the CPU's version.
+// Products with the inverses of diagonal blocks, a thread a row. The rows of a block are neighbours, so that its
+// threads read one contiguous piece of memory. block_jacobi.py is the CPU's version.
 #include "context.cuh"
 
 // out = alpha diag(inverses) x + beta out; beta = 0 never reads out.
@@ -19,7 +19,8 @@ __global__ void apply(Context* ctx, const T* inverses, const T* x, T* out, int b
 // out = alpha diag(inverses)^H x + beta out; beta = 0 never reads out.
 // launch: elements of x, 256 threads
 template <typename T>
-__global__ void apply_adjoint(Context* ctx, const T* inverses, const T* x, T* out, int block, T alpha, T beta, long long n) {
+__global__ void apply_adjoint(Context* ctx, const T* inverses, const T* x, T* out, int block, T alpha, T beta,
+    long long n) {
   if (stopped(ctx)) return;
   long long row = thread_id();
   if (row >= n) return;

@@ -1,11 +1,11 @@
-// Block triangular solves on a GPU; block_triangular.py of this folder explains the arguments. Warps have block rows as in
-// block_rows.cuh, and keep their sums in shared memory for the product with D⁻¹. BLOCK is a constant: every size has its
-// own code.
+// Block triangular solves on a GPU; block_triangular.py of this folder explains the arguments. Warps have block rows as
+// in block_rows.cuh, and keep their sums in shared memory for the product with D⁻¹. BLOCK is a constant: every size has
+// its own code.
 //
-// A sweep has three forms. A warp with several block rows suits most sizes. Real blocks of 5, 6 and 7 leave a warp with one block
-// row and idle lanes, which take too many instructions for their bytes: there a warp copies the adjoining blocks of several
-// block rows to shared memory, and a lane has a row (`staged_sweep`). If there are too few block rows to fill the GPU,
-// latency counts: a warp has one block row, and its members different blocks of it (WHOLE = 1).
+// A sweep has three forms. A warp with several block rows suits most sizes. Real blocks of 5, 6 and 7 leave a warp with
+// one block row and idle lanes, which take too many instructions for their bytes: there a warp copies the adjoining
+// blocks of several block rows to shared memory, and a lane has a row (`staged_sweep`). If there are too few block rows
+// to fill the GPU, latency counts: a warp has one block row, and its members different blocks of it (WHOLE = 1).
 #include "block_rows.cuh"
 #include "waiting.cuh"
 
@@ -89,10 +89,10 @@ DEVICE void solve_row(const Triangle<V, I>& A, I i, bool inside, const T* b, lon
 
 // One level: `level_rows`.
 // launch: elements of level_rows, 256 threads, a warp each, at most 24 blocks per multiprocessor, 16 bytes at once
-template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) level(Context* ctx,
-    const I* level_rows, const I* order, const I* ptr, const I* columns, const V* blocks, const T* b, T* w, T* x, int block,
-    long long diagonal, long long level_rows_size, long long b_size, long long w_size,
-    long long x_size) {
+template <typename T, typename V, typename I, int BLOCK>
+__global__ void __launch_bounds__(256) level(Context* ctx, const I* level_rows, const I* order, const I* ptr,
+    const I* columns, const V* blocks, const T* b, T* w, T* x, int block, long long diagonal, long long level_rows_size,
+    long long b_size, long long w_size, long long x_size) {
   if (stopped(ctx)) return;
   using S = Shape<BLOCK, T>;
   __shared__ Sums<BLOCK, T> sums[8];
@@ -102,16 +102,17 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   for (long long first = thread_id() / 32 * S::GROUP; first < level_rows_size; first += step) {
     const long long p = first + lane.member;
     const bool inside = lane.member < S::GROUP && p < level_rows_size;
-    solve_row<BLOCK, 0>(A, inside ? level_rows[p] : I(0), inside, b, b_size, w, w_size, false, w, true, x, true, x_size, lane,
-                     sums[threadIdx.x / 32]);
+    solve_row<BLOCK, 0>(A, inside ? level_rows[p] : I(0), inside, b, b_size, w, w_size, false, w, true, x, true, x_size,
+        lane, sums[threadIdx.x / 32]);
   }
 }
 
 // One block of threads solves many narrow levels, with a barrier between two instead of a launch.
 // launch: one block of 1024 threads, 16 bytes at once
-template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(1024) levels(Context* ctx,
-    const I* rows, const I* order, const I* ptr, const I* columns, const V* blocks, const I* bounds, const T* b, T* w, T* x,
-    int block, long long diagonal, long long bounds_size, long long b_size, long long w_size, long long x_size) {
+template <typename T, typename V, typename I, int BLOCK>
+__global__ void __launch_bounds__(1024) levels(Context* ctx, const I* rows, const I* order, const I* ptr,
+    const I* columns, const V* blocks, const I* bounds, const T* b, T* w, T* x, int block, long long diagonal,
+    long long bounds_size, long long b_size, long long w_size, long long x_size) {
   if (stopped(ctx)) return;
   using S = Shape<BLOCK, T>;
   __shared__ Sums<BLOCK, T> sums[MOST];
@@ -136,10 +137,10 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
   }
 }
 
-// All block rows in one launch; each is solved as soon as the block rows that it needs are. A warp has one block row, and
-// its members different blocks of it. Warps draw their block rows in turn, so that a block row waits for running warps
-// only. w has two halves: this solve writes one and empties the other for the next solve. state: the half to write, the
-// number of drawn tasks, the number of finished warps.
+// All block rows in one launch; each is solved as soon as the block rows that it needs are. A warp has one block row,
+// and its members different blocks of it. Warps draw their block rows in turn, so that a block row waits for running
+// warps only. w has two halves: this solve writes one and empties the other for the next solve. state: the half to
+// write, the number of drawn tasks, the number of finished warps.
 // launch: elements of rows, 256 threads, a warp each, at most 2 blocks per multiprocessor, 16 bytes at once
 template <typename T, typename V, typename I, int BLOCK> __global__ void __launch_bounds__(256) sync_free(Context* ctx,
     const I* rows, const I* order, const I* ptr, const I* columns, const V* blocks, const T* b, T* w, T* x, int* state,
@@ -176,7 +177,8 @@ template <typename T, typename V, typename I, int BLOCK> __global__ void __launc
         from[a] = nullptr;                                   // nothing to wait for
         if (lane.member >= S::GROUP || k >= end) continue;
         from[a] = mine + (long long)columns[k] * BLOCK + lane.across * S::PER;
-        const Stored* own = reinterpret_cast<const Stored*>(blocks + k * (long long)(BLOCK * BLOCK)) + lane.row * S::ACROSS
+        const Stored* own = reinterpret_cast<const Stored*>(blocks + k * (long long)(BLOCK * BLOCK))
+            + lane.row * S::ACROSS
                             + lane.across;
 #pragma unroll
         for (int q = 0; q < S::PASSES; ++q)
@@ -256,8 +258,8 @@ template <int BLOCK, class V> DEVICE void copy_blocks(const V* from, int entries
 
 // As `sweep`, for all block rows of the grid's warps.
 template <int BLOCK, class T, class V, class I>
-DEVICE void staged_sweep(const Triangle<V, I>& A, I rows, const T* b, long long b_size, const T* old, long long old_size,
-                         bool mapped, T* fresh, bool last, long long n) {
+DEVICE void staged_sweep(const Triangle<V, I>& A, I rows, const T* b, long long b_size, const T* old,
+    long long old_size, bool mapped, T* fresh, bool last, long long n) {
   using F = Stage<BLOCK, V>;
   __shared__ V staged[8][F::AT_ONCE * F::AREA];
   __shared__ T reduced[8][F::GROUP * BLOCK];
@@ -306,10 +308,10 @@ DEVICE void staged_sweep(const Triangle<V, I>& A, I rows, const T* b, long long 
 
 // fresh = b − N old, or D⁻¹ (b − N old) if `last`. In-place sweeps pass old as fresh.
 // launch: elements of ptr, 256 threads, a warp each, at most 24 blocks per multiprocessor, 16 bytes at once
-template <typename T, typename V, typename I, int BLOCK, int WHOLE> __global__ void __launch_bounds__(256) sweep(Context* ctx,
-    const I* order, const I* ptr, const I* columns, const V* blocks, const T* b, const T* old, T* fresh, int block,
-    long long diagonal, bool first, bool last, int whole, long long ptr_size, long long b_size, long long old_size,
-    long long fresh_size) {
+template <typename T, typename V, typename I, int BLOCK, int WHOLE>
+__global__ void __launch_bounds__(256) sweep(Context* ctx, const I* order, const I* ptr, const I* columns,
+    const V* blocks, const T* b, const T* old, T* fresh, int block, long long diagonal, bool first, bool last,
+    int whole, long long ptr_size, long long b_size, long long old_size, long long fresh_size) {
   if (stopped(ctx)) return;
   const Triangle<V, I> A{order, ptr, columns, blocks, diagonal};
   const I rows = I(ptr_size - 1);

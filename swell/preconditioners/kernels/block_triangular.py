@@ -16,32 +16,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
+from swell.formats.kernels.bsr import four_rows
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 CHUNKS = 64             # more than there are cores, so that threads finish at about the same time
 GPU_ONLY = ("level", "levels", "sync_free")      # a CPU solves row by row and needs no levels
 
 
-@njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
-def four_rows(values, x, zero, at, j, size, count):
-    """Return the products of ``count`` ≤ 4 rows of a block with x, four numbers; ``zero`` for missing rows.
-
-    The first of these rows begins at values[at], and has ``size`` entries. The block's first column belongs to x[j]."""
-    p0 = p1 = p2 = p3 = zero
-    for c in range(size):
-        xc = x[j + c]
-        p0 += values[at + c] * xc
-        if count > 1:
-            p1 += values[at + size + c] * xc
-        if count > 2:
-            p2 += values[at + np.uint64(2) * size + c] * xc
-        if count > 3:
-            p3 += values[at + np.uint64(3) * size + c] * xc
-    return p0, p1, p2, p3
-
-
-@njit(cache=True, forceinline=True, _nrt=False)
+@helper(fastmath=CONTRACT, inlined=True)
 def put(b, y, from_row, row, product, sign):
     """Write y[row] = b[from_row] + ``sign`` ``product``. b counts as zero beyond its end; nothing is written beyond the
     end of y."""
@@ -49,7 +32,7 @@ def put(b, y, from_row, row, product, sign):
         y[row] = (b[from_row] if from_row < np.uint64(b.size) else y.dtype.type(0)) + sign * product
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@helper(fastmath=CONTRACT, inlined=True)
 def put_four(b, y, from_row, row, count, p0, p1, p2, p3, sign):
     """Like `put`, for ``count`` ≤ 4 rows from ``row`` on with the products p0 to p3."""
     put(b, y, from_row, row, p0, sign)
@@ -61,13 +44,13 @@ def put_four(b, y, from_row, row, count, p0, p1, p2, p3, sign):
         put(b, y, from_row + np.uint64(3), row + np.uint64(3), p3, sign)
 
 
-@njit(cache=True, forceinline=True, _nrt=False)
+@helper(inlined=True)
 def numbered(order, i, mapped):
     """Return ``order[i]`` if ``mapped``, else i."""
     return np.uint64(order[i]) if mapped else i
 
 
-@njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
+@helper(fastmath=CONTRACT, inlined=True)
 def block_row(order, mapped, columns, values, x, begin, end, size, b, from_row, y, row):
     """Write y = b − (sum of the blocks ``begin`` to ``end`` − 1 times their parts of x) in ``size`` rows of b from
     ``from_row`` on, and of y from ``row`` on. x is numbered by ``order`` if ``mapped``.
@@ -79,7 +62,7 @@ def block_row(order, mapped, columns, values, x, begin, end, size, b, from_row, 
         s0 = s1 = s2 = s3 = zero
         for k in range(begin, end):
             j = numbered(order, np.uint64(columns[k]), mapped) * size
-            p0, p1, p2, p3 = four_rows(values, x, zero, k * area, j, size, size)
+            p0, p1, p2, p3 = four_rows(values, x, zero, k * area, j, size, size, size)
             s0, s1, s2, s3 = s0 + p0, s1 + p1, s2 + p2, s3 + p3
         put_four(b, y, from_row, row, size, s0, s1, s2, s3, minus)
     else:
@@ -89,11 +72,11 @@ def block_row(order, mapped, columns, values, x, begin, end, size, b, from_row, 
             j = numbered(order, np.uint64(columns[k]), mapped) * size
             for first in range(np.uint64(0), size, np.uint64(4)):
                 count = min(size - first, np.uint64(4))
-                p0, p1, p2, p3 = four_rows(values, x, zero, k * area + first * size, j, size, count)
+                p0, p1, p2, p3 = four_rows(values, x, zero, k * area + first * size, j, size, size, count)
                 put_four(y, y, row + first, row + first, count, p0, p1, p2, p3, minus)
 
 
-@njit(cache=True, forceinline=True, fastmath=CONTRACT, _nrt=False)
+@helper(fastmath=CONTRACT, inlined=True)
 def finish(values, k, x, j, size, y, row):
     """Write y = (block k of ``values``) × (``size`` rows of x from ``j`` on), in rows from ``row`` on; a copy if k is
     negative."""
@@ -101,7 +84,7 @@ def finish(values, k, x, j, size, y, row):
         zero, area = y.dtype.type(0), size * size
         for first in range(np.uint64(0), size, np.uint64(4)):
             count = min(size - first, np.uint64(4))
-            p0, p1, p2, p3 = four_rows(values, x, zero, np.uint64(k) * area + first * size, j, size, count)
+            p0, p1, p2, p3 = four_rows(values, x, zero, np.uint64(k) * area + first * size, j, size, size, count)
             put_four(x[:0], y, row, row + first, count, p0, p1, p2, p3, y.dtype.type(1))
     else:
         for r in range(min(size, np.uint64(y.size) - row)):

@@ -8,12 +8,14 @@ constexpr int BATCH = 8;               // vectors that a block works on at a tim
 
 // sums = V^T x, or V^H x. A block has a batch of vectors and a share of the rows; the last block adds up the shares.
 // launch: 2 blocks per multiprocessor of 256 threads, 16 bytes at once
-template <typename T, typename B> __global__ void __launch_bounds__(256, 2) dots(Context* ctx, const B* V, const T* x, acc_t<T>* sums,
-    bool conjugate, long long V_stride, long long x_size, long long sums_size) {
+template <typename T, typename B>
+__global__ void __launch_bounds__(256, 2) dots(Context* ctx, const B* V, const T* x, acc_t<T>* sums, bool conjugate,
+    long long V_stride, long long x_size, long long sums_size) {
   if (stopped(ctx)) return;
   using A = acc_t<T>;
   constexpr int S = Pack<B>::size, P = scalar<T>::parts;
-  const int n = x_size, many = sums_size, batches = (many + BATCH - 1) / BATCH, shares = max(1, int(gridDim.x) / batches);
+  const int n = x_size, many = sums_size, batches = (many + BATCH - 1) / BATCH,
+      shares = max(1, int(gridDim.x) / batches);
   const long long strips = (x_size + S - 1) / S;
   for (int task = blockIdx.x; task < batches * shares; task += gridDim.x) {
     const int first = task % batches * BATCH, share = task / batches;
@@ -40,7 +42,8 @@ template <typename T, typename B> __global__ void __launch_bounds__(256, 2) dots
     for (int b = 0; b < BATCH; ++b) split(v + b * P, total[b]);
     block_sum(v);
     if (threadIdx.x == 0)
-      for (int k = 0; k < min(BATCH, many - first) * P; ++k) ctx->partials[((long long)share * many + first) * P + k] = v[k];
+      for (int k = 0; k < min(BATCH, many - first) * P; ++k)
+        ctx->partials[((long long)share * many + first) * P + k] = v[k];
     __syncthreads();
   }
   if (!last_block(ctx)) return;
@@ -54,8 +57,9 @@ template <typename T, typename B> __global__ void __launch_bounds__(256, 2) dots
 
 // y = E^-1 s, or with `again` y = y - E^-1 s; a warp has a row.
 // launch: one block of 1024 threads
-template <typename T> __global__ void coefficients(Context* ctx, const acc_t<T>* inverse, const acc_t<T>* sums, acc_t<T>* y,
-                                                   bool again, long long y_size) {
+template <typename T>
+__global__ void coefficients(Context* ctx, const acc_t<T>* inverse, const acc_t<T>* sums, acc_t<T>* y, bool again,
+    long long y_size) {
   if (stopped(ctx)) return;
   constexpr int P = scalar<T>::parts;
   const int k = y_size, lane = threadIdx.x % 32;
@@ -71,8 +75,9 @@ template <typename T> __global__ void coefficients(Context* ctx, const acc_t<T>*
 }
 
 // Pack i of x plus `sign` V y, or with the conjugate of V.
-template <class T, class B> DEVICE void add_vectors(Pack<T>& x, const B* V, long long V_stride, const acc_t<T>* y, int many, double sign,
-                                                    bool conjugate, int i, int n) {
+template <class T, class B>
+DEVICE void add_vectors(Pack<T>& x, const B* V, long long V_stride, const acc_t<T>* y, int many, double sign,
+    bool conjugate, int i, int n) {
   constexpr int S = Pack<T>::size;
 #pragma unroll 8
   for (int k = 0; k < many; ++k) {
@@ -85,8 +90,9 @@ template <class T, class B> DEVICE void add_vectors(Pack<T>& x, const B* V, long
 
 // out = x - W y, or with the conjugate of W.
 // launch: elements of out, 256 threads, a pack each
-template <typename T, typename B> __global__ void subtract(Context* ctx, const B* W, const acc_t<T>* y, const T* x, T* out,
-                                                           bool conjugate, long long W_stride, long long y_size, long long n) {
+template <typename T, typename B>
+__global__ void subtract(Context* ctx, const B* W, const acc_t<T>* y, const T* x, T* out, bool conjugate,
+    long long W_stride, long long y_size, long long n) {
   const long long i = thread_id();
   if (stopped(ctx) || i >= packs_of<T>(n)) return;
   Pack<T> value = load(x, i, n);
@@ -96,8 +102,9 @@ template <typename T, typename B> __global__ void subtract(Context* ctx, const B
 
 // out = alpha (z + U y) + beta out, or with the conjugate of U; beta = 0 never reads out.
 // launch: elements of out, 256 threads, a pack each
-template <typename T, typename B> __global__ void correct(Context* ctx, const B* U, const acc_t<T>* y, const T* z, T* out, T alpha,
-                                                          T beta, bool conjugate, long long U_stride, long long y_size, long long n) {
+template <typename T, typename B>
+__global__ void correct(Context* ctx, const B* U, const acc_t<T>* y, const T* z, T* out, T alpha, T beta,
+    bool conjugate, long long U_stride, long long y_size, long long n) {
   const long long i = thread_id();
   if (stopped(ctx) || i >= packs_of<T>(n)) return;
   Pack<T> value = load(z, i, n), old = {};
@@ -110,8 +117,8 @@ template <typename T, typename B> __global__ void correct(Context* ctx, const B*
 
 // W = P0 + t P1 + t^2 P2.
 // launch: elements of W, 256 threads
-template <typename T, typename B> __global__ void polynomial(Context* ctx, const B* P0, const B* P1, const B* P2, double t, B* W,
-                                                             long long n) {
+template <typename T, typename B>
+__global__ void polynomial(Context* ctx, const B* P0, const B* P1, const B* P2, double t, B* W, long long n) {
   const long long i = thread_id();
   if (stopped(ctx) || i >= n) return;
   const real_t<B> r(t);

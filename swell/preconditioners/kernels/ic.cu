@@ -21,9 +21,10 @@ template <bool FRESH, class T, class I> DEVICE T common(const I* indptr, const I
 // Factor rows in level order, each as soon as the rows that it needs are done. inverse: the inverse pivot of a finished
 // row, 0 before.
 // launch: elements of sequence, 256 threads, at most 1 blocks per multiprocessor
-template <typename T, typename I> __global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* indptr,
-    const I* indices, const T* data, T* values, real_t<T>* inverse, const I* sequence, int* drawn, double shift, double tiny,
-    long long* bad, long long n) {
+template <typename T, typename I>
+__global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* indptr, const I* indices, const T* data,
+    T* values, real_t<T>* inverse, const I* sequence, int* drawn, double shift, double tiny, long long* bad,
+    long long n) {
   using R = real_t<T>;
   if (stopped(ctx)) return;
   for (;;) {
@@ -62,8 +63,9 @@ template <typename T, typename I> __global__ void __launch_bounds__(256) factor_
 
 // One sweep, from the old factor to the new one.
 // launch: elements of data, 256 threads
-template <typename T, typename I> __global__ void fixed_point(Context* ctx, const I* indptr, const I* indices,
-    const I* entry_rows, const T* data, const T* old, T* fresh, double shift, double tiny, long long* bad, long long n) {
+template <typename T, typename I>
+__global__ void fixed_point(Context* ctx, const I* indptr, const I* indices, const I* entry_rows, const T* data,
+    const T* old, T* fresh, double shift, double tiny, long long* bad, long long n) {
   using R = real_t<T>;
   const long long k = thread_id();
   if (stopped(ctx) || k >= n) return;
@@ -81,7 +83,8 @@ template <typename T, typename I> __global__ void fixed_point(Context* ctx, cons
 
 // counts = the number of entries of each row in the lower triangle, diagonal included.
 // launch: elements of counts, 256 threads
-template <typename I> __global__ void count_lower(Context* ctx, const I* indptr, const I* indices, long long* counts, long long n) {
+template <typename I>
+__global__ void count_lower(Context* ctx, const I* indptr, const I* indices, long long* counts, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;
@@ -92,8 +95,9 @@ template <typename I> __global__ void count_lower(Context* ctx, const I* indptr,
 
 // Copy the columns of the lower triangle. Columns ascend, so that these are the first of each row.
 // launch: elements of counts, 256 threads
-template <typename I> __global__ void take_columns(Context* ctx, const I* indptr, const I* indices, const long long* counts,
-                                                   const I* starts, I* columns, long long n) {
+template <typename I>
+__global__ void take_columns(Context* ctx, const I* indptr, const I* indices, const long long* counts, const I* starts,
+    I* columns, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;
@@ -102,8 +106,9 @@ template <typename I> __global__ void take_columns(Context* ctx, const I* indptr
 
 // data = the values of a matrix on the pattern of a lower triangle; zero for entries that the matrix does not store.
 // launch: elements of indptr, 256 threads
-template <typename T, typename I, typename J> __global__ void take_values(Context* ctx, const J* of_indptr, const J* of_indices,
-    const T* of_data, const I* indptr, const I* indices, T* data, long long n) {
+template <typename T, typename I, typename J>
+__global__ void take_values(Context* ctx, const J* of_indptr, const J* of_indices, const T* of_data, const I* indptr,
+    const I* indices, T* data, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n - 1) return;

@@ -5,7 +5,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath=False)
 def grown(array, size):
     """Return ``array``, or a larger copy with room for at least ``size`` entries; the added entries are undefined."""
     if size <= array.size:

@@ -1,12 +1,13 @@
-// Incomplete LU on a GPU: in level order, a thread a row, and by fixed-point sweeps, a thread an entry. The factors have
-// the form of ilu.py: one CSR pattern; `diagonal` has the places of the diagonal entries.
+// Incomplete LU on a GPU: in level order, a thread a row, and by fixed-point sweeps, a thread an entry. The factors
+// have the form of ilu.py: one CSR pattern; `diagonal` has the places of the diagonal entries.
 #include "context.cuh"
 #include "waiting.cuh"
 
 template <class R> DEVICE R modulus(R a) { return fabs(a); }
 template <class R> DEVICE R modulus(complex<R> a) { return hypot(a.re, a.im); }
 
-// Return the pivot. One that is tiny or not finite is counted, and replaced by `replacement` times scale, with its sign.
+// Return the pivot. One that is tiny or not finite is counted, and replaced by `replacement` times scale, with its
+// sign.
 template <class T, class R> DEVICE T settled(T pivot, R scale, double tiny, double replacement, long long i,
     long long* bad) {
   const R size = modulus(pivot);
@@ -17,7 +18,8 @@ template <class T, class R> DEVICE T settled(T pivot, R scale, double tiny, doub
   return size > R(0) && isfinite(size) ? wanted * ((R(1) / size) * pivot) : T(wanted);
 }
 
-// Factor rows in level order, in place in `values`, which hold A; each starts as soon as the rows that it needs are done.
+// Factor rows in level order, in place in `values`, which hold A; each starts as soon as the rows that it needs are
+// done.
 // launch: elements of sequence, 256 threads, at most 1 blocks per multiprocessor
 template <typename T, typename I> __global__ void __launch_bounds__(256) factor_rows(Context* ctx, const I* indptr,
     const I* indices, const I* diagonal, const real_t<T>* scale, T* values, int* done, const I* sequence, int* drawn,

@@ -121,7 +121,7 @@ def eliminate(indptr, indices, diagonal, scale, values, inverse, i, tiny, replac
     """Factor row i in place in ``values``, by merging rows, and write inverse[i], the inverse pivot. Returns True if
     the pivot was good; else it is replaced.
 
-    The rows that it needs must be done. The values equal those of `factor` to the bit; see there for the arguments."""
+    The rows that it needs must be done. The values have the bits of `factor`, which explains the arguments."""
     end, middle = indptr[i + 1], diagonal[i]
     for k in range(indptr[i], middle):
         j = indices[k]

@@ -78,7 +78,7 @@ def factor(indptr, indices, data, scale, drop, fill, tiny, replacement, bad, lim
                 columns[count], values[count] = m, l
                 count += 1
             m = after[m]
-        count = keep_largest(columns, values, np.abs(values[ptr[i]:count]), ptr[i], count, most, 1)
+        count = keep_largest(columns, values, np.abs(values[ptr[i]:count]), ptr[i], count, most, np.int64(1))
         pivot = row[i]
         if not is_good(pivot, scale[i], tiny):
             bad[0], bad[1] = min(bad[0], i), bad[1] + 1
@@ -94,7 +94,8 @@ def factor(indptr, indices, data, scale, drop, fill, tiny, replacement, bad, lim
                 columns[count], values[count] = m, row[m]
                 count += 1
             m = after[m]
-        count = keep_largest(columns, values, np.abs(values[middle[i] + 1:count]), middle[i] + 1, count, most, 1)
+        first = middle[i] + 1
+        count = keep_largest(columns, values, np.abs(values[first:count]), first, count, most, np.int64(1))
         ptr[i + 1] = count
         if count > limit:
             return ptr, columns, values, i

@@ -1,5 +1,5 @@
-// Sparse approximate inverses of triangular matrices on a GPU, a warp a row; see isai.py. Single entries are blocks of 1.
-// Lane (g, c) has column c of a block. A warp has 32 / BLOCK groups g; they have different entries of a row of T, or
+// Sparse approximate inverses of triangular matrices on a GPU, a warp a row; see isai.py. Single entries are blocks of
+// 1. Lane (g, c) has column c of a block. A warp has 32 / BLOCK groups g; they have different entries of a row of T, or
 // different rows of a block. BLOCK is a constant.
 #include "context.cuh"
 
@@ -14,13 +14,14 @@ template <class I> DEVICE I find(const I* columns, I begin, I end, I column) {
   return low < end && columns[low] == column ? low : end;
 }
 
-// Compute W with W T = 1 on its pattern; row i of W is first[i] to last[i]. From the diagonal outwards, each known entry of
-// row i, at column r, times row r of T is subtracted from the unknown entries. Entries of a row of T meet different entries
-// of W, so that groups never write the same one.
+// Compute W with W T = 1 on its pattern; row i of W is first[i] to last[i]. From the diagonal outwards, each known
+// entry of row i, at column r, times row r of T is subtracted from the unknown entries. Entries of a row of T meet
+// different entries of W, so that groups never write the same one.
 // launch: elements of first, 256 threads, a warp each
-template <typename T, typename I, int BLOCK> __global__ void __launch_bounds__(256) approximate(Context* ctx,
-    const I* indptr, const I* indices, const T* blocks, const T* inverse, const I* first, const I* last, const I* columns,
-    T* values, int block, bool lower, long long inverse_size, long long n) {
+template <typename T, typename I, int BLOCK>
+__global__ void __launch_bounds__(256) approximate(Context* ctx, const I* indptr, const I* indices, const T* blocks,
+    const T* inverse, const I* first, const I* last, const I* columns, T* values, int block, bool lower,
+    long long inverse_size, long long n) {
   constexpr int GROUPS = 32 / BLOCK;
   constexpr long long AREA = BLOCK * BLOCK;
   const long long i = thread_id() / 32;

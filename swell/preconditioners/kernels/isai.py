@@ -3,13 +3,13 @@ Single entries are blocks of 1. Blocks are row-major; ``blocks``, ``inverse`` an
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import helper, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT, in_triangle
 
 
-@njit(cache=True)
+@helper
 def find(columns, begin, end, column):
     """Return the place of ``column`` in the sorted columns[begin:end], or ``end``."""
     low, high = begin, end

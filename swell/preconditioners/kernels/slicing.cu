@@ -17,8 +17,9 @@ template <typename I, bool DEPTH> __global__ void sort_keys(Context* ctx, const 
 
 // sequence = order[sorted]; place = the place of each row in sequence.
 // launch: elements of order, 256 threads
-template <typename I> __global__ void take_order(Context* ctx, const long long* order, const long long* sorted, I* sequence,
-    I* place, long long n) {
+template <typename I>
+__global__ void take_order(Context* ctx, const long long* order, const long long* sorted, I* sequence, I* place,
+    long long n) {
   if (stopped(ctx)) return;
   const long long p = thread_id();
   if (p >= n) return;
@@ -42,7 +43,8 @@ template <typename I> __global__ void measure_slices(Context* ctx, const I* indp
   if (threadIdx.x % 32 == 0) sizes[slice] = SLICE * length;
 }
 
-// Fill the slices with the entries of the strict triangle, columns multiplied by `scale` if given; column -1 marks padding.
+// Fill the slices with the entries of the strict triangle, columns multiplied by `scale` if given; column -1 marks
+// padding.
 // launch: elements of ptr, 256 threads, a warp each
 template <typename T, typename V, typename I, typename P, bool SCALE> __global__ void fill_slices(Context* ctx,
     const I* indptr, const I* indices, const T* data, const T* scale, const I* sequence, const I* place_of, bool lower,

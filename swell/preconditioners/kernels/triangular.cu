@@ -62,7 +62,8 @@ DEVICE Ahead<T, V, I> load_ahead(const Factor<V, I>& A, const T* b, I p, I end) 
 }
 
 // Solve a row; w holds all rows that it needs.
-template <class T, class V, class I> DEVICE void finish(const Factor<V, I>& A, const Ahead<T, V, I>& a, I p, T* w, T* x) {
+template <class T, class V, class I>
+DEVICE void finish(const Factor<V, I>& A, const Ahead<T, V, I>& a, I p, T* w, T* x) {
   if (a.width < 0) return;
   T gathered[AHEAD], sum = a.b;
 #pragma unroll
@@ -92,12 +93,12 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
   finish(A, a, p, w, x);
 }
 
-// One block solves many narrow levels, with a barrier between two instead of a launch. While it solves a level, it loads
-// the entries of the next level, and the places of the level after that.
+// One block solves many narrow levels, with a barrier between two instead of a launch. While it solves a level, it
+// loads the entries of the next level, and the places of the level after that.
 // launch: one block of 1024 threads
-template <typename T, typename V, typename I> __global__ void __launch_bounds__(1024) levels(Context* ctx, const I* rows,
-    const I* ptr, const I* columns, const V* values, const V* inverse, const I* bounds, const T* b, T* w, T* x,
-    long long bounds_size) {
+template <typename T, typename V, typename I>
+__global__ void __launch_bounds__(1024) levels(Context* ctx, const I* rows, const I* ptr, const I* columns,
+    const V* values, const V* inverse, const I* bounds, const T* b, T* w, T* x, long long bounds_size) {
   if (stopped(ctx)) return;
   const Factor<V, I> A{rows, ptr, columns, values, inverse};
   const int count = int(bounds_size) - 1;
@@ -117,13 +118,14 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
   }
 }
 
-// All rows in one launch; each is solved as soon as the rows that it needs are. Warps draw their rows in turn, so that a
-// row waits for running warps only. Few warps run, since every waiting warp polls memory. The lanes of a warp poll
+// All rows in one launch; each is solved as soon as the rows that it needs are. Warps draw their rows in turn, so that
+// a row waits for running warps only. Few warps run, since every waiting warp polls memory. The lanes of a warp poll
 // together, so that none blocks another. w has two halves: this solve writes one and empties the other for the next
 // solve. state: the half to write, the number of drawn tasks, the number of finished warps.
 // launch: elements of rows, 256 threads, at most 1 blocks per multiprocessor, of all columns
-template <typename T, typename V, typename I> __global__ void __launch_bounds__(256) sync_free(Context* ctx, const I* rows,
-    const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, T* w, T* x, int* state, long long n) {
+template <typename T, typename V, typename I>
+__global__ void __launch_bounds__(256) sync_free(Context* ctx, const I* rows, const I* ptr, const I* columns,
+    const V* values, const V* inverse, const T* b, T* w, T* x, int* state, long long n) {
   if (stopped(ctx)) return;
   const Factor<V, I> A{rows, ptr, columns, values, inverse};
   const int half = *(volatile int*)state;
@@ -169,8 +171,9 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
 
 // depth = the level of every row, from 1: one more than the highest level of the rows that it needs. 0: not yet known.
 // launch: elements of depth, 256 threads, at most 1 blocks per multiprocessor
-template <typename T, typename I> __global__ void find_levels(Context* ctx, const I* indptr, const I* indices, int* depth,
-    int* drawn, bool lower, long long n) {
+template <typename T, typename I>
+__global__ void find_levels(Context* ctx, const I* indptr, const I* indices, int* depth, int* drawn, bool lower,
+    long long n) {
   if (stopped(ctx)) return;
   for (;;) {
     const long long t = draw(drawn);
@@ -198,8 +201,9 @@ template <typename T, typename I> __global__ void find_levels(Context* ctx, cons
 
 // y = b − N x; in the last sweep y = D⁻¹ (b − N x).
 // launch: elements of rows, 256 threads
-template <typename T, typename V, typename I> __global__ void __launch_bounds__(256) sweep(Context* ctx, const I* rows,
-    const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, const T* x, T* y, bool last, long long n) {
+template <typename T, typename V, typename I>
+__global__ void __launch_bounds__(256) sweep(Context* ctx, const I* rows, const I* ptr, const I* columns,
+    const V* values, const V* inverse, const T* b, const T* x, T* y, bool last, long long n) {
   let_next_start();
   const Factor<V, I> A{rows, ptr, columns, values, inverse};
   const I p = I(thread_id());
@@ -221,9 +225,10 @@ template <typename T, typename V, typename I> __global__ void __launch_bounds__(
 
 // sweep for several columns, which share the entries of the factor.
 // launch: elements of rows, 256 threads
-template <typename T, typename V, typename I, int TILE> __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256)
-sweep_columns(Context* ctx, const I* rows, const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, const T* x,
-              T* y, bool last, int tile, int vectors, long long n, long long b_step, long long x_step, long long y_step) {
+template <typename T, typename V, typename I, int TILE>
+__global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) sweep_columns(Context* ctx, const I* rows,
+    const I* ptr, const I* columns, const V* values, const V* inverse, const T* b, const T* x, T* y, bool last,
+    int tile, int vectors, long long n, long long b_step, long long x_step, long long y_step) {
   let_next_start();
   const Factor<V, I> A{rows, ptr, columns, values, inverse};
   const I p = I(row_thread());

@@ -143,9 +143,9 @@ template <class T, int HELD> struct Row {
 // below, so that the test costs nothing. Warps without couplings only wait.
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I, int HELD>
-__global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx,
-                                               const T* b, const T* x, T* out, T omega, int zero, int sweeps, T tolerance,
-                                               int width, int held, int height, int shared, long long b_size) {
+__global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T* entries,
+    const I* col_idx, const T* b, const T* x, T* out, T omega, int zero, int sweeps, T tolerance, int width, int held,
+    int height, int shared, long long b_size) {
   if (stopped(ctx)) return;
   Local<T> local = assemble<true>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, width, b_size);
   local.scale();
@@ -174,9 +174,9 @@ __global__ void __launch_bounds__(1024) jacobi(Context* ctx, const I* slice_ptr,
 // Warps take turns. Inside a warp a row waits for the rows above that it depends on: its level is one above theirs.
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I>
-__global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,
-                             const T* x, T* out, T omega, int zero, int sweeps, T tolerance, int width, int held,
-                             int height, int shared, long long b_size) {
+__global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx,
+    const T* b, const T* x, T* out, T omega, int zero, int sweeps, T tolerance, int width, int held, int height,
+    int shared, long long b_size) {
   if (stopped(ctx)) return;
   Local<T> local = assemble<true>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, width, b_size);
   local.scale();
@@ -222,10 +222,9 @@ __global__ void gauss_seidel(Context* ctx, const I* slice_ptr, const T* diag, co
 
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I, int HELD>
-__global__ void __launch_bounds__(1024) conjugate_gradients(Context* ctx, const I* slice_ptr, const T* diag, const T* entries,
-                                                            const I* col_idx, const T* b, const T* x, T* out, T omega, int zero,
-                                                            int sweeps, T tolerance, int width, int held, int height,
-                                                            int shared, long long b_size) {
+__global__ void __launch_bounds__(1024) conjugate_gradients(Context* ctx, const I* slice_ptr, const T* diag,
+    const T* entries, const I* col_idx, const T* b, const T* x, T* out, T omega, int zero, int sweeps, T tolerance,
+    int width, int held, int height, int shared, long long b_size) {
   if (stopped(ctx)) return;
   Local<T> local = assemble<true>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, width, b_size);
   const Row<T, HELD> row(local);
@@ -252,8 +251,8 @@ __global__ void __launch_bounds__(1024) conjugate_gradients(Context* ctx, const 
 // y = A_ll^-1 r by the dense inverse; inverse[s][j][t] is entry (t, j): neighbouring threads read neighbouring entries.
 // launch: a block of height threads for each slice of slice_ptr, shared bytes shared
 template <typename T, typename I>
-__global__ void exact(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* inverse,
-                      const T* b, const T* x, T* out, int zero, int height, int shared, long long b_size) {
+__global__ void exact(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx,
+    const T* inverse, const T* b, const T* x, T* out, int zero, int height, int shared, long long b_size) {
   if (stopped(ctx)) return;
   const Local<T> local = assemble<false>(slice_ptr, diag, entries, col_idx, b, x, x == out, zero, 0, b_size);
   local.second[threadIdx.x] = local.r;

@@ -3,8 +3,8 @@
 
 // b - A x in row i. Padding (column 0) ends a row; the loads of four entries are in flight at a time.
 template <int HEIGHT, class T, class I>
-DEVICE T residual(const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b, const T* x, int zero,
-                  long long i) {
+DEVICE T residual(const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b, const T* x,
+    int zero, long long i) {
   T total = b[i];
   if (zero) return total;
   const long long slice = i / HEIGHT, first = slice * HEIGHT;
@@ -44,8 +44,8 @@ __global__ void jacobi(Context* ctx, const I* slice_ptr, const T* diag, const T*
 // d = c0 d + c1 D^-1 (b - A x); out = x + d. Step 0 does not read d; with `zero` x counts as 0 and is not read.
 // launch: elements of out, 256 threads
 template <typename T, typename I, int HEIGHT>
-__global__ void chebyshev(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const T* b,
-                          const T* x, T* out, T* d, const double* coefficients, int step, int zero, int height, long long n) {
+__global__ void chebyshev(Context* ctx, const I* slice_ptr, const T* diag, const T* entries, const I* col_idx,
+    const T* b, const T* x, T* out, T* d, const double* coefficients, int step, int zero, int height, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;
@@ -58,8 +58,8 @@ __global__ void chebyshev(Context* ctx, const I* slice_ptr, const T* diag, const
 
 // sums = b - A x in row i, for several columns, as residual computes each.
 template <int HEIGHT, int TILE, class T, class I>
-DEVICE void residuals(const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const Tile<TILE>& tile, const T* b,
-                      long long b_step, const T* x, long long x_step, int zero, long long i, T (&sums)[TILE]) {
+DEVICE void residuals(const I* slice_ptr, const T* diag, const T* entries, const I* col_idx, const Tile<TILE>& tile,
+    const T* b, long long b_step, const T* x, long long x_step, int zero, long long i, T (&sums)[TILE]) {
   b = tile.of(b, b_step), x = tile.of(x, x_step);
 #pragma unroll
   for (int c = 0; c < TILE; ++c) sums[c] = tile.runs(c) ? b[c * b_step + i] : T(0);
@@ -86,8 +86,8 @@ DEVICE void residuals(const I* slice_ptr, const T* diag, const T* entries, const
 // launch: elements of out, 256 threads
 template <typename T, typename I, int HEIGHT, int TILE>
 __global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) jacobi_columns(Context* ctx, const I* slice_ptr,
-    const T* diag, const T* entries, const I* col_idx, const T* b, const T* x, T* out, T omega, int zero, int height, int tile,
-    int vectors, long long n, long long b_step, long long x_step, long long out_step) {
+    const T* diag, const T* entries, const I* col_idx, const T* b, const T* x, T* out, T omega, int zero, int height,
+    int tile, int vectors, long long n, long long b_step, long long x_step, long long out_step) {
   const Tile<TILE> own(ctx, vectors);
   const long long i = row_thread();
   if (own.stopped() || i >= n) return;

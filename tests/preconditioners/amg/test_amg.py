@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from tests.support.cases import real_matrix
 from tests.conftest import space_or_skip
+from tests.support.interpolation import plain_extended
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,37 +83,6 @@ def plain_strength(A, theta, most):
         if off.max(initial=0) > 0 and abs(row.sum()) <= most * row[i]:
             strong[i] = (off >= theta * off.max()) & (off > 0)
     return strong
-
-
-def plain_extended(A, strong, state, numbers, pmax):
-    """P by the formulas of interpolation.py, in dense loops."""
-    n, coarse = len(A), state == State.COARSE
-    P = np.zeros((n, numbers[-1]))
-    for i in range(n):
-        if coarse[i]:
-            P[i, numbers[i]] = 1
-        if state[i] != State.FINE:
-            continue
-        theta, w = A[i, i], np.zeros(n)
-        for j in range(n):
-            if j == i or A[i, j] == 0:
-                continue
-            if not strong[i, j]:
-                theta += A[i, j]
-            elif coarse[j]:
-                w[j] += A[i, j]
-            else:
-                beta = A[j, strong[j] & coarse].sum() if state[j] == State.FINE else 0.0
-                share = A[i, j] / (beta + A[j, i])
-                theta += share * A[j, i]
-                if state[j] == State.FINE:
-                    w += share * np.where(strong[j] & coarse, A[j], 0)
-        w /= -theta
-        kept = np.lexsort((np.arange(n), -abs(w)))[:pmax]
-        kept = kept[w[kept] != 0]
-        factor = w.sum() / w[kept].sum() if kept.size else 1
-        P[i, numbers[kept]] = w[kept] * factor
-    return P
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.conftest import space_or_skip
+from tests.support.interpolation import plain_extended
 
 import swell
 from swell import gallery
@@ -14,7 +15,6 @@ from swell.preconditioners.amg.coarsest import GeneralInverse, HermitianInverse
 from swell.preconditioners.amg.interpolation import interpolation
 from swell.preconditioners.amg.pmis import coarse_numbers, pmis
 from swell.preconditioners.amg.real_part import mirrored, real_part
-from swell.preconditioners.amg.slots import State
 from swell.preconditioners.amg.strength import strong_links
 
 
@@ -139,36 +139,6 @@ def test_real_part_and_mirror(name, space):
     assert (mirror == np.where(full != 0, found.T, 0))[full != 0].all()
     with space.active():
         assert mirrored(B, True) is B.data
-
-
-def plain_extended(A, strong, state, numbers, pmax):
-    """P by the formulas of interpolation.py, in dense loops."""
-    n, coarse = len(A), state == State.COARSE
-    P = np.zeros((n, numbers[-1]))
-    for i in range(n):
-        if coarse[i]:
-            P[i, numbers[i]] = 1
-        if state[i] != State.FINE:
-            continue
-        theta, w = A[i, i], np.zeros(n)
-        for j in range(n):
-            if j == i or A[i, j] == 0:
-                continue
-            if not strong[i, j]:
-                theta += A[i, j]
-            elif coarse[j]:
-                w[j] += A[i, j]
-            else:
-                row = np.where(strong[j] & coarse, A[j], 0) * (state[j] == State.FINE)
-                back = min(A[j, i], 0)
-                d = row.sum() + back
-                theta += A[i, j] * back / d if d else A[i, j]
-                w += A[i, j] / d * row if d else 0
-        w /= -theta
-        kept = np.lexsort((np.arange(n), -abs(w)))[:pmax]
-        kept = kept[w[kept] != 0]
-        P[i, numbers[kept]] = w[kept] * (w.sum() / w[kept].sum() if kept.size else 1)
-    return P
 
 
 @pytest.mark.parametrize("name", ["upwind", "centred"])

@@ -6,8 +6,8 @@
 // neighbouring values anyway, and shared memory would only take space from the cache.
 // launch: elements of middle, 128 threads
 template <typename T, typename I, bool INDPTR>
-__global__ void assemble(Context* ctx, const I* ptr, const I* faces, const I* places, const I* middle, const T* a, const T* b,
-                         const T* diagonal, const I* indptr, T* values, long long n, long long diagonal_size) {
+__global__ void assemble(Context* ctx, const I* ptr, const I* faces, const I* places, const I* middle, const T* a,
+    const T* b, const T* diagonal, const I* indptr, T* values, long long n, long long diagonal_size) {
   constexpr int ROOM = INDPTR ? 8192 / sizeof(T) : 1;          // 8 doubles a row on average; beyond, direct writes
   __shared__ alignas(16) char room[ROOM * sizeof(T)];
   if (stopped(ctx)) return;

@@ -43,8 +43,8 @@ __global__ void momentum_fluxes(Context* ctx, const J* owner, const J* neighbour
   if (f < internal) {
     const long long o = neighbour[f];
     const double w = weight[f];
-    a[f] = size + leaving;
-    b[f] = entering - size;
+    a[f] = size + (scheme == CENTRAL ? w * phi[f] : leaving);
+    b[f] = (scheme == CENTRAL ? (1.0 - w) * phi[f] : entering) - size;
     for (int i = 0; i < k; ++i) {
       const double* g = gradient + 3 * i * cells;
       double flux = 0;

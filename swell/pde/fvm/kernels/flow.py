@@ -49,6 +49,9 @@ def momentum_fluxes(owner, neighbour, weight, conductance, oblique, tangent, arm
             o, w = neighbour[f], weight[f]
             a[f] = conductance[f] + leaving
             b[f] = entering - conductance[f]
+            if scheme == Scheme.CENTRAL:
+                a[f] = conductance[f] + w * phi[f]
+                b[f] = (1 - w) * phi[f] - conductance[f]
             for i in range(k):
                 flux = 0.0
                 for j in range(3):

@@ -4,8 +4,8 @@
 // out = w p_O + (1 - w) p_N, or the harmonic mean 1 / ((1 - w) / p_O + w / p_N); p_O on boundary faces.
 // launch: elements of out, 256 threads
 template <typename T, typename I>
-__global__ void to_faces(Context* ctx, const I* owner, const I* neighbour, const T* weight, const T* p, bool harmonic, T* out,
-                         long long n, long long neighbour_size) {
+__global__ void to_faces(Context* ctx, const I* owner, const I* neighbour, const T* weight, const T* p, bool harmonic,
+    T* out, long long n, long long neighbour_size) {
   if (stopped(ctx)) return;
   long long f = thread_id();
   if (f >= n) return;

@@ -14,18 +14,20 @@ template <typename I> __global__ void unit_rows(Context* ctx, I* indptr, double*
 
 // out = (factor data)².
 // launch: elements of out, 256 threads
-template <typename T> __global__ void squares(Context* ctx, const double* data, double factor, double* out, long long n) {
+template <typename T>
+__global__ void squares(Context* ctx, const double* data, double factor, double* out, long long n) {
   if (stopped(ctx)) return;
   const long long k = thread_id();
   if (k < n) out[k] = __dmul_rn(factor * data[k], factor * data[k]);
 }
 
-// strong[k] = 1 if entry k links two different nodes strongly: g_ij > bound √(g_ii g_jj). state: ISOLATED for a node without strong
-// links, else UNDECIDED.
+// strong[k] = 1 if entry k links two different nodes strongly: g_ij > bound √(g_ii g_jj). state: ISOLATED for a node
+// without strong links, else UNDECIDED.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void strong_pairs(Context* ctx, const I* indptr, const I* indices, const double* data, const double* diagonal, double bound,
-                             unsigned char* strong, unsigned char* state, long long n, long long data_size) {
+__global__ void strong_pairs(Context* ctx, const I* indptr, const I* indices, const double* data,
+    const double* diagonal, double bound, unsigned char* strong, unsigned char* state, long long n,
+    long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     const double own = p.there ? bound * sqrt(diagonal[p.row]) : 0.0;
@@ -42,16 +44,16 @@ __global__ void strong_pairs(Context* ctx, const I* indptr, const I* indices, co
   });
 }
 
-// Where the search of a node for roots has got to: entry `link` of its row, and entry `step` of that neighbour's row; −1 stands for
-// the neighbour itself.
+// Where the search of a node for roots has got to: entry `link` of its row, and entry `step` of that neighbour's row;
+// −1 stands for the neighbour itself.
 template <class I> struct Search {
   I link, step;
 };
 
 // Continue the search. True if the node is decided. False if a node with a greater key must be decided first.
 template <class I>
-DEVICE bool decided(const I* indptr, const I* indices, const unsigned char* strong, long long first, I row, Search<I>& at,
-                    unsigned char* state) {
+DEVICE bool decided(const I* indptr, const I* indices, const unsigned char* strong, long long first, I row,
+    Search<I>& at, unsigned char* state) {
   const unsigned key = scattered(first + row);
   const I end = indptr[row + 1];
   for (; at.link < end; ++at.link, at.step = -1) {
@@ -75,13 +77,14 @@ DEVICE bool decided(const I* indptr, const I* indices, const unsigned char* stro
   return post(state + row, (unsigned char)COARSE), true;
 }
 
-// Decide all nodes. A node waits for nodes within two strong links whose keys are greater. It is FINE as soon as one of them is a root,
-// and COARSE, a root, when all are decided otherwise. cursors: two entries a node. A warp visits its undecided nodes in turn. All
-// blocks run at once, and the undecided node with the greatest key never waits: so no node waits forever.
+// Decide all nodes. A node waits for nodes within two strong links whose keys are greater. It is FINE as soon as one of
+// them is a root, and COARSE, a root, when all are decided otherwise. cursors: two entries a node. A warp visits its
+// undecided nodes in turn. All blocks run at once, and the undecided node with the greatest key never waits: so no node
+// waits forever.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
 template <typename I>
-__global__ void __launch_bounds__(512, 2) choose_roots(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
-    long long first, I* cursors, unsigned char* state, long long state_size) {
+__global__ void __launch_bounds__(512, 2) choose_roots(Context* ctx, const I* indptr, const I* indices,
+    const unsigned char* strong, long long first, I* cursors, unsigned char* state, long long state_size) {
   if (stopped(ctx)) return;
   const long long n = state_size, warps = threads() / 32, share = ((n + warps - 1) / warps + 31) / 32 * 32;
   const long long begin = min(thread_id() / 32 * share, n), last = min(begin + share, n);
@@ -100,11 +103,12 @@ __global__ void __launch_bounds__(512, 2) choose_roots(Context* ctx, const I* in
   }
 }
 
-// joined: the aggregate of a root or a root's strong neighbour, else −1. The root with the largest entry counts, then the first.
+// joined: the aggregate of a root or a root's strong neighbour, else −1. The root with the largest entry counts, then
+// the first.
 // launch: elements of state, 256 threads
 template <typename I>
-__global__ void join_roots(Context* ctx, const I* indptr, const I* indices, const double* data, const unsigned char* strong,
-                           const unsigned char* state, const I* numbers, I* joined, long long n) {
+__global__ void join_roots(Context* ctx, const I* indptr, const I* indices, const double* data,
+    const unsigned char* strong, const unsigned char* state, const I* numbers, I* joined, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;
@@ -117,11 +121,12 @@ __global__ void join_roots(Context* ctx, const I* indptr, const I* indices, cons
   joined[i] = own;
 }
 
-// aggregates: as joined; where that is −1, the aggregate of the strong neighbour with the largest entry that has one, else −1.
+// aggregates: as joined; where that is −1, the aggregate of the strong neighbour with the largest entry that has one,
+// else −1.
 // launch: elements of joined, 256 threads
 template <typename I>
-__global__ void join_neighbours(Context* ctx, const I* indptr, const I* indices, const double* data, const unsigned char* strong,
-                                const I* joined, I* aggregates, long long n) {
+__global__ void join_neighbours(Context* ctx, const I* indptr, const I* indices, const double* data,
+    const unsigned char* strong, const I* joined, I* aggregates, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;

@@ -22,12 +22,12 @@ __global__ void relaxed_diagonal(Context* ctx, const I* indptr, const I* indices
   });
 }
 
-// The place of each row in the order of the cycle, and the row at each place: fine rows first, in their order, then from `begin` on
-// the coarse rows, each coarse_places of its number further on. `rows` must hold −1 beforehand.
+// The place of each row in the order of the cycle, and the row at each place: fine rows first, in their order, then
+// from `begin` on the coarse rows, each coarse_places of its number further on. `rows` must hold −1 beforehand.
 // launch: elements of state, 256 threads
 template <typename I>
-__global__ void places(Context* ctx, const unsigned char* state, const I* numbers, const I* coarse_places, long long begin,
-                       I* own_places, I* rows, long long n) {
+__global__ void places(Context* ctx, const unsigned char* state, const I* numbers, const I* coarse_places,
+    long long begin, I* own_places, I* rows, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;
@@ -58,8 +58,8 @@ __global__ void pick_columns(Context* ctx, const P* indptr, const P* indices, co
   });
 }
 
-// The values of row r of a new matrix: eⱼ − row i of the given one divided by diagonal[i], with i = rows[r] and eⱼ the unit vector
-// of column j = parents[i], nothing for −1.
+// The values of row r of a new matrix: eⱼ − row i of the given one divided by diagonal[i], with i = rows[r] and eⱼ the
+// unit vector of column j = parents[i], nothing for −1.
 // launch: elements of rows, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P, typename J, typename V>
 __global__ void pick_complement(Context* ctx, const P* indptr, const P* indices, const double* data, const I* rows,
@@ -74,7 +74,8 @@ __global__ void pick_complement(Context* ctx, const P* indptr, const P* indices,
   });
 }
 
-// The values of row r of a new matrix: row i = rows[r] of the given one, its columns multiplied by `fine` and divided by coarse[i].
+// The values of row r of a new matrix: row i = rows[r] of the given one, its columns multiplied by `fine` and divided
+// by coarse[i].
 // launch: elements of rows, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P, typename J, typename V>
 __global__ void pick_balanced(Context* ctx, const P* indptr, const P* indices, const double* data, const I* rows,
@@ -92,18 +93,19 @@ __global__ void pick_balanced(Context* ctx, const P* indptr, const P* indices, c
 // y[places[i]] = factor[0] x[i], divided by diagonal[i] if `divide`.
 // launch: elements of places, 256 threads
 template <typename T, typename I, typename V>
-__global__ void enter(Context* ctx, const T* x, const I* places, const double* diagonal, bool divide, const double* factor, V* y,
-                      long long n) {
+__global__ void enter(Context* ctx, const T* x, const I* places, const double* diagonal, bool divide,
+    const double* factor, V* y, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i < n) y[places[i]] = V(real_t<T>(divide ? factor[0] / diagonal[i] : factor[0]) * x[i]);
 }
 
-// out[i] = alpha y[places[i]] / factor[0] + beta out[i], y divided by diagonal[i] too if `divide`; beta = 0 never reads out.
+// out[i] = alpha y[places[i]] / factor[0] + beta out[i], y divided by diagonal[i] too if `divide`; beta = 0 never reads
+// out.
 // launch: elements of places, 256 threads
 template <typename T, typename I, typename V>
-__global__ void leave(Context* ctx, const V* y, const I* places, const double* diagonal, bool divide, const double* factor, T* out,
-                      T alpha, T beta, long long n) {
+__global__ void leave(Context* ctx, const V* y, const I* places, const double* diagonal, bool divide,
+    const double* factor, T* out, T alpha, T beta, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i >= n) return;

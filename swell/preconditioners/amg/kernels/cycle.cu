@@ -1,5 +1,5 @@
-// The matrices of a cycle, and its products, on a GPU; see balancing.py one folder up. Setup is in double precision, T being
-// double or its complex type; V: the cycle's type.
+// The matrices of a cycle, and its products, on a GPU; see balancing.py one folder up. Setup is in double precision, T
+// being double or its complex type; V: the cycle's type.
 //
 // Products are rounded before they are subtracted, and sums take the entries in their order: the bits equal a CPU's.
 #include "modulus.cuh"
@@ -14,7 +14,8 @@ __global__ void l1_scales(Context* ctx, const I* indptr, const T* data, double o
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     double moduli = 0;
-    for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes) add_in_order(moduli, k < p.end ? modulus(data[k]) : 0, p.lanes);
+    for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes)
+      add_in_order(moduli, k < p.end ? modulus(data[k]) : 0, p.lanes);
     if (p.there && p.part == 0) scales[p.row] = moduli > 0 ? sqrt(omega / moduli) : 1.0;
   });
 }
@@ -32,8 +33,8 @@ template <class R> DEVICE complex<R> scaled(double left, complex<R> a, double ri
 // out = the values of S = I − D A D with D = diag(scales).
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename T, typename I, typename V>
-__global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices, const T* data, const double* scales, V* out,
-                                 long long n, long long data_size) {
+__global__ void smoothing_matrix(Context* ctx, const I* indptr, const I* indices, const T* data, const double* scales,
+    V* out, long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     const double own = p.there ? scales[p.row] : 0.0;
@@ -52,15 +53,16 @@ __global__ void balance(Context* ctx, const I* indptr, const I* indices, const d
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     const double own = p.there ? fine[p.row] : 1.0;
-    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) out[k] = V(own > 0 ? data[k] / own * coarse[indices[k]] : 0.0);
+    for (long long k = p.begin + p.part; k < p.end; k += p.lanes)
+      out[k] = V(own > 0 ? data[k] / own * coarse[indices[k]] : 0.0);
   });
 }
 
 // out = the values of diag(coarse) R diag(fine)⁻¹; 0 in columns with fine[j] = 0.
 // launch: elements of coarse, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename V>
-__global__ void balance_restriction(Context* ctx, const I* indptr, const I* indices, const double* data, const double* fine,
-                                    const double* coarse, V* out, long long n, long long data_size) {
+__global__ void balance_restriction(Context* ctx, const I* indptr, const I* indices, const double* data,
+    const double* fine, const double* coarse, V* out, long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     const double own = p.there ? coarse[p.row] : 0.0;
@@ -74,9 +76,9 @@ __global__ void balance_restriction(Context* ctx, const I* indptr, const I* indi
 // out = the values of Q = (D⁻¹ P − D A P) D_c on the pattern of A P, which contains P's pattern.
 // launch: elements of fine, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename T, typename I, typename P, typename V>
-__global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const T* data, const P* p_indptr,
-                                       const P* p_indices, const double* p_data, const double* fine, const double* coarse, V* out,
-                                       long long n, long long data_size) {
+__global__ void smoothed_interpolation(Context* ctx, const I* indptr, const I* indices, const T* data,
+    const P* p_indptr, const P* p_indices, const double* p_data, const double* fine, const double* coarse, V* out,
+    long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     if (!p.there) return;
@@ -99,7 +101,8 @@ template <class T, class I> DEVICE T diagonal_entry(long long i, const I* indptr
   return T(0);
 }
 
-// scales[r] = 0 for a row r of the next level whose diagonal entry there is at most `singular` times Σ (p_ir / fine_i)².
+// scales[r] = 0 for a row r of the next level whose diagonal entry there is at most `singular` times Σ (p_ir /
+// fine_i)².
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename T, typename I, typename P>
 __global__ void drop_rounding(Context* ctx, const I* indptr, const I* indices, const double* data, const double* fine,
@@ -113,7 +116,8 @@ __global__ void drop_rounding(Context* ctx, const I* indptr, const I* indices, c
       bound += part * part;
     }
     bound = lanes_sum(bound, p.lanes);
-    if (p.there && p.part == 0 && modulus(diagonal_entry(p.row, c_indptr, c_indices, c_data)) <= singular * bound) scales[p.row] = 0;
+    if (p.there && p.part == 0 && modulus(diagonal_entry(p.row, c_indptr, c_indices, c_data)) <= singular * bound)
+      scales[p.row] = 0;
   });
 }
 
@@ -136,7 +140,8 @@ template <int WIDTH, class T> DEVICE void add_lanes(T (&sum)[WIDTH]) {
 }
 
 // Load entry k and each `lanes`-th entry after it, up to `end`.
-template <class T, class I> DEVICE Batch<T, I> entries_from(const I* indices, const T* data, long long k, long long end, int lanes) {
+template <class T, class I>
+DEVICE Batch<T, I> entries_from(const I* indices, const T* data, long long k, long long end, int lanes) {
   Batch<T, I> batch;
 #pragma unroll
   for (int e = 0; e < batch.SIZE; ++e, k += lanes) {
@@ -146,13 +151,12 @@ template <class T, class I> DEVICE Batch<T, I> entries_from(const I* indices, co
   return batch;
 }
 
-// y = alpha A x + beta z + gamma w, A in CSR; beta = 0 never reads z, which may be y. `lanes` threads share a row, a power of
-// two up to 32. Each loads its first entries together, while the preceding kernel ends.
+// y = alpha A x + beta z + gamma w, A in CSR; beta = 0 never reads z, which may be y. `lanes` threads share a row, a
+// power of two up to 32. Each loads its first entries together, while the preceding kernel ends.
 // launch: elements of y, 256 threads, lanes threads each
 template <typename T, typename I>
-__global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr, const I* indices, const T* data, int lanes,
-                                                   const T* x, T alpha, T beta, T gamma, const T* z, const T* w, T* y,
-                                                   long long n) {
+__global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr, const I* indices, const T* data,
+    int lanes, const T* x, T alpha, T beta, T gamma, const T* z, const T* w, T* y, long long n) {
   let_next_start();
   const long long row = thread_id() / lanes;
   const int part = threadIdx.x % lanes;
@@ -176,8 +180,8 @@ __global__ void __launch_bounds__(256) shared_rows(Context* ctx, const I* indptr
 // launch: elements of y, 256 threads, lanes threads each
 template <typename T, typename I, int TILE>
 __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) shared_rows_columns(Context* ctx, const I* indptr,
-    const I* indices, const T* data, int lanes, const T* x, T alpha, T beta, T gamma, const T* z, const T* w, T* y, int tile,
-    int vectors, long long n, long long x_step, long long z_step, long long w_step, long long y_step) {
+    const I* indices, const T* data, int lanes, const T* x, T alpha, T beta, T gamma, const T* z, const T* w, T* y,
+    int tile, int vectors, long long n, long long x_step, long long z_step, long long w_step, long long y_step) {
   let_next_start();
   const long long row = row_thread() / lanes;
   const int part = threadIdx.x % lanes, there = row < n;
@@ -200,14 +204,15 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) shared_rows
     for (int o = lanes / 2; o; o >>= 1) sums[c] = sums[c] + shuffle_xor(sums[c], o);
     if (part != (c & (lanes - 1)) || !there || !own.runs(c)) continue;
     y[c * y_step + row] = beta == T(0) ? alpha * sums[c]
-                                       : with_vectors(alpha * sums[c], z + c * z_step, beta, w + c * w_step, gamma, row);
+                                       : with_vectors(alpha * sums[c], z + c * z_step, beta, w + c * w_step, gamma,
+                                           row);
   }
 }
 
 // add_entries for several columns of x, of which it takes one of the WIDTH numbers of each row; x points to that.
 template <int WIDTH, int TILE, class T, class I>
-DEVICE void add_entries(const Tile<TILE>& tile, long long k, long long end, I column, T value, const I* indices, const T* data,
-                        const T* x, long long step, T (&sums)[TILE]) {
+DEVICE void add_entries(const Tile<TILE>& tile, long long k, long long end, I column, T value, const I* indices,
+    const T* data, const T* x, long long step, T (&sums)[TILE]) {
 #pragma unroll 1
   while (k < end) {
     add_entry(tile, value, x, step, (long long)column * WIDTH, sums);
@@ -215,8 +220,8 @@ DEVICE void add_entries(const Tile<TILE>& tile, long long k, long long end, I co
   }
 }
 
-// Sum each column over the warp, with the additions of add_lanes: at each step a lane keeps half of its columns, and passes
-// the others on. It gets the sum of one column, kept_column.
+// Sum each column over the warp, with the additions of add_lanes: at each step a lane keeps half of its columns, and
+// passes the others on. It gets the sum of one column, kept_column.
 template <int TILE, class T> DEVICE T add_lanes_apart(T (&sums)[TILE]) {
   int o = 16, lane = threadIdx.x % 32;
 #pragma unroll
@@ -231,14 +236,15 @@ template <int TILE, class T> DEVICE T add_lanes_apart(T (&sums)[TILE]) {
 }
 template <int TILE> DEVICE int kept_column() { return threadIdx.x % 32 / (32 / TILE); }
 // Does this lane write its sum?
-template <int TILE> DEVICE bool writes(const Tile<TILE>& t) { return threadIdx.x % (32 / TILE) == 0 && t.runs(kept_column<TILE>()); }
+template <int TILE>
+DEVICE bool writes(const Tile<TILE>& t) { return threadIdx.x % (32 / TILE) == 0 && t.runs(kept_column<TILE>()); }
 
-// y = the product of a CSR matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it loads the first
-// entries while the preceding kernel ends.
+// y = the product of a CSR matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it loads the
+// first entries while the preceding kernel ends.
 // launch: elements of y, 256 threads, a warp each
 template <typename T, typename I, int WIDTH>
-__global__ void rows_product(Context* ctx, const I* indptr, const I* indices, const T* data, int width, const T* x, T* y,
-                             long long y_size) {
+__global__ void rows_product(Context* ctx, const I* indptr, const I* indices, const T* data, int width, const T* x,
+    T* y, long long y_size) {
   let_next_start();
   const long long i = thread_id() / 32, n = y_size / WIDTH;
   const int lane = threadIdx.x % 32;
@@ -259,8 +265,8 @@ __global__ void rows_product(Context* ctx, const I* indptr, const I* indices, co
 // launch: elements of y, 256 threads, a warp each
 template <typename T, typename I, int WIDTH, int TILE>
 __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) rows_product_columns(Context* ctx, const I* indptr,
-    const I* indices, const T* data, int width, const T* x, T* y, int tile, int vectors, long long y_size, long long x_step,
-    long long y_step) {
+    const I* indices, const T* data, int width, const T* x, T* y, int tile, int vectors, long long y_size,
+    long long x_step, long long y_step) {
   let_next_start();
   const long long i = row_thread() / 32, n = y_size / WIDTH;
   const int lane = threadIdx.x % 32, there = i < n;
@@ -283,8 +289,8 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) rows_produc
 // x = b + S b + Q coarse, WIDTH columns each. A warp a row, as above.
 // launch: elements of x, 256 threads, a warp each
 template <typename T, typename I, typename P, int WIDTH>
-__global__ void correct(Context* ctx, const I* indptr, const I* indices, const T* data, const P* q_indptr, const P* q_indices,
-                        const T* q_data, int width, const T* b, const T* coarse, T* x, long long x_size) {
+__global__ void correct(Context* ctx, const I* indptr, const I* indices, const T* data, const P* q_indptr,
+    const P* q_indices, const T* q_data, int width, const T* b, const T* coarse, T* x, long long x_size) {
   let_next_start();
   const long long i = thread_id() / 32, n = x_size / WIDTH;
   const int lane = threadIdx.x % 32;
@@ -310,7 +316,8 @@ __global__ void correct(Context* ctx, const I* indptr, const I* indices, const T
 template <typename T, typename I, typename P, int WIDTH, int TILE>
 __global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) correct_columns(Context* ctx, const I* indptr,
     const I* indices, const T* data, const P* q_indptr, const P* q_indices, const T* q_data, int width, const T* b,
-    const T* coarse, T* x, int tile, int vectors, long long x_size, long long b_step, long long coarse_step, long long x_step) {
+    const T* coarse, T* x, int tile, int vectors, long long x_size, long long b_step, long long coarse_step,
+    long long x_step) {
   let_next_start();
   const long long i = row_thread() / 32, n = x_size / WIDTH;
   const int lane = threadIdx.x % 32, there = i < n;
@@ -335,11 +342,13 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) correct_colum
   }
 }
 
-// y = the product of a row-major square matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it loads
-// the first 128 bytes a lane of the matrix while the preceding kernel ends. The matrix stays in the second-level cache.
+// y = the product of a row-major square matrix with the WIDTH columns of x, whose rows are contiguous. A warp a row; it
+// loads the first 128 bytes a lane of the matrix while the preceding kernel ends. The matrix stays in the second-level
+// cache.
 // launch: elements of x, 256 threads, a warp each
 template <typename T, int WIDTH>
-__global__ void __launch_bounds__(256) dense_product(Context* ctx, const T* matrix, int width, const T* x, T* y, long long x_size) {
+__global__ void __launch_bounds__(256) dense_product(Context* ctx, const T* matrix, int width, const T* x, T* y,
+    long long x_size) {
   constexpr int AHEAD = 128 / sizeof(T);
   let_next_start();
   const long long i = thread_id() / 32, n = x_size / WIDTH;
@@ -372,8 +381,8 @@ __global__ void __launch_bounds__(256) dense_product(Context* ctx, const T* matr
 // dense_product for several columns.
 // launch: elements of x, 256 threads, a warp each
 template <typename T, int WIDTH, int TILE>
-__global__ void __launch_bounds__(256, 2) dense_product_columns(Context* ctx, const T* matrix, int width, const T* x, T* y,
-    int tile, int vectors, long long x_size, long long x_step, long long y_step) {
+__global__ void __launch_bounds__(256, 2) dense_product_columns(Context* ctx, const T* matrix, int width, const T* x,
+    T* y, int tile, int vectors, long long x_size, long long x_step, long long y_step) {
   constexpr int AHEAD = 128 / sizeof(T);
   let_next_start();
   const long long i = row_thread() / 32, n = x_size / WIDTH;

@@ -1,7 +1,7 @@
 // The dense inverse of the coarsest level on a GPU; see coarsest.py one folder up.
 #include "context.cuh"
 
-constexpr int PANEL = 16, TILE = 64, PARTS = TILE / PANEL;     // pivots a step; rows of a tile; a thread's rows in a tile
+constexpr int PANEL = 16, TILE = 64, PARTS = TILE / PANEL;   // pivots a step; rows of a tile; a thread's rows in a tile
 
 // dense = D A D, row by row, with D = diag(scales).
 // launch: elements of scales, 256 threads, a warp each
@@ -27,9 +27,10 @@ struct Panel {
   double before[PANEL];            // the original diagonal entries
 };
 
-// Sweep the block at `first` of the panel's rows, by PANEL² threads, one for each entry of B. Returns the minimum of `least` and
-// the ratios of pivots to original diagonal entries.
-DEVICE double sweep(Panel& p, const double* panel, const double* pivots, int first, int n, double singular, double least) {
+// Sweep the block at `first` of the panel's rows, by PANEL² threads, one for each entry of B. Returns the minimum of
+// `least` and the ratios of pivots to original diagonal entries.
+DEVICE double sweep(Panel& p, const double* panel, const double* pivots, int first, int n, double singular,
+    double least) {
   const int r = threadIdx.x / PANEL, c = threadIdx.x % PANEL, width = min(PANEL, n - first);
   double own = r < width && c < width ? __ldcg(panel + (long long)r * n + first + c) : 0.0;
   p.rows[r][c] = 0;
@@ -58,7 +59,7 @@ DEVICE void forward(const Panel& p, double (&y)[PANEL]) {
     const double z = y[k] * p.inverses[k];
 #pragma unroll
     for (int m = k + 1; m < PANEL; ++m) y[m] -= p.rows[k][m] * z;
-    __syncwarp();                                              // keeps the compiler from holding all `rows` in registers
+    __syncwarp();                                             // keeps the compiler from holding all `rows` in registers
   }
 }
 
@@ -73,25 +74,25 @@ DEVICE void backward(const Panel& p, double (&y)[PANEL]) {
   }
 }
 
-// Invert a symmetric matrix in place, by symmetric sweeps: one for each pivot, without exchanges, PANEL pivots a step. Row and
-// column k become zero if pivot k is at most `singular` times the original diagonal entry. worst[0] = the least such ratio, 1 at
-// most. record[0] is the barrier's count, 0 before the launch.
+// Invert a symmetric matrix in place, by symmetric sweeps: one for each pivot, without exchanges, PANEL pivots a step.
+// Row and column k become zero if pivot k is at most `singular` times the original diagonal entry. worst[0] = the least
+// such ratio, 1 at most. record[0] is the barrier's count, 0 before the launch.
 //
-// Let B = L D Lᵀ be a diagonal block, C its rows outside of B, and A the rest of the matrix. The sweeps of B turn A into
-// A - (L⁻¹ C)ᵀ D⁻¹ L⁻¹ C, C into B⁻¹ C and B into -B⁻¹. Every thread block factors B for itself. It has its own tiles of the lower
-// triangle, and computes their rows and columns of L⁻¹ C. It copies the next C to one half of `rows` while others read the other
-// half, so that one barrier a step suffices. The last step writes both triangles.
+// Let B = L D Lᵀ be a diagonal block, C its rows outside of B, and A the rest of the matrix. The sweeps of B turn A
+// into A - (L⁻¹ C)ᵀ D⁻¹ L⁻¹ C, C into B⁻¹ C and B into -B⁻¹. Every thread block factors B for itself. It has its own
+// tiles of the lower triangle, and computes their rows and columns of L⁻¹ C. It copies the next C to one half of `rows`
+// while others read the other half, so that one barrier a step suffices. The last step writes both triangles.
 // launch: 2 blocks per multiprocessor of 256 threads, all at once
 template <typename P>
-__global__ void __launch_bounds__(256, 2) invert(Context* ctx, double* matrix, double* pivots, double* rows, double singular,
-                                                 double* worst, P* record, long long pivots_size) {
+__global__ void __launch_bounds__(256, 2) invert(Context* ctx, double* matrix, double* pivots, double* rows,
+    double singular, double* worst, P* record, long long pivots_size) {
   if (stopped(ctx)) return;
   __shared__ Panel p;
   __shared__ double of_rows[PANEL][TILE], of_columns[PANEL][TILE], x_rows[PANEL][TILE], x_columns[PANEL][TILE];
   unsigned long long* arrived = reinterpret_cast<unsigned long long*>(record);
   const int n = int(pivots_size), tiles = (n + TILE - 1) / TILE;
   const unsigned blocks = min(gridDim.x, unsigned(max(tiles * (tiles + 1) / 2, 1)));
-  if (blockIdx.x >= blocks) return;                            // it has no tile, and a barrier of fewer blocks is faster
+  if (blockIdx.x >= blocks) return;                           // it has no tile, and a barrier of fewer blocks is faster
   const int row = threadIdx.x / PANEL, column = threadIdx.x % PANEL;
   for (int k = int(thread_id()); k < n; k += int(blocks * blockDim.x)) {
     pivots[k] = matrix[(long long)k * n + k];
@@ -102,7 +103,8 @@ __global__ void __launch_bounds__(256, 2) invert(Context* ctx, double* matrix, d
     grid_wait(arrived, blocks);
     const double* panel = rows + first / PANEL % 2 * PANEL * (long long)n;
     double* next = rows + (first / PANEL + 1) % 2 * PANEL * (long long)n;
-    const int tile = first / TILE, next_tile = (first + PANEL) / TILE, part = first % TILE / PANEL, next_part = (part + 1) % PARTS;
+    const int tile = first / TILE, next_tile = (first + PANEL) / TILE, part = first % TILE / PANEL,
+        next_part = (part + 1) % PARTS;
     const bool last = first + PANEL >= n;
     least = sweep(p, panel, pivots, first, n, singular, least);
     int down = 0, across = blockIdx.x;                                 // the tile's row and column
@@ -117,7 +119,8 @@ __global__ void __launch_bounds__(256, 2) invert(Context* ctx, double* matrix, d
 #pragma unroll
         for (int c = 0; c < PARTS; ++c) {
           const int i = down * TILE + r * PANEL + row, j = across * TILE + c * PANEL + column;
-          value[r][c] = i < n && j <= i ? mine[(long long)r * PANEL * n + c * PANEL] : 0.0;      // no other thread writes it
+          // no other thread writes it
+          value[r][c] = i < n && j <= i ? mine[(long long)r * PANEL * n + c * PANEL] : 0.0;
         }
       if (threadIdx.x < 2 * TILE) {
         const bool of_row = threadIdx.x < TILE;
@@ -141,7 +144,8 @@ __global__ void __launch_bounds__(256, 2) invert(Context* ctx, double* matrix, d
 #pragma unroll
         for (int r = 0; r < PARTS; ++r)
 #pragma unroll
-          for (int c = 0; c < PARTS; ++c) value[r][c] -= of_rows[m][r * PANEL + row] * of_columns[m][c * PANEL + column];
+          for (int c = 0; c < PARTS; ++c)
+            value[r][c] -= of_rows[m][r * PANEL + row] * of_columns[m][c * PANEL + column];
 #pragma unroll
       for (int r = 0; r < PARTS; ++r)
 #pragma unroll

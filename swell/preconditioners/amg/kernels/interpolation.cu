@@ -1,11 +1,12 @@
-// Interpolation weights on a GPU; interpolation.py one folder up has the formulas. Values are double, as in every setup.
+// Interpolation weights on a GPU; interpolation.py one folder up has the formulas. Values are double, as in every
+// setup.
 //
-// The candidates of a fine row are the coarse columns that it reaches. They are in shared memory, in a CPU's order. Sums take
-// their terms in a CPU's order, and no product is fused with a sum. So the weights, and the choice among equal ones, are equal
-// to a CPU's to the bit.
+// The candidates of a fine row are the coarse columns that it reaches. They are in shared memory, in a CPU's order.
+// Sums take their terms in a CPU's order, and no product is fused with a sum. So the weights, and the choice among
+// equal ones, are equal to a CPU's to the bit.
 //
-// `interpolate` makes many short rows, each by a thread, which searches its candidates: a tenth of the instructions of a warp that
-// shares the row. If a thread has no room for the candidates of its row, its warp makes the row.
+// `interpolate` makes many short rows, each by a thread, which searches its candidates: a tenth of the instructions of
+// a warp that shares the row. If a thread has no room for the candidates of its row, its warp makes the row.
 //
 // `interpolate_long` makes rows by warps (interpolation.cuh).
 #include "interpolation.cuh"
@@ -21,7 +22,8 @@ __global__ void coarse_lengths(Context* ctx, const I* indptr, const I* indices, 
   visit_all(indptr, n, lanes_for(n, indices_size), [&](const Portion& p) {
     const bool fine = p.there && state[p.row] == FINE;
     int count = 0;
-    for (long long k = p.begin + p.part; fine && k < p.end; k += p.lanes) count += strong[k] && state[indices[k]] == COARSE;
+    for (long long k = p.begin + p.part; fine && k < p.end; k += p.lanes) count += strong[k]
+        && state[indices[k]] == COARSE;
     for (int o = p.lanes / 2; o; o >>= 1) count += __shfl_xor_sync(~0u, count, o);
     if (p.there && p.part == 0) lengths[p.row] = count;
   });
@@ -30,9 +32,9 @@ __global__ void coarse_lengths(Context* ctx, const I* indptr, const I* indices, 
 // Write the strong coarse entries of fine rows, columns numbered as on the next level, and sums[i] = βᵢ, their sum.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void coarse_entries(Context* ctx, const I* indptr, const I* indices, const double* data, const unsigned char* strong,
-                               const unsigned char* state, const I* numbers, const I* c_indptr, I* c_indices, double* c_data,
-                               double* sums, long long n, long long indices_size) {
+__global__ void coarse_entries(Context* ctx, const I* indptr, const I* indices, const double* data,
+    const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr, I* c_indices,
+    double* c_data, double* sums, long long n, long long indices_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, indices_size), [&](const Portion& p) {
     long long to = p.there ? (long long)c_indptr[p.row] : 0;
@@ -172,8 +174,8 @@ template <class I> DEVICE Outcome direct_row(Own& t, const Links<I>& A, long lon
 
 // Row i of P, by one thread. False if the thread has no room for it.
 template <class I, class P>
-DEVICE bool make_row(Own t, const Links<I>& A, long long i, bool extended, int most, bool known, const P* p_indptr, P* p_indices,
-                     double* p_data, int* lengths) {
+DEVICE bool make_row(Own t, const Links<I>& A, long long i, bool extended, int most, bool known, const P* p_indptr,
+    P* p_indices, double* p_data, int* lengths) {
   const unsigned char state = A.state[i];
   const long long begin = known ? (long long)p_indptr[i] : i * most;
   if (state != FINE) {
@@ -211,15 +213,15 @@ DEVICE bool make_row(Own t, const Links<I>& A, long long i, bool extended, int m
   return true;
 }
 
-// Make the rows of P, a thread each. With `known`, the pattern is given, and only values are written. Otherwise row i begins at
-// i `most`, and its columns and lengths[i] are written too. With four blocks a multiprocessor, the rows of their threads fit in
-// the first-level cache.
+// Make the rows of P, a thread each. With `known`, the pattern is given, and only values are written. Otherwise row i
+// begins at i `most`, and its columns and lengths[i] are written too. With four blocks a multiprocessor, the rows of
+// their threads fit in the first-level cache.
 // launch: elements of state, 128 threads
 template <typename I, typename P>
-__global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* indptr, const I* indices, const double* data,
-    const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr,
-    const I* c_indices, const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
-    int* lengths, long long n) {
+__global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* indptr, const I* indices,
+    const double* data, const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers,
+    const I* c_indptr, const I* c_indices, const double* c_data, const double* sums, bool extended, int most,
+    bool known, const P* p_indptr, P* p_indices, double* p_data, int* lengths, long long n) {
   __shared__ union Room {
     Candidates each;
     Table<32> all;
@@ -229,19 +231,20 @@ __global__ void __launch_bounds__(128, 4) interpolate(Context* ctx, const I* ind
   Room& room = of_warp[threadIdx.x / 32];
   const Group<32> warp;
   const long long i = thread_id();
-  const bool made = i >= n || make_row(Own{room.each, warp.lane, 0}, A, i, extended, most, known, p_indptr, p_indices, p_data,
-                                       lengths);
+  const bool made = i >= n || make_row(Own{room.each, warp.lane, 0}, A, i, extended, most, known, p_indptr, p_indices,
+      p_data, lengths);
   for (unsigned left = warp.votes(!made); left; left &= left - 1)
-    make_row(warp, room.all, A, i - warp.lane + __ffs(left) - 1, extended, most, known, p_indptr, p_indices, p_data, lengths);
+    make_row(warp, room.all, A, i - warp.lane + __ffs(left) - 1, extended, most, known, p_indptr, p_indices, p_data,
+        lengths);
 }
 
 // Like `interpolate`, a warp a row.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
-__global__ void __launch_bounds__(256, 4) interpolate_long(Context* ctx, const I* indptr, const I* indices, const double* data,
-    const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers, const I* c_indptr,
-    const I* c_indices, const double* c_data, const double* sums, bool extended, int most, bool known, const P* p_indptr, P* p_indices, double* p_data,
-    int* lengths, long long n) {
+__global__ void __launch_bounds__(256, 4) interpolate_long(Context* ctx, const I* indptr, const I* indices,
+    const double* data, const double* mirror, const unsigned char* strong, const unsigned char* state, const I* numbers,
+    const I* c_indptr, const I* c_indices, const double* c_data, const double* sums, bool extended, int most,
+    bool known, const P* p_indptr, P* p_indices, double* p_data, int* lengths, long long n) {
   __shared__ Table<32> of_warp[8];
   if (stopped(ctx)) return;
   const Links<I> A{indptr, indices, data, mirror, strong, state, numbers, c_indptr, c_indices, c_data, sums};
@@ -253,8 +256,8 @@ __global__ void __launch_bounds__(256, 4) interpolate_long(Context* ctx, const I
 // Copy rows that begin at i `most` to contiguous rows.
 // launch: elements of from_indices, 256 threads
 template <typename P>
-__global__ void compact(Context* ctx, int most, const P* from_indices, const double* from_data, const P* indptr, P* indices,
-                        double* data, long long n) {
+__global__ void compact(Context* ctx, int most, const P* from_indices, const double* from_data, const P* indptr,
+    P* indices, double* data, long long n) {
   if (stopped(ctx)) return;
   const long long from = thread_id();
   if (from >= n) return;

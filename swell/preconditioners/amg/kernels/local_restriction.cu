@@ -1,9 +1,9 @@
-// Local approximate ideal restriction on a GPU; local_restriction.py one folder up describes it. Values are double, as in every
-// setup. Sums and choices take the entries in a CPU's order, so both devices find the same patterns.
+// Local approximate ideal restriction on a GPU; local_restriction.py one folder up describes it. Values are double, as
+// in every setup. Sums and choices take the entries in a CPU's order, so both devices find the same patterns.
 #include "rows.cuh"
 
 constexpr int MOST = 31;               // most unknowns of a local system: with the right-hand side, a column a lane
-constexpr double SINGULAR = 1e-12;     // a pivot of at most this times the largest entry of its local system is rounding
+constexpr double SINGULAR = 1e-12;    // a pivot of at most this times the largest entry of its local system is rounding
 constexpr int WARPS = 4;               // of a block that solves local systems, as in the launch of ideal_weights
 
 // strong[k] = 1 if |aᵢⱼ| ≥ θ maxₖ |aᵢₖ| > 0 with j, k ≠ i for entry k, else 0.
@@ -22,19 +22,20 @@ __global__ void strong_moduli(Context* ctx, const I* indptr, const I* indices, c
   });
 }
 
-// parents[i] = the number of row i's strongest coarse column, the first of equal ones; its own number if row i is coarse, −1 if no
-// strong link leads to a coarse row. lengths[i] = 0 for −1, else 1.
+// parents[i] = the number of row i's strongest coarse column, the first of equal ones; its own number if row i is
+// coarse, −1 if no strong link leads to a coarse row. lengths[i] = 0 for −1, else 1.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void one_point(Context* ctx, const I* indptr, const I* indices, const double* data, const unsigned char* strong,
-                          const unsigned char* state, const I* numbers, I* parents, int* lengths, long long n,
-                          long long data_size) {
+__global__ void one_point(Context* ctx, const I* indptr, const I* indices, const double* data,
+    const unsigned char* strong, const unsigned char* state, const I* numbers, I* parents, int* lengths, long long n,
+    long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     double largest = 0;
     long long found = -1;                                      // a row of A
     for (long long k = p.begin + p.part; k < p.end; k += p.lanes)
-      if (strong[k] && state[indices[k]] == COARSE && fabs(data[k]) > largest) found = indices[k], largest = fabs(data[k]);
+      if (strong[k] && state[indices[k]] == COARSE && fabs(data[k]) > largest) found = indices[k],
+          largest = fabs(data[k]);
     for (int o = p.lanes / 2; o; o >>= 1) {
       const double its = __shfl_xor_sync(~0u, largest, o);
       const long long other = __shfl_xor_sync(~0u, found, o);
@@ -73,8 +74,8 @@ template <class I> struct FineLinks {
   DEVICE bool has(long long k) const { return strong[k] && state[indices[k]] != COARSE; }
 };
 
-// Write to `found` the strong fine columns of row i, the largest |aᵢⱼ| first, at most MOST. A warp works together. Returns their
-// number.
+// Write to `found` the strong fine columns of row i, the largest |aᵢⱼ| first, at most MOST. A warp works together.
+// Returns their number.
 template <class I> DEVICE int nearest(const FineLinks<I>& A, long long i, I* found) {
   const int lane = threadIdx.x % 32;
   double limit = 0;
@@ -103,13 +104,12 @@ template <class I> DEVICE int nearest(const FineLinks<I>& A, long long i, I* fou
   return count;
 }
 
-// Write to `wide`, from place (MOST + 1) r on, the columns of row r of R in ascending order, and their number to lengths[r]: coarse
-// row i = rows[r], and its strong fine neighbours at a distance of 1, or of at most 2. A warp a row.
+// Write to `wide`, from place (MOST + 1) r on, the columns of row r of R in ascending order, and their number to
+// lengths[r]: coarse row i = rows[r], and its strong fine neighbours at a distance of 1, or of at most 2. A warp a row.
 // launch: elements of rows, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void neighbourhoods(Context* ctx, const I* rows, const I* indptr, const I* indices, const double* data,
-                               const unsigned char* strong, const unsigned char* state, int distance, I* wide, int* lengths,
-                               long long n) {
+    const unsigned char* strong, const unsigned char* state, int distance, I* wide, int* lengths, long long n) {
   __shared__ I of_warp[8][MOST + 1];
   if (stopped(ctx)) return;
   const FineLinks<I> A{indptr, indices, data, strong, state};
@@ -170,8 +170,8 @@ DEVICE int place(const Local& s, int m, long long column) {
   return low < m && s.columns[low] == column ? low : -1;
 }
 
-// Solve by Gaussian elimination with partial pivoting; a lane has a column. The solution replaces column m. An unknown without a
-// pivot is 0.
+// Solve by Gaussian elimination with partial pivoting; a lane has a column. The solution replaces column m. An unknown
+// without a pivot is 0.
 DEVICE void eliminate(Local& s, int m) {
   const int lane = threadIdx.x % 32;
   double largest = 0;
@@ -212,13 +212,12 @@ DEVICE void eliminate(Local& s, int m) {
   }
 }
 
-// Write the values of R on its pattern: for coarse row i = rows[r] the solution z of Σₖ zₖ aₖⱼ = −aᵢⱼ, j and k in Nᵢ, and 1 in
-// column i. A warp a row; lane p reads row p of A's local block and writes column p of the system.
+// Write the values of R on its pattern: for coarse row i = rows[r] the solution z of Σₖ zₖ aₖⱼ = −aᵢⱼ, j and k in Nᵢ,
+// and 1 in column i. A warp a row; lane p reads row p of A's local block and writes column p of the system.
 // launch: elements of rows, 128 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
 __global__ void __launch_bounds__(128) ideal_weights(Context* ctx, const I* rows, const I* indptr, const I* indices,
-                                                     const double* data, const P* r_indptr, const P* r_indices, double* r_data,
-                                                     long long n) {
+    const double* data, const P* r_indptr, const P* r_indices, double* r_data, long long n) {
   __shared__ Local of_warp[WARPS];
   if (stopped(ctx)) return;
   Local& s = of_warp[threadIdx.x / 32];
@@ -247,12 +246,12 @@ __global__ void __launch_bounds__(128) ideal_weights(Context* ctx, const I* rows
   }
 }
 
-// kept[k] = 1 for the diagonal entry and for entries of at least `share` times the row's largest modulus, else 0; lengths[i] = the
-// number of kept entries. A row without a diagonal entry keeps all.
+// kept[k] = 1 for the diagonal entry and for entries of at least `share` times the row's largest modulus, else 0;
+// lengths[i] = the number of kept entries. A row without a diagonal entry keeps all.
 // launch: elements of lengths, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void mark_kept(Context* ctx, const I* indptr, const I* indices, const double* data, double share, unsigned char* kept,
-                          int* lengths, long long n, long long data_size) {
+__global__ void mark_kept(Context* ctx, const I* indptr, const I* indices, const double* data, double share,
+    unsigned char* kept, int* lengths, long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     double largest = 0;

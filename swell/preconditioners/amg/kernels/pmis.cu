@@ -1,4 +1,5 @@
-// PMIS on a GPU; pmis.py one folder up describes it. All numbers are integers, so the result is equal in any order, and to a CPU's.
+// PMIS on a GPU; pmis.py one folder up describes it. All numbers are integers, so the result is equal in any order, and
+// to a CPU's.
 //
 // Several lanes share a row; their number depends on the mean row length.
 #include "hashing.cuh"
@@ -14,13 +15,13 @@ __global__ void influences(Context* ctx, const I* indices, const unsigned char* 
   if (k < n && strong[k]) atomicAdd(counts + indices[k], 1);
 }
 
-// Write each row's key and first state. Key: its count, then the hash of its number; the greatest of all for a row that must be
-// coarse. first: the number of row 0 in the whole matrix.
+// Write each row's key and first state. Key: its count, then the hash of its number; the greatest of all for a row that
+// must be coarse. first: the number of row 0 in the whole matrix.
 // launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong, const int* counts, const unsigned char* forced,
-                      long long first, long long* keys, unsigned char* state, long long n, long long strong_size,
-                      long long forced_size) {
+__global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong, const int* counts,
+    const unsigned char* forced, long long first, long long* keys, unsigned char* state, long long n,
+    long long strong_size, long long forced_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, strong_size), [&](const Portion& p) {
     bool linked = false;
@@ -39,12 +40,12 @@ template <class I> struct Waiting {
   I *rivals, *lengths, *rows;                                  // a warp's entries of `rows` begin at its first row
 };
 
-// Decide a row if its rivals allow it; a warp handles 32 / lanes rows together. A lane reads every `lanes`-th of the links
-// from[begin..end); if `strong` is given, only strong links count. Undecided rivals are stored from `begin` on. Returns true if the
-// row stays undecided.
+// Decide a row if its rivals allow it; a warp handles 32 / lanes rows together. A lane reads every `lanes`-th of the
+// links from[begin..end); if `strong` is given, only strong links count. Undecided rivals are stored from `begin` on.
+// Returns true if the row stays undecided.
 template <class I>
-DEVICE bool stays(const I* from, const unsigned char* strong, const long long* keys, unsigned char* state, const Waiting<I>& to,
-                  long long row, bool there, long long begin, long long end, int lanes) {
+DEVICE bool stays(const I* from, const unsigned char* strong, const long long* keys, unsigned char* state,
+    const Waiting<I>& to, long long row, bool there, long long begin, long long end, int lanes) {
   const int part = threadIdx.x % 32 % lanes;
   const long long key = there && strong ? keys[row] : 0;
   long long at = begin;
@@ -73,17 +74,19 @@ DEVICE bool stays(const I* from, const unsigned char* strong, const long long* k
   return left;
 }
 
-// Decide all rows. A rival of a row is a row with a greater key on which it depends strongly. An undecided row becomes fine as soon
-// as a rival is coarse, and coarse as soon as all rivals are decided otherwise. The result equals a CPU's, which works in rounds.
-// (There a row waits for all neighbours with greater keys. Neighbours that it does not depend on change nothing for it, and one
-// with a smaller key is decided after it.) A warp visits its undecided rows in turn until none is left; the lists of rivals shrink
-// each time. All blocks run at once, and the undecided row with the greatest key never waits: so no row waits forever.
+// Decide all rows. A rival of a row is a row with a greater key on which it depends strongly. An undecided row becomes
+// fine as soon as a rival is coarse, and coarse as soon as all rivals are decided otherwise. The result equals a CPU's,
+// which works in rounds. (There a row waits for all neighbours with greater keys. Neighbours that it does not depend on
+// change nothing for it, and one with a smaller key is decided after it.) A warp visits its undecided rows in turn
+// until none is left; the lists of rivals shrink each time. All blocks run at once, and the undecided row with the
+// greatest key never waits: so no row waits forever.
 //
 // rivals, lengths, rows: memory for the lists, of any content.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
 template <typename I>
-__global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
-    const long long* keys, unsigned char* state, I* rivals, I* lengths, I* rows, long long indices_size, long long state_size) {
+__global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, const I* indices,
+    const unsigned char* strong, const long long* keys, unsigned char* state, I* rivals, I* lengths, I* rows,
+    long long indices_size, long long state_size) {
   if (stopped(ctx)) return;
   const long long n = state_size, warps = threads() / 32;
   const int lanes = lanes_for(n, indices_size), each = 32 / lanes, lane = threadIdx.x % 32, part = lane % lanes;
@@ -108,7 +111,8 @@ __global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, 
     left = 0;
     for (long long base = 0; base < count; base += each) {
       const bool there = base + lane / lanes < count;
-      const long long row = there ? (long long)rows[first + base + lane / lanes] : 0, begin = there ? (long long)indptr[row] : 0;
+      const long long row = there ? (long long)rows[first + base + lane / lanes] : 0,
+          begin = there ? (long long)indptr[row] : 0;
       const long long end = there ? begin + lengths[row] : 0;
       __syncwarp();                                            // all lanes have read before the lists are overwritten
       keep(stays<I>(rivals, nullptr, keys, state, lists, row, there, begin, end, lanes), row);
@@ -116,13 +120,14 @@ __global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, 
   }
 }
 
-// One step of PMIS across ranks: decide the undecided rows whose rivals are decided. Row r of `indptr` and `left` is row first + r of
-// `keys` and `state`. left[r] = 1 for a row that stays undecided. Each row is decided once, by facts that do not change any more: so
-// the result is the same in any order, also if a row reads another one that this launch decides.
+// One step of PMIS across ranks: decide the undecided rows whose rivals are decided. Row r of `indptr` and `left` is
+// row first + r of `keys` and `state`. left[r] = 1 for a row that stays undecided. Each row is decided once, by facts
+// that do not change any more: so the result is the same in any order, also if a row reads another one that this launch
+// decides.
 // launch: elements of left, 256 threads
 template <typename I>
-__global__ void advance(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong, const long long* keys,
-                        unsigned char* state, long long first, unsigned char* left, long long n) {
+__global__ void advance(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
+    const long long* keys, unsigned char* state, long long first, unsigned char* left, long long n) {
   const long long r = thread_id();
   if (stopped(ctx) || r >= n) return;
   const long long i = first + r;
@@ -142,7 +147,8 @@ __global__ void advance(Context* ctx, const I* indptr, const I* indices, const u
 
 // marked[i] = 1 for a coarse row, else 0.
 // launch: elements of state, 256 threads
-template <typename T> __global__ void mark_coarse(Context* ctx, const unsigned char* state, unsigned char* marked, long long n) {
+template <typename T>
+__global__ void mark_coarse(Context* ctx, const unsigned char* state, unsigned char* marked, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i < n) marked[i] = state[i] == COARSE;
@@ -151,8 +157,8 @@ template <typename T> __global__ void mark_coarse(Context* ctx, const unsigned c
 // kept[numbers[i]] = marked[i] of each coarse row i.
 // launch: elements of state, 256 threads
 template <typename I>
-__global__ void carry(Context* ctx, const unsigned char* state, const I* numbers, const unsigned char* marked, unsigned char* kept,
-                      long long n) {
+__global__ void carry(Context* ctx, const unsigned char* state, const I* numbers, const unsigned char* marked,
+    unsigned char* kept, long long n) {
   if (stopped(ctx)) return;
   const long long i = thread_id();
   if (i < n && state[i] == COARSE) kept[numbers[i]] = marked[i];

@@ -77,7 +77,7 @@ def contest(rows, indptr, indices, strong, keys, beaten):
 
 @parallel
 def promote(rows, state, keys, beaten):
-    """Make those of the undecided ``rows`` coarse that are not beaten: write ``state`` and keys[i] = −1. Resets
+    """Make each of the undecided ``rows`` coarse that is not beaten: write ``state`` and keys[i] = −1. Resets
     ``beaten`` to 0."""
     for r in prange(rows.size):
         i = np.uint64(rows[r])
@@ -88,7 +88,7 @@ def promote(rows, state, keys, beaten):
 
 @parallel
 def cover(rows, indptr, indices, strong, state, keys):
-    """Make those of the undecided ``rows`` fine that depend strongly on a coarse row: write ``state`` and keys[i] = −1.
+    """Make each of the undecided ``rows`` fine that depends strongly on a coarse row: write ``state`` and keys[i] = −1.
     """
     for r in prange(rows.size):
         i = np.uint64(rows[r])

@@ -26,8 +26,8 @@ __global__ void turned(Context* ctx, const I* indptr, const I* indices, const T*
 // mirror[k] = aⱼᵢ for entry k = (i, j); 0 where it is not stored.
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void mirrored(Context* ctx, const I* indptr, const I* indices, const double* data, double* mirror, long long n,
-                         long long data_size) {
+__global__ void mirrored(Context* ctx, const I* indptr, const I* indices, const double* data, double* mirror,
+    long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n - 1, lanes_for(n - 1, data_size), [&](const Portion& p) {
     for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {

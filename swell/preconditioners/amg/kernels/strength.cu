@@ -1,14 +1,14 @@
 // Strength of connection on a GPU; strength.py one folder up describes it. Values are double, as in every setup.
 //
-// Several lanes share a row: a thread a row would read a cache line for each entry of a coarse level's long rows. Sums take the
-// entries in their order, so that a CPU finds the same links strong, even those at the limit.
+// Several lanes share a row: a thread a row would read a cache line for each entry of a coarse level's long rows. Sums
+// take the entries in their order, so that a CPU finds the same links strong, even those at the limit.
 #include "rows.cuh"
 
 // strong[k] = 1 if entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ.
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void strong_links(Context* ctx, const I* indptr, const I* indices, const double* data, double theta, double max_row_sum,
-                             unsigned char* strong, long long n, long long data_size) {
+__global__ void strong_links(Context* ctx, const I* indptr, const I* indices, const double* data, double theta,
+    double max_row_sum, unsigned char* strong, long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n - 1, lanes_for(n - 1, data_size), [&](const Portion& p) {
     double total = 0, diagonal = 0, largest = 0;
@@ -53,8 +53,8 @@ __global__ void positive_rows(Context* ctx, const I* indptr, const I* indices, c
 // forced[i] = 1 if row i or a neighbour is marked.
 // launch: elements of forced, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void with_neighbours(Context* ctx, const I* indptr, const I* indices, const unsigned char* marked, unsigned char* forced,
-                                long long n, long long indices_size) {
+__global__ void with_neighbours(Context* ctx, const I* indptr, const I* indices, const unsigned char* marked,
+    unsigned char* forced, long long n, long long indices_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, indices_size), [&](const Portion& p) {
     bool found = p.there && marked[p.row];

@@ -4,7 +4,8 @@
 // The sum of a warp's values, in every lane.
 DEVICE double warp_total(double value) { return lanes_sum(value, 32); }
 
-// modes: 1 in the column that is the unknown's place among the `width` unknowns of its node, else 0; nodes[d] = d / width.
+// modes: 1 in the column that is the unknown's place among the `width` unknowns of its node, else 0; nodes[d] = d /
+// width.
 // launch: elements of nodes, 256 threads
 template <typename I> __global__ void constants(Context* ctx, I* nodes, int width, double* modes, long long n) {
   if (stopped(ctx)) return;
@@ -14,8 +15,8 @@ template <typename I> __global__ void constants(Context* ctx, I* nodes, int widt
   for (int j = 0; j < width; ++j) modes[d * width + j] = j == d % width;
 }
 
-// modes: translations, then rotations about the origin, of displacements in 2 or 3 dimensions at `points`. Row d i + a is the
-// displacement of point i along axis a.
+// modes: translations, then rotations about the origin, of displacements in 2 or 3 dimensions at `points`. Row d i + a
+// is the displacement of point i along axis a.
 // launch: elements of points, 256 threads
 template <typename T>
 __global__ void rigid_motions(Context* ctx, const double* points, int dimensions, double* modes, long long n) {
@@ -32,8 +33,8 @@ __global__ void rigid_motions(Context* ctx, const double* points, int dimensions
   }
 }
 
-// Orthonormalise the modes of each aggregate, in place: modified Gram–Schmidt, twice. A warp has an aggregate, and a lane each 32nd of
-// its unknowns, so that no lane reads what another one writes. tentative.py explains the arrays.
+// Orthonormalise the modes of each aggregate, in place: modified Gram–Schmidt, twice. A warp has an aggregate, and a
+// lane each 32nd of its unknowns, so that no lane reads what another one writes. tentative.py explains the arrays.
 // launch: elements of ranks, 128 threads, a warp each
 template <typename I>
 __global__ void orthonormalise(Context* ctx, const I* starts, const I* members, int width, double dependent, double* q,
@@ -46,7 +47,8 @@ __global__ void orthonormalise(Context* ctx, const I* starts, const I* members, 
   double* R = coefficients + g * width * width;
   const auto dot = [&](int a, int b) {
     double sum = 0;
-    for (long long m = begin; m < end; m += 32) sum += q[(long long)members[m] * width + a] * q[(long long)members[m] * width + b];
+    for (long long m = begin; m < end; m += 32)
+      sum += q[(long long)members[m] * width + a] * q[(long long)members[m] * width + b];
     return warp_total(sum);
   };
   int rank = 0;
@@ -77,7 +79,8 @@ __global__ void orthonormalise(Context* ctx, const I* starts, const I* members, 
 // lengths[d] = the rank of the aggregate members[d] of unknown d; 0 if it has none.
 // launch: elements of lengths, 256 threads
 template <typename I>
-__global__ void row_lengths(Context* ctx, const I* members, const int* ranks, int* lengths, long long n, long long ranks_size) {
+__global__ void row_lengths(Context* ctx, const I* members, const int* ranks, int* lengths, long long n,
+    long long ranks_size) {
   if (stopped(ctx)) return;
   const long long d = thread_id();
   if (d < n) lengths[d] = members[d] < I(ranks_size) ? ranks[members[d]] : 0;
@@ -86,8 +89,8 @@ __global__ void row_lengths(Context* ctx, const I* members, const int* ranks, in
 // The columns and values of the tentative prolongator; first[g] is the first column of aggregate g.
 // launch: elements of members, 256 threads
 template <typename I>
-__global__ void place(Context* ctx, const I* members, const I* first, int width, const double* q, const I* indptr, I* indices,
-                      double* data, long long n) {
+__global__ void place(Context* ctx, const I* members, const I* first, int width, const double* q, const I* indptr,
+    I* indices, double* data, long long n) {
   if (stopped(ctx)) return;
   const long long d = thread_id();
   if (d >= n) return;
@@ -101,22 +104,23 @@ __global__ void place(Context* ctx, const I* members, const I* first, int width,
 // The modes and nodes of the next level: unknown first[g] + c has row c of R of aggregate g, and node g.
 // launch: elements of first, 256 threads
 template <typename I>
-__global__ void coarse_modes(Context* ctx, const I* first, int width, const double* coefficients, double* modes, I* nodes,
-                             long long n) {
+__global__ void coarse_modes(Context* ctx, const I* first, int width, const double* coefficients, double* modes,
+    I* nodes, long long n) {
   if (stopped(ctx)) return;
   const long long g = thread_id();
   if (g >= n - 1) return;
   for (I d = first[g]; d < first[g + 1]; ++d) {
     nodes[d] = I(g);
-    for (int j = 0; j < width; ++j) modes[(long long)d * width + j] = coefficients[(g * width + (d - first[g])) * width + j];
+    for (int j = 0; j < width; ++j)
+      modes[(long long)d * width + j] = coefficients[(g * width + (d - first[g])) * width + j];
   }
 }
 
 // out = the values of P = T − diag(scales)² A T on the pattern of A T, which contains T's pattern.
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I, typename P>
-__global__ void smooth(Context* ctx, const I* indptr, const I* indices, const double* data, const P* t_indptr, const P* t_indices,
-                       const double* t_data, const double* scales, double* out, long long n, long long data_size) {
+__global__ void smooth(Context* ctx, const I* indptr, const I* indices, const double* data, const P* t_indptr,
+    const P* t_indices, const double* t_data, const double* scales, double* out, long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
     if (!p.there) return;

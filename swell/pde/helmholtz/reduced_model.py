@@ -1,0 +1,137 @@
+"""Reduced model of A(ω): its Galerkin projection onto all earlier solutions of a sweep, of every right-hand side.
+
+V holds an orthonormal basis of the real and imaginary parts of the solutions. With Aᵣ(ω) = Vᵀ A(ω) V the model's answer
+is x₀ = V Aᵣ(ω)⁻¹ Vᵀ b, a starting vector for every column of b. Below a frequency a cavity has finitely many modes.
+Their span is soon complete, and near a source the answer varies slowly with ω. So the model's residual falls faster
+than any power of the number of solutions (reduced basis method: Quarteroni, Manzoni and Negri 2016, chapters 3 and 7).
+
+A is a polynomial of degree 2 in ω, and A = Aᵀ. Three terms of Aᵣ are kept, and a new frequency multiplies nothing of
+n rows but Vᵀ b and V c. New solutions cost three products for each direction, and n m multiplications for each pair
+of directions. Memory: m real vectors, and the products with the newest ones.
+
+Differs from the textbook: real and imaginary parts are separate directions, so that the span is closed under
+conjugation: conj(x(ω)) is the solution at −ω. A full basis keeps the span of the latest half of the solutions.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+NEW = 1e-6              # directions below this fraction of a solution's norm are noise of the solver
+LARGEST = 256           # directions: a dense solve of so many takes the host some milliseconds
+
+
+class ReducedModel:
+    """The projection of a sweep's A(ω), and the starting vectors from it.
+
+    Parameters
+    ----------
+    system : System
+        On one rank, with A = Aᵀ and no part that varies otherwise than as a polynomial in ω.
+    most : int
+        Maximum number of solutions; there are twice as many directions, `LARGEST` at most.
+    """
+
+    def __init__(self, system, most):
+        self.system, self.space, self.most = system, system.space, min(2 * most, LARGEST)
+        self.xp, self._real = self.space.xp, np.zeros(0, system.dtype).real.dtype
+        self._V, self._terms, self._latest = None, None, []
+
+    def __len__(self):
+        """Number of directions."""
+        return 0 if self._V is None else len(self._V)
+
+    def of(self, omega, b):
+        """Return starting vectors for A(ω) x = b, b of shape (n, k), an array of the space; None without solutions, or
+        at a frequency where Aᵣ is singular."""
+        if not len(self):
+            return None
+        (zero, odd, even), t = self._terms, omega / self._scale
+        try:
+            c = np.linalg.solve(zero + t * odd + t * t * even, self.space.to_host(self._times(self._V, b)))
+        except np.linalg.LinAlgError:
+            return None
+        return self._times(self._V.T, self.space.from_host(np.ascontiguousarray(c, self.system.dtype)))
+
+    def _times(self, V, x):
+        """Return V x for a real V and a complex x of shape (n, k)."""
+        return (V @ self.xp.ascontiguousarray(x).view(self._real)).view(x.dtype)
+
+    @staticmethod
+    def room(system, most):
+        """Return the bytes that the directions and their products take at most."""
+        real = system.dtype.itemsize // 2
+        return 3 * min(2 * most, LARGEST) * system.space.local_rows(system.A.shape[0]) * real
+
+    def add(self, x):
+        """Keep the solutions x, an array of the space of shape (n, k)."""
+        if not self.most or not x.shape[1]:
+            return
+        xp = self.xp
+        given = xp.ascontiguousarray(xp.concatenate((x.real.T, x.imag.T))[:self.most])
+        if len(self) + len(given) > self.most:
+            self._compress()
+        sizes = np.sqrt(np.diagonal(self.space.to_host(given @ given.T)))
+        given = given[self.space.from_host(np.flatnonzero(sizes))] * xp.asarray(1 / sizes[sizes > 0])[:, None]
+        new, noise = given, max(NEW, 10 * np.finfo(self._real).eps)
+        for least in (noise, 0.0):               # once more, for orthogonality to rounding
+            if len(self):
+                new = new - (new @ self._V.T) @ self._V
+            values, vectors = np.linalg.eigh(self.space.to_host(new @ new.T))
+            order = np.flatnonzero(values > least ** 2)[::-1][:self.most - len(self)]
+            if not order.size:
+                break
+            new = xp.asarray((vectors[:, order] / np.sqrt(values[order])).T.astype(self._real)) @ new
+        else:
+            self._extend(new)
+        if len(self):
+            self._latest.append(self.space.to_host(self._V @ given.T))
+
+    def _extend(self, new):
+        """Add orthonormal rows to V, and their products to the three terms of Aᵣ."""
+        system, now = self.system, self.system.omega
+        old = len(self)
+        self._V = new if self._V is None else self.xp.concatenate((self._V, new))
+        if self._terms is None:
+            self._scale, self._terms = now or 1.0, [np.zeros((0, 0), complex)] * 3
+        found = []
+        for omega in (0.0, self._scale, -self._scale):
+            system.form(omega)
+            images = self._images(new)
+            found.append(self.space.to_host(self._V @ images.real.T) + 1j * self.space.to_host(self._V @ images.imag.T))
+        system.form(now)
+        zero, plus, minus = found
+        for k, term in enumerate((zero, (plus - minus) / 2, (plus + minus) / 2 - zero)):
+            grown = np.empty((len(self),) * 2, complex)
+            grown[:old, :old] = self._terms[k]
+            grown[:, old:], grown[old:, :old] = term, term[:old].T
+            self._terms[k] = grown
+
+    def _images(self, new):
+        """Return A v for each row v of ``new``, as rows."""
+        space, dtype = self.space, self.system.dtype
+        images = self.xp.empty(new.shape, dtype)
+        v, w = (space.buffer(new.shape[1], dtype) for _ in range(2))
+        for j in range(len(new)):
+            v[...] = new[j]
+            self.system.A.apply(v, w)
+            images[j] = w
+        return images
+
+    def _compress(self):
+        """Keep the span of the latest solutions alone, with half of the directions."""
+        latest, width = [], 0
+        for coefficients in reversed(self._latest):
+            if width + coefficients.shape[1] > self.most // 2:
+                break
+            padded = np.zeros((len(self), coefficients.shape[1]))
+            padded[:len(coefficients)] = coefficients
+            latest.append(padded)
+            width += coefficients.shape[1]
+        if not latest:
+            self._V, self._terms, self._latest = None, None, []
+            return
+        U, s, _ = np.linalg.svd(np.hstack(latest), full_matrices=False)
+        U = U[:, s > NEW * s[0]][:, :self.most // 2]
+        self._V = self.xp.asarray(U.T.astype(self._real)) @ self._V
+        self._terms = [U.T @ term @ U for term in self._terms]
+        self._latest = [U.T @ one for one in reversed(latest)]
