@@ -146,6 +146,8 @@ class Steady(Coupling):
             if len(residuals) > 1 and max(momentum, mass) <= settings.rtol:
                 converged = True
                 break
+        if self.failed and not converged:
+            notes.append(f"{self.failed}, in one iteration or more: take another preconditioner or method for it")
         return self.solution(converged, residuals, notes)
 
     def iterate(self):
