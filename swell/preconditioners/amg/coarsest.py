@@ -14,8 +14,9 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 
-SINGULAR = 1e-9         # a pivot of at most this times its row's diagonal entry is rounding: 1.5e-11 were found in a box
-#                         of 64³ cells without boundary values. In single precision a G with 1/pivot would be noise anyway
+# A pivot of at most this times its row's diagonal entry is rounding: 1.5e-11 were found in a box of 64³ cells without
+# boundary values. In single precision, 1/pivot would drown all else in G's products anyway.
+SINGULAR = 1e-9
 INDEFINITE = 1e-8       # a pivot below minus this times its row's diagonal entry proves A indefinite
 PANEL = 16              # pivots that a GPU eliminates in a step, as in kernels/dense.cu
 
