@@ -239,8 +239,8 @@ def test_an_overflow_is_never_an_accurate_answer(scale, space):
         try:
             found = dense.solve(A, b, trans=trans, space=space)
         except FactorisationError as error:
-            words = {1e307: "overflows float64: scale A and B", 1e-300: "overflowed float64; scale the matrix"}
-            assert scale != 1e300 and words[scale] in str(error)         # 1 / a tiny pivot is infinite
+            assert scale != 1e300 and any(words in str(error) for words in ("overflows float64: scale A and B",
+                                                                            "overflowed float64; scale the matrix"))
             continue
         with np.errstate(over="ignore"):
             assert np.isinf(abs(A).sum() * abs(found.x).max()) and 0 < found.backward_error < 1e-15
