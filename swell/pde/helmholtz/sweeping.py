@@ -14,6 +14,7 @@ from __future__ import annotations
 import numbers
 
 import numpy as np
+import scipy.sparse as sp
 
 from swell.core.errors import InputError, SwellError
 from swell.core.settings import COMPLEX, real
@@ -296,8 +297,8 @@ class Sweep:
 
 
 def symmetric(*matrices) -> bool:
-    """Return True if every sparse matrix equals its transpose to rounding."""
-    return all(abs(A - A.T).max() <= ROUNDING * abs(A).max() for A in matrices if A.shape[0] == A.shape[1] and A.nnz)
+    """Return True if every square matrix, sparse or dense, equals its transpose to rounding."""
+    return all(abs(A - A.T).max() <= ROUNDING * abs(A).max() for A in map(sp.csr_array, matrices) if A.nnz)
 
 
 def columns_of(result):
