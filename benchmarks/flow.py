@@ -4,7 +4,7 @@
     python benchmarks/flow.py path/to/case --momentum auto,bicgstab+jacobi --check
 
 A CASE is a folder with 0/U and 0/p, one of the two meshes in $SWELL_DATA/openfoam (fields made here: hump at
-Re_h = 500, ac_room at Re = 100 of an inlet's height), cavity:N or cavity3:N (a lid-driven box of N² or N³ cells,
+Re_h = 500, ac_room with ν = 0.004, Re = 130 by an inlet's side), cavity:N or cavity3:N (a lid-driven box of N² or N³ cells,
 Re = 100). The first iterations, which compile and set up, do not count: the median is over the second half.
 
 Each part ends with a synchronisation, so that an iteration takes a little longer than without this script; "alone" is

@@ -13,7 +13,9 @@ names a part, if the rows of A sum to zero, or if ranks share A:
    solver, unless its factors would be huge. Then gmres with Jacobi, whose residual never grows.
 5. An A with a zero on the diagonal gets the direct solver and gmres only, since 1. to 3. cannot start.
 
-Across ranks a large Hermitian A first gets cg with multigrid, and each rank factors its diagonal block.
+Across ranks a real symmetric A with a positive diagonal and many rows first gets cg with multigrid, unless it is
+elastic. The other choices have an incomplete factorisation of each rank's diagonal block. The direct solver is not
+tried.
 """
 from __future__ import annotations
 

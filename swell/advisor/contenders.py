@@ -9,7 +9,7 @@ They contend if the user names no preconditioner, scaling, ordering, smoother or
   waves.
 - Other Hermitian matrices: minres, and bicgstab as below.
 - Everything else: bicgstab with ILU(0) and with Jacobi.
-- A zero on the diagonal: minres or gmres without a preconditioner, alone.
+- A zero on the diagonal: minres or gmres without a preconditioner.
 - Every class: the direct solver, if the device has one. Gmres with Jacobi, unless the diagonal has a zero.
 """
 from __future__ import annotations

@@ -37,7 +37,8 @@ def run(arguments) -> int:
     from swell.pde.fvm import decompose
     from swell.pde.fvm import read_case as flow_case
     path, command = Path(arguments.MESH), "fvm"
-    if path.is_dir() and path.resolve() == Path(arguments.out).resolve() and any(path.glob("*/U")):
+    if path.is_dir() and path.resolve() == Path(arguments.out).resolve() and any(
+            found for name in ("U", "U.gz") for found in path.glob(f"*/{name}")):
         command, case = "flow", flow_case(path, laminar=True)
         mesh, cells = case.mesh, case.decompose(arguments.parts)
     else:

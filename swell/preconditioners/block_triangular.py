@@ -149,7 +149,7 @@ class BlockScheduled(BlockTriangular):
         deep = self.schedule.levels > FEW
         self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
         if self.sync_free:
-            self.w = self.space.xp.empty(2 * F.count * F.block, F.dtype)      # two halves, packs divide a block
+            self.w = self.space.xp.empty(2 * F.count * F.block, F.dtype)      # one half is written, one emptied
             self.w.view(np.uint8).fill(255)      # a NaN marks a row that is not yet solved
         else:
             self.w = F.work(1)

@@ -39,7 +39,8 @@ def forces(solution, label):
             shown.append(total[len(total) // 10:, axis])
     if shown and np.isfinite(shown).all():
         low, high = np.min(shown), np.max(shown)
-        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low) or None)
+        if low < high:
+            axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
     return finish(figure, axes, "outer iteration" if solution.times is None else "time", label)
 
 

@@ -80,7 +80,7 @@ def _surface_and_cut(drawing, mesh, level, colours, axis, between):
     extent, low = np.ptp(mesh.points, axis=0), mesh.points.min(axis=0)
     shortest = int(np.argmin(extent))
     axis = (shortest if extent[shortest] < 0.5 * extent[1] else 1) if axis is None else axis
-    at, axes = round(low[axis] + 0.5 * extent[axis], 3), tuple(a for a in range(3) if a != axis)
+    at, axes = low[axis] + 0.5 * extent[axis], tuple(a for a in range(3) if a != axis)
     whole, panel = drawing.add_subplot(1, 2, 1, projection="3d"), drawing.add_subplot(1, 2, 2)
     facets = mesh.fem.facets[:, mesh.exterior].T
     fill = colours.to_rgba(level[facets].mean(axis=1))

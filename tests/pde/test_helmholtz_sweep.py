@@ -160,6 +160,17 @@ def test_sources_share_what_they_find(device, waves):
     assert sum(counts[32][5:]) < 0.1 * sum(counts[0][5:]), counts
 
 
+def test_a_start_is_never_worse_than_none(device):
+    """Without damping A is indefinite, and the model's answer may be far off near its resonances."""
+    K = gallery.neumann((15, 15))
+    M, B = sp.eye_array(225, format="csr") / 225, sp.csr_array((225, 225))
+    sweep = Sweep(K, M, B, method="cocg", precond="jacobi", rtol=1e-6, remember=8, maxiter=400, device=device)
+    b = np.eye(225)[:, [7, 100, 180]] + 0j
+    with np.errstate(all="ignore"):
+        starts = [one.history[0] for omega in np.linspace(5, 25, 40) for one in sweep.solve(omega, b)]
+    assert max(starts) <= 1 + 1e-12 and min(starts) < 1e-2
+
+
 def test_a_sweep_of_its_own_choice_takes_multigrid(waves, monkeypatch):
     """…for waves that the advisor gives to cocg; if multigrid fails, the advisor's choice takes over."""
     from swell.advisor import choose
@@ -169,6 +180,9 @@ def test_a_sweep_of_its_own_choice_takes_multigrid(waves, monkeypatch):
     sweep, b = Sweep(K, M, B, rtol=1e-6), np.eye(K.shape[0])[:, 7].copy()
     r = sweep.solve(9.0, b)
     assert r.converged and (r.method, r.precond) == ("cocg", "shifted_laplacian")
+    stopped = sweep.solve(12.0, b, monitor=lambda k, residual: True)
+    assert stopped.reason == Reason.STOPPED                              # which is no failure
+    assert sweep.solve(12.0, b).precond == "shifted_laplacian"
     sweep.solver.stop_by(swell.Stopping(rtol=1e-6, maxiter=1))   # as if multigrid failed
     r = sweep.solve(15.0, b)
     assert r.converged and (r.method, r.precond) == ("cocg", "jacobi") and sweep.solve(15.1, b).precond == "jacobi"

@@ -3,13 +3,16 @@ wrong; forces; flow that comes back through an outlet."""
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from swell.core.devices import make_space
 from swell.core.errors import InputError
+from swell.core.stopping import Reason
 from swell.pde import fvm
+from swell.pde.fvm.piso import March
 
 WALL = fvm.Dirichlet((0.0, 0.0, 0.0))
 CAVITY = {**dict.fromkeys(("xmin", "xmax", "ymin"), WALL), "ymax": fvm.Dirichlet((1.0, 0.0, 0.0))}
@@ -174,3 +177,26 @@ def test_vortices_keep_their_strength():
     flow, start = fvm.Flow(mesh, {}, 1e-3), vortices(mesh, 0.0)
     solution = flow.march(fvm.PISO(dt=0.02, end=2.0), start=started(mesh, flow, start))
     assert 0.93 < np.linalg.norm(solution.velocity) / np.linalg.norm(start) < 1          # 0.90 if φ drifts from u_f·s
+
+
+@pytest.mark.parametrize("counts, renewed", [([10, 8, 11, 9, 12, 9, 10, 9], [False, False, False, True]),
+                                             ([10, 11, 10, 11], [False, False])])
+def test_a_worn_preconditioner_is_renewed(counts, renewed):
+    """PISO has several solves a step: one that is slow renews the preconditioner, though the next one is not."""
+    flow = fvm.Flow(fvm.box((4, 4)), CAVITY, 0.1)
+    march = March(flow, fvm.PISO(0.1, 0.1), make_space("cpu"))
+    left, kept = list(counts), []
+
+    class Solver:
+        def solve(self, b, x0=None):
+            return SimpleNamespace(iterations=left.pop(0), x=0 * b, converged=True, reason=Reason.CONVERGED)
+
+        def update(self, P, keep_preconditioner):
+            kept.append(keep_preconditioner)
+
+    march.pressure_solver, march.across = Solver(), lambda A: A
+    while left:
+        march.update_pressure()
+        for _ in range(2):
+            march.solve_pressure(np.zeros(16))
+    assert [not keep for keep in kept] == renewed

@@ -218,6 +218,7 @@ def test_an_interrupted_linear_solve_ends_the_iteration(monkeypatch):
     monkeypatch.setattr(loop, "interruptible", interrupted)
     solution = fvm.Flow(fvm.box((12, 12)), CAVITY, 0.01).solve()
     assert not solution.converged and solution.iterations < 4 and "interrupted" in str(solution)
+    assert len(solution.notes) == 1
 
 
 def test_a_flow_at_rest_converges():
@@ -241,6 +242,10 @@ def test_bad_starts_and_settings():
             (dict(pressure=2), r"SIMPLE\(pressure=2\): expected a number above 0 and at most 1")]:
         with pytest.raises(InputError, match=message):
             fvm.SIMPLE(**arguments)
+    outlet = {**CAVITY, "xmax": fvm.Neumann()}
+    for size in (2, 9):                          # four faces
+        with pytest.raises(InputError, match="values have shape"):
+            fvm.Flow(mesh, outlet, 0.1, pressure={"xmax": fvm.Dirichlet(np.zeros(size))})
     with pytest.raises(InputError, match="pressure: there is no patch 'xmx': did you mean 'xmax'"):
         fvm.Flow(mesh, CAVITY, 0.1, pressure={"xmx": fvm.Dirichlet(0.0)})
 

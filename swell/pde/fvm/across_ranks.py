@@ -1,4 +1,6 @@
-"""The steady equation across ranks: each assembles the rows of its own part of the mesh, and all solve together.
+"""Meshes divided among ranks, rows of a matrix across ranks, and the steady scalar equation on them.
+
+Of that equation each rank assembles the rows of its own part, and all solve together.
 
 Each rank has either the whole mesh, and takes a part of it, or only its own part (part_mesh.py). It computes geometry,
 coefficients and matrix on its part; the ghosts behind its faces complete the rows. Gradients exchange the ghosts'

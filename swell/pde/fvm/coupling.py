@@ -1,7 +1,8 @@
 """Coupling: the fields and operators of an incompressible flow on one device, shared by SIMPLE and PISO.
 
-The momentum matrix, convection upwind in the matrix and second-order on the right (deferred); Rhie and Chow's fluxes;
-the two linear solvers, which keep analysis, buffers and captured graphs from one update of the values to the next.
+The momentum matrix has upwind convection, with the second-order part on the right (deferred); PISO's linear scheme is
+in the matrix. Also here: Rhie and Chow's fluxes, and the two linear solvers, which keep analysis, buffers and captured
+graphs from one update of the values to the next.
 
 All components share one momentum matrix, and are solved together as its right-hand sides. A plane of symmetry adds to
 the diagonal of component a, in proportion to nₐ², and couples it with the others on the right. The components are then
@@ -72,10 +73,11 @@ class Coupling(ABC):
         self.closed = self.mirror | self.p_sides.natural                        # nothing flows through
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
-        self.provisional, self.most = False, 0   # most: pressure iterations at which its preconditioner is renewed
+        self.provisional, self.most, self.worn = False, 0, False         # most: iterations that wear a preconditioner
         self.forces, self.recorded = Forces(flow, metrics, forces) if forces else None, []
         self.of_ranks, self._rows = flow.mesh.of_ranks, {}
-        self.linear_iterations, self.interrupted, self.failed = [0, 0], False, ""
+        self.linear_iterations, self.failed = [0, 0], ""
+        self.asked = self.interrupted = False    # to end the run: on this rank; and as all ranks know
         lows, highs = zip(*self.of_ranks((flow.mesh.points.min(axis=0), flow.mesh.points.max(axis=0))))
         extent = float((np.max(highs, axis=0) - np.min(lows, axis=0))[self.axes].max())
         self.way = metrics.normal_distance / extent                             # d/L
@@ -156,14 +158,13 @@ class Coupling(ABC):
         d/L), and the largest speed: the one read of the device in an iteration. All ranks learn of an interruption."""
         self.kernels.sums(self.measures, self.counted, self.record)
         self.space.local.norm_inf(self.u.reshape(-1), self.record[4:])
-        *sums, fastest, interrupted = zip(*self.of_ranks([*self.space.to_host(self.record).tolist()[:5],
-                                                          self.interrupted]))
-        self.interrupted = any(interrupted)
+        *sums, fastest, asked = zip(*self.of_ranks([*self.space.to_host(self.record).tolist()[:5], self.asked]))
+        self.interrupted |= any(asked)
         return [*map(sum, sums), max(fastest)]
 
     def interrupt(self):
         """End the run after the present iteration, on all ranks."""
-        self.interrupted = True
+        self.asked = True
 
     def lost(self, now, most):
         """True if the largest speed ``now`` is not finite, or above ``most`` times the largest that boundaries and
@@ -206,7 +207,8 @@ class Coupling(ABC):
         """Assemble the momentum equation: its matrix ``A``, ``D``, ``extra``, ``room``, and the right-hand sides
         ``rhs``, with the force of ``grad_p``.
 
-        Convection is ∇·(u u) − u ∇·u, so that A is an M-matrix also while the fluxes do not conserve.
+        Convection is ∇·(u u) − u ∇·u. With upwind in the matrix, A is then an M-matrix also while the fluxes do not
+        conserve.
 
         Parameters
         ----------
@@ -306,7 +308,10 @@ class Coupling(ABC):
         from swell.api import prepare
         settings, P = self.settings, self.across(self.P)
         if self.pressure_solver is not None:
-            self.pressure_solver.update(P, keep_preconditioner=self.most > 0)
+            if self.worn:
+                self.most = 0                    # the first solve with the new preconditioner sets it
+            self.pressure_solver.update(P, keep_preconditioner=not self.worn)
+            self.worn = False
             return
         self.pressure_solver = prepare(P, method=settings.pressure_solver, precond=settings.pressure_precond,
                                        scaling=None if settings.pressure_precond else "jacobi",
@@ -320,8 +325,7 @@ class Coupling(ABC):
         own = slice(0, self.metrics.own)
         result = self._solved(1, self.pressure_solver.solve(b[own], x0=None if x0 is None else x0[own]))
         self.most = self.most or result.iterations + self.settings.pressure_renewal
-        if result.iterations >= self.most:
-            self.most = 0
+        self.worn |= result.iterations >= self.most
         return self.with_ghosts(result.x)
 
     def through(self, u):
@@ -341,6 +345,7 @@ class Coupling(ABC):
         self.linear_iterations[which] += result.iterations
         reasons = result.reasons if isinstance(result, Results) else [result.reason]
         self.interrupted |= Reason.INTERRUPTED in reasons
-        if not result.converged and not self.failed:
-            self.failed = f"the solve for {('the velocity', 'the pressure')[which]} ended with {reasons[0].name}"
+        wrong = [reason for reason in reasons if reason not in (Reason.CONVERGED, Reason.INTERRUPTED)]
+        if wrong and not self.failed:
+            self.failed = f"the solve for {('the velocity', 'the pressure')[which]} ended with {wrong[0].name}"
         return result

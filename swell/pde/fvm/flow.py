@@ -14,7 +14,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.loop import interruptible
-from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Symmetry, by_patch, lines
+from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Neumann, Symmetry, by_patch, lines
 from swell.pde.fvm.forces import Forces
 from swell.pde.fvm.metrics import Metrics, space_of
 from swell.pde.fvm.piso import PISO, March
@@ -73,6 +73,7 @@ class Flow:
             if isinstance(condition, (Dirichlet, Symmetry)) == (name in self.pressure):
                 raise InputError(f"patch {name!r}: give either a velocity, Dirichlet((ux, uy, uz)), or Symmetry(), or "
                                  f"Neumann() with pressure={{{name!r}: Dirichlet(p)}}")
+        lines(mesh, {name: self.pressure.get(name, Neumann()) for name in self.velocity})
         through = (c * mesh.face_areas[mesh.neighbour.size:]).sum(1)
         return float(through.sum()), float(np.abs(through).sum())
 

@@ -3,7 +3,7 @@
 decomposePar writes a folder processor<k> for each part. Where two parts meet, each has a patch of type processor, and
 both list the patch's faces in the same order; processorCyclic if they meet through a pair of cyclic patches. A rank
 knows its own cells, and of other ranks only the cells that its faces touch, its ghosts: number, volume and centre. No
-rank ever has the whole mesh.
+rank needs the whole mesh; a Division (across_ranks.py) makes parts of one that every rank has.
 """
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class PISO:
         Pressure corrections a step; 2 make the step second-order.
     time : {"bdf2", "euler"}
     scheme : {"linear", "linear_upwind", "upwind"}
-        Scheme of convection; deferred.
+        Scheme of convection. "linear" is in the matrix; the others are deferred.
     momentum, pressure_solver : str or settings object
         Methods of the two linear solves. "auto": the advisor chooses, once, for the first momentum matrix of a fluid
         that moves; with a preconditioner named, bicgstab.

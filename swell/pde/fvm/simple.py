@@ -20,8 +20,8 @@ in the cells, and on flat cells at bent walls the residuals stay near 1.
 
 What differs from the textbook: convection is ∇·(u u) − u ∇·u, which is the same once φ conserves, and until then keeps
 A_u an M-matrix, D' positive. The pressure at walls is extrapolated with the cell's least-squares gradient. Both
-matrices keep their pattern: from the second iteration on, both solvers reuse analysis, buffers and captured graphs, and
-assembly writes in place.
+matrices keep their pattern: once the momentum solver is chosen, both solvers reuse analysis, buffers and captured
+graphs, and assembly writes in place.
 
 Cost, beside the two linear solves: 15 launches for three components (kernels/flow), and one read of six numbers.
 Storage, beside the mesh's metrics and the solvers, for k components: some 12 k + 26 words a cell and 4 k + 22 a face;

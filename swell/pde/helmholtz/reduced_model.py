@@ -1,4 +1,4 @@
-"""Reduced model of A(ω): its Galerkin projection onto all earlier solutions of a sweep, of every right-hand side.
+"""Reduced model of A(ω): its Galerkin projection onto earlier solutions of a sweep, of every right-hand side.
 
 V holds an orthonormal basis of the real and imaginary parts of the solutions. With Aᵣ(ω) = Vᵀ A(ω) V the model's answer
 is x₀ = V Aᵣ(ω)⁻¹ Vᵀ b, a starting vector for every column of b. Below a frequency a cavity has finitely many modes.
@@ -51,6 +51,13 @@ class ReducedModel:
         except np.linalg.LinAlgError:
             return None
         return self._times(self._V.T, self.space.from_host(np.ascontiguousarray(c, self.system.dtype)))
+
+    def no_worse(self, x0, b):
+        """Set the columns of x0 to zero whose residual exceeds ‖b‖, and return x0. Near a resonance of the model its
+        answer may be far off, since A is indefinite. A must have the values of this frequency."""
+        off = self.xp.linalg.norm(b.T - self._images(x0.T), axis=1)
+        x0[:, ~(off <= self.xp.linalg.norm(b, axis=0))] = 0
+        return x0
 
     def _times(self, V, x):
         """Return V x for a real V and a complex x of shape (n, k)."""

@@ -67,7 +67,7 @@ def spacing(f):
     """Return (Δf, f / Δf rounded) of ascending frequencies; raise InputError for a band that makes no sound."""
     f = np.asarray(f, float)
     if len(f) < FEWEST:
-        raise InputError(f"the band has {len(f)} frequenc{'ies' if len(f) > 1 else 'y'}: a sound needs {FEWEST} or "
+        raise InputError(f"the band has {len(f)} frequenc{'y' if len(f) == 1 else 'ies'}: a sound needs {FEWEST} or "
                          "more in equal steps, such as band('10:500:10')")
     steps = np.diff(f)
     step = steps.mean()

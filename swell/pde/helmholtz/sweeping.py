@@ -47,7 +47,8 @@ class Sweep:
     reuse : bool
         False: every frequency gets a new preconditioner and x₀ = 0.
     remember : int
-        Number of earlier solutions of each right-hand side that its starting vector combines; 0: none.
+        Number of earlier solutions of each right-hand side; 0: none. All of them start every right-hand side, within
+        256 directions. Where there is no model, each right-hand side combines its own.
     together : bool, optional
         Solve for all columns of b at once, or one by one; by default what is predicted to be faster.
     interface : callable, optional
@@ -93,7 +94,8 @@ class Sweep:
         self.space = self.system.space
         self._remembered = remember if reuse else 0
         self._guess, self._guessed = None, None
-        self._reduces = self.space.single_rank and self.system.quadratic and remember > 0 and symmetric(K, M, B)
+        self._reduces = (self.space.single_rank and self.system.quadratic and self._remembered > 0
+                         and symmetric(K, M, B))
         self._make_room(())
         with self.space.active(self.n):
             self._named["precond"] = informed(precond, self.system, interface)
@@ -130,25 +132,27 @@ class Sweep:
             x0 = self._start(b)
         result = self.solver.solve(b, x0=x0, monitor=monitor, together=self.together if b.ndim > 1 else None)
         self._learn(result, kept)
-        if kept or self._advised is not None:
-            result = self._repeated(result, b, monitor)
+        if kept:
+            result = self._repeated(result, b, monitor, "a new preconditioner")
+        if self._advised is not None and failures(result):
+            self.solver, self._advised = self._advised, None     # multigrid fails here
+            result = self._repeated(result, b, monitor, "the advisor's choice")
         self._remember(result)
         return result
 
     def _start(self, b):
         """Return the starting vector for b, of its shape, or None."""
         if self._model is not None:
-            x0 = self._model.of(self.system.omega, b.reshape(len(b), -1))
-            return None if x0 is None else x0.reshape(b.shape)
+            columns = b.reshape(len(b), -1)
+            x0 = self._model.of(self.system.omega, columns)
+            return None if x0 is None else self._model.no_worse(x0, columns).reshape(b.shape)
         return self._guess.of(b) if b.ndim > 1 else self._guess.of(self.system.A, b)
 
-    def _repeated(self, result, b, monitor):
-        """Solve again, with a new preconditioner, for the columns that failed with the old one; return the Result or
-        Results with what that gave."""
-        before = columns_of(result)
-        if not result.converged and self._advised is not None:
-            self.solver, self._advised = self._advised, None     # multigrid fails here
-        failed = [j for j, r in enumerate(before) if not r.converged and r.reason not in ENDED]
+    def _repeated(self, result, b, monitor, way):
+        """Solve again for the columns that failed, with a new setup; return the Result or Results with what that gave.
+
+        ``way`` names the preconditioner, for a note."""
+        before, failed = columns_of(result), failures(result)
         if not failed:
             return result
         self._take_values(False)
@@ -161,8 +165,8 @@ class Sweep:
                                   together=self.together if len(failed) > 1 else None)
         self._learn(again, False)
         for j, r in zip(failed, again):
-            r.notes.append(f"repeated with a new preconditioner: with the old one {before[j].reason.name} after "
-                           f"{before[j].iterations} iterations, residual {before[j].residual:.1e}")
+            r.notes.append(f"repeated with {way}: before, {before[j].reason.name} after {before[j].iterations} "
+                           f"iterations, residual {before[j].residual:.1e}")
             if several:
                 result.columns[j], result.x[:, j] = r, r.x
         return result if several else again[0]
@@ -304,6 +308,11 @@ def symmetric(*matrices) -> bool:
 def columns_of(result):
     """Return the list of the Result objects in ``result``, a Result or Results."""
     return result.columns if isinstance(result, Results) else [result]
+
+
+def failures(result):
+    """Return the numbers of the columns that failed; an end that the user asked for is no failure."""
+    return [j for j, r in enumerate(columns_of(result)) if not r.converged and r.reason not in ENDED]
 
 
 def _system(K, M, B, device, dtype, part, free, varying):
