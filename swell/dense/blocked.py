@@ -92,7 +92,8 @@ def cluster(work, tiles, rows, x):
     block: an array whose size tells the kernel its number of blocks, the shared memory of a block, and the blocks of
     one matrix, which are one cluster. ``tiles``: of ``Work.tiles(x)``.
 
-    A block has about ROWS rows or more. All clusters run at the same time. The size of ``tiles`` bounds the number of blocks."""
+    A block has about ROWS rows or more. All clusters run at the same time. The size of ``tiles`` bounds the number of
+    blocks."""
     space, blocks, shared = work.space, 1, 0
     if space.name == "cuda":
         largest = min(space.cluster_blocks, space.multiprocessors // work.count, (tiles.size - 1) // work.count)

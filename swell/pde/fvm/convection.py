@@ -43,7 +43,8 @@ def face_flux(metrics, velocity):
             raise InputError(f"velocity has shape {u.shape}: expected (3,), one vector a cell ({metrics.own}, 3), or a "
                              "function of points (k, 3) that returns (k, 3)")
         check_finite("velocity", u)
-    u = to_space(u if callable(velocity) or u.shape == (3,) else metrics.with_ghosts(u)).astype(metrics.dtype).reshape(-1, 3).T
+    u = u if callable(velocity) or u.shape == (3,) else metrics.with_ghosts(u)
+    u = to_space(u).astype(metrics.dtype).reshape(-1, 3).T
     if not callable(velocity) and u.shape[1] > 1:
         of_cells, u = u, u[:, metrics.owner]
         u[:, :metrics.n_internal] = metrics.interpolate(of_cells)
