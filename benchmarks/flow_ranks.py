@@ -6,7 +6,7 @@
 
 Each rank makes its slab of the cavity alone. Of a case it reads its part, or takes its part of the whole. Rank 0 prints
 one JSON object: the median over the iterations after the first three, what the linear solvers took, and the residuals,
-which must be those of one rank.
+which must agree with one rank.
 """
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def add_arguments(parser):
     parser.add_argument("--vtu", metavar="FILE", help="write fields for ParaView: .vtu; with several frequencies or "
                         "sources each gets its own, as FILE_300Hz_source2.vtu")
     parser.add_argument("--picture", metavar="FILE", help="write a picture of the level on the surface and in a cut: "
-                        ".png; several are named as those of --vtu")
+                        ".png; several are named as with --vtu")
     parser.add_argument("--vtu-at", "--picture-at", metavar="F1,F2,...",
                         help="frequencies of the fields; default: the last of the band")
     add_matrices(parser)

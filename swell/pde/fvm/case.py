@@ -290,7 +290,7 @@ def _values(given, entries, key, patch, width):
 
 
 def _of_patch(given, conditions, patch):
-    """Return a patch's entries: its own, else those of the last pattern that fits, else its kind in the mesh, if this
+    """Return a patch's entries: its own, else the last fitting pattern's, else its kind in the mesh, if this
     is a condition."""
     name = patch.name
     if isinstance(conditions.get(name), dict):

@@ -249,7 +249,8 @@ class Coupling(ABC):
         return self.space.xp.ascontiguousarray(x.reshape(-1, len(self.axes)).T) if self.mirrored else x
 
     def solve_momentum(self, start):
-        """Return the velocities, shape (k, n), that solve the assembled momentum equation, from those of ``start``."""
+        """Return the velocities, shape (k, n), that solve the assembled momentum equation. ``start``: where the solve
+        begins."""
         A = self.across(self.A)
         if self.momentum_solver is None:
             self.momentum_solver = self._momentum_solver(A)
@@ -272,7 +273,7 @@ class Coupling(ABC):
         return self._rows[A].update(A)
 
     def with_ghosts(self, values):
-        """Return values of the rank's cells, shape (..., own), followed by those of the ghosts; unchanged on one
+        """Return values of the rank's cells, shape (..., own), followed by the ghosts' values; unchanged on one
         device."""
         metrics, space = self.metrics, self.space
         if space.single_rank:

@@ -167,8 +167,8 @@ class Steady(Coupling):
         return lost / acting if acting else float(lost > 0), imbalance / (through or 1.0), fastest    # 0: at rest
 
     def interpolate_fluxes(self, before):
-        """Do step 2: write the fluxes to ``phi``, and those of the pressure correction to ``a`` and ``b``. ``before``:
-        the velocities before the solve."""
+        """Do step 2: write the fluxes to ``phi``, and the coefficients of the pressure correction to ``a`` and ``b``.
+        ``before``: the velocities before the solve."""
         metrics, settings = self.metrics, self.settings
         old, self.phi, self.others = self.phi, self.others, self.phi
         self.hold = self.room if settings.consistent else self.D / settings.velocity
