@@ -303,6 +303,8 @@ def main():
     given, rest = parser.parse_known_args()
     prepare, compare, reynolds, cells = CASES[given.case]
     reynolds, cells = given.reynolds or reynolds, given.cells or cells
+    if given.case == "cavity" and reynolds not in U:
+        parser.error(f"--reynolds {reynolds:g}: Ghia's tables here are of Re {', '.join(map(str, U))}")
     if given.data is None and not cells:
         parser.error(f"{given.case} needs --data, the folder of its mesh")
     case = given.into / "_".join([given.case, f"{reynolds:g}", *([str(cells)] if cells else [])])

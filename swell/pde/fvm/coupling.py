@@ -15,7 +15,6 @@ stays on the device; ``measure`` reads six numbers.
 from __future__ import annotations
 
 import math
-from abc import ABC
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from swell.pde.fvm.solution import FlowSolution
 from swell.solving.results import Results
 
 
-class Coupling(ABC):
+class Coupling:
     """The state of one run: velocity ``u``, shape (k, n), pressure ``p``, fluxes ``phi``, and the operators on them.
 
     Parameters

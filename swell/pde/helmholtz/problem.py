@@ -300,8 +300,8 @@ class Helmholtz:
         if not frequencies.all() and free.size == self.space.n:
             raise InputError("frequency 0: without a wall of given pressure K is singular (a constant pressure solves "
                              "it): begin above 0 Hz, or give a boundary a Pressure")
-        for omega in (2 * math.pi * f for f in (frequencies.min(), frequencies.max())):
-            rhs.on_host(omega)                   # tables that do not cover the band are said before the first solve
+        for omega in 2 * math.pi * np.unique([frequencies.min(), frequencies.max()]):
+            rhs.on_host(omega)                   # a table that does not cover the band is an error before any solve
             for varies, _ in varying:
                 varies.values(omega)
         sweep = Sweep(K, M, B, method=method, precond=precond, scaling=scaling, ordering=ordering, format=format,

@@ -16,6 +16,7 @@ from swell.core.errors import FactorisationError
 
 # A pivot of at most this times its row's diagonal entry is rounding: 5e-13, 1.2e-12 and 1.5e-11 were found in boxes of
 # 24³, 48³ and 64³ cells without boundary values. In single precision, 1/pivot would drown all else in G's products.
+# For complex and nonsymmetric matrices it bounds eigenvalues and singular values, relative to the largest.
 SINGULAR = 1e-8
 INDEFINITE = 1e-8       # a pivot below minus this times its row's diagonal entry proves A indefinite
 PANEL = 16              # pivots that a GPU eliminates in a step, as in kernels/dense.cu
