@@ -114,7 +114,7 @@ def median(runs):
 
 
 def show(runs, width):
-    """Print the medians of each solver's runs, beside those of "PETSc"."""
+    """Print the medians of each solver's runs, beside PETSc's."""
     theirs = median(runs["PETSc"])
     for label, measured in runs.items():
         m = median(measured)

@@ -71,7 +71,7 @@ def close(found, one, tolerance=1e-8):
 
 @pytest.mark.parametrize("flow", [cavity, channel, slanted, periodic])
 def test_simple(ranks, flow):
-    """The residuals of each iteration and the fields are those of one rank."""
+    """The residuals of each iteration and the fields agree with one rank."""
     flow = flow()
     start, settings = start_of(flow), fvm.SIMPLE(maxiter=6, **TIGHT)
     one, force = flow.solve(settings, start=start), flow.forces(start)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 NEW = 1e-6              # directions below this fraction of a solution's norm are noise of the solver
-LARGEST = 256           # directions: a dense solve of so many takes the host some milliseconds
+LARGEST = 256           # directions: a dense solve of this size takes the host some milliseconds
 
 
 class ReducedModel:
