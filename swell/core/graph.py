@@ -9,6 +9,8 @@ iteration then ends with a synchronisation, which is counted as a host read.
 """
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from swell.core.loop import Loop, interruptible
@@ -131,11 +133,15 @@ class GraphLoop(Loop):
 
     def _repeat(self, body, most):
         """Call ``body`` until the graph being captured takes long enough to hide its launch, at most ``most`` times."""
-        begin, each = self.space.launches, MICROSECONDS_PER_KERNEL + MICROSECONDS_PER_ROW * self._rows
-        for _ in range(most):
+        before = self.space.launches
+        body()
+        for _ in range(min(most, self._enough(self.space.launches - before)) - 1):
             body()
-            if (self.space.launches - begin) * each >= MICROSECONDS_PER_LAUNCH:
-                return
+
+    def _enough(self, launches):
+        """How many bodies of ``launches`` kernels each take long enough to hide the launch of their graph."""
+        each = launches * (MICROSECONDS_PER_KERNEL + MICROSECONDS_PER_ROW * self._rows)
+        return math.ceil(MICROSECONDS_PER_LAUNCH / each) if each else STEPS_PER_LAUNCH
 
     def _launch(self, k):
         """Queue the graph on the stream, and then record event number k, 0 or 1."""

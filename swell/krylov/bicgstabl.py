@@ -111,7 +111,7 @@ class BiCGSTABLIteration(ShadowIteration):
         step.combine(R, U, self.c, self.shadow, self.weights, self.y, s, l)    # r̂_0 −= Σ γ_i r̂_i;  û_0, x likewise
         self.space.allreduce(self.next)
         if self.M is not None:
-            self.M.apply(self.y, self.x, 1, 1)                                 # x += M y
+            self.space.axpby(1, self._hat(self.y), 1, self.x)                  # x += M y
         step.settle(s)
 
     def _hat(self, v):

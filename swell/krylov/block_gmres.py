@@ -135,7 +135,8 @@ class BlockGMRESIteration(BlockIteration):
             step.combine(self.V, self.y, self.columns, self.X, True, k, self.side)          # X = X + V y
         else:
             step.combine(self.V, self.y, self.columns, self.W, False, k, self.side)
-            self.M.apply(self.w, self.x, 1, 1)                                 # X = X + M V y
+            self.M.apply(self.w, self.z)
+            self.space.axpby(1, self.z, 1, self.x)                             # X = X + M V y
         self.A.residual(self.x, self.b, self.u)                                # U = B − A X
         self.residual_norm2(self.u, self.norm2)
         step.judge_cycles(self.norms, k)

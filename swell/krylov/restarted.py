@@ -166,7 +166,8 @@ class RestartedIteration(Iteration):
             self.step.combine(basis, self.y, self.columns, self.x, True)
         else:
             self.step.combine(self.V, self.y, self.columns, self.w, False)
-            self.M.apply(self.w, self.x, 1, 1)
+            self.M.apply(self.w, self.z)
+            self.space.axpby(1, self.z, 1, self.x)
 
     def counts(self, iterations, zero_guess):
         cycles = -(-iterations // self.m)

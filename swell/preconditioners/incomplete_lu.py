@@ -182,8 +182,8 @@ class LUOperator(IncompleteOperator):
                     f"{self.change:.0e} of their norm (more of them, or factor='exact', would do better)")
         self._solve_with_factor()
         xp = self.space.xp
-        e, z = xp.ones(self.shape[0], self.dtype), xp.zeros(self.shape[0], self.dtype)
-        self.apply(e, z, 1, 1)                   # β = 1 allocates the buffer of ``combine`` before a loop is captured
+        e, z = xp.ones(self.shape[0], self.dtype), xp.empty(self.shape[0], self.dtype)
+        self.apply(e, z)
         self.growth = self.space.norms(z)[1]  # sync
         largest = max(self._largest_scale(), 0.0)
         if not self.growth * largest < np.sqrt(float(np.finfo(self.dtype).max)):      # (A M e)² must be a number

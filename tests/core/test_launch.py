@@ -10,6 +10,7 @@ import pytest
 from swell.core import cuda_kernels, launch
 from swell.core.cuda_kernels import Kernel, signatures
 from swell.core.graph import GraphLoop
+from swell.distributed.graph import DistributedGraphLoop
 
 SOURCE = """
 // launch: elements of y, 256 threads
@@ -153,10 +154,31 @@ def test_devices_without_dependent_launch(kernel, driver):
                                                    (10**6, 3, 5), (10**6, 20, 1), (10**8, 1, 1)])
 def test_a_graph_is_as_long_as_its_launch_asks(rows, kernels, bodies):
     """A solve of 12 long iterations should not run 32 of them."""
-    space, called = types.SimpleNamespace(launches=1000), []
+    assert repeated(bare(GraphLoop, rows), kernels) == bodies
+
+
+@pytest.mark.parametrize("others, bodies", [([2, 1], 2), ([2, 7], 7), ([2, 99], 16)])
+def test_the_graphs_of_ranks_are_equally_long(others, bodies):
+    """As long as the rank needs that needs most; a graph captured anew asks nobody, since one rank may do so alone."""
+    loop, asked = bare(DistributedGraphLoop, 0), []
+    loop._bodies = None
+    loop._ranks = types.SimpleNamespace(max_over_ranks=lambda own: asked.append(own) or max(others))
+    assert repeated(loop, 50) == bodies and repeated(loop, 3) == bodies and asked == [2]
+
+
+def bare(kind, rows):
+    """A loop that can do nothing but count what it captures."""
+    loop = kind.__new__(kind)
+    loop.space, loop._rows = types.SimpleNamespace(launches=1000), rows
+    return loop
+
+
+def repeated(loop, kernels):
+    """How many bodies of so many kernels the loop captures in a graph."""
+    called = []
 
     def body():
         called.append(1)
-        space.launches += kernels
-    GraphLoop._repeat(types.SimpleNamespace(space=space, _rows=rows), body, 16)
-    assert len(called) == bodies
+        loop.space.launches += kernels
+    loop._repeat(body, 16)
+    return len(called)
