@@ -99,19 +99,19 @@ class NullSpaceTransform(Transform):
 
     def update(self, A):
         """Check that A Z = 0 and Wᴴ A = 0, up to rounding, for new values of A."""
-        self._check(A, self.basis, A.apply, "A z")
+        size = A.norm_inf()
+        self._check(size, self.basis, A.apply, "A z")
         hermitian_basis = self.left is self.basis
         hint = ("; A is not Hermitian, so give the null space of its adjoint too: NullSpace(basis, left=...)"
                 if hermitian_basis else "")
-        self._check(A, self.left, A.apply_adjoint, "Aᴴ z", hint)
+        self._check(size, self.left, A.apply_adjoint, "Aᴴ z", hint)
 
-    def _check(self, A, basis, multiply, what, hint=""):
+    def _check(self, size, basis, multiply, what, hint=""):
         """Raise InputError unless ``multiply(z, y)`` gives y = 0 for each column z of basis, up to √eps ‖A‖∞ ‖z‖∞.
 
-        ``what``, ``hint``: texts for the message."""
-        space, size = self.space, A.norm_inf()
-        allowed = np.sqrt(np.finfo(A.dtype).eps)
-        y = space.empty(space.local_rows(A.shape[0]), A.dtype)
+        ``size``: ‖A‖∞. ``what``, ``hint``: texts for the message."""
+        space, allowed = self.space, np.sqrt(np.finfo(basis.dtype).eps)
+        y = space.empty(len(basis), basis.dtype)
         for k in range(basis.shape[1]):
             multiply(space.xp.ascontiguousarray(basis[:, k]), y)
             relative = space.max_on_host(abs(y)) / (size * space.max_on_host(abs(basis[:, k])) or 1.0)

@@ -1,6 +1,8 @@
 """Flow across ranks: the flow on one rank, of parts that ranks read and of parts that they take."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.support.across import on_gpus
@@ -82,6 +84,18 @@ def test_simple(ranks, flow):
         close(found, one)
     assert len({numbers[0] for numbers in seen}) * one.iterations == len(seen)
     assert set(force) == set(flow.forces(found))
+
+
+def test_a_fluid_that_rests_on_some_ranks(ranks):
+    """The momentum matrix is symmetric there; the ranks still choose one solver."""
+    flow = channel()
+    start, x = start_of(flow), flow.mesh.centres[:, 0]
+    velocity = start.velocity * (x > 0.7)[:, None]
+    start = replace(start, velocity=velocity, fluxes=flow.fluxes_of(velocity))
+    settings = fvm.SIMPLE(maxiter=3, **TIGHT)
+    one = flow.solve(settings, start=start)
+    for found in ranks.run(lambda c: flow.solve(settings, start=start, ranks=c)):
+        close(found, one)
 
 
 @pytest.mark.parametrize("flow", [cavity, channel, slanted, periodic])

@@ -284,9 +284,7 @@ class Coupling:
     def _momentum_solver(self, A):
         """Prepare the solver of the momentum equation with the matrix A. With momentum="auto" it is the advisor's first
         choice, but no direct method, which would factor every matrix anew for one or two digits."""
-        from swell.advisor.choose import choose
         from swell.api import prepare
-        from swell.core.configuration import Configuration
         from swell.formats.symmetry import hermitian
         settings, stopping = self.settings, self.stopping
         method, precond, scaling = settings.momentum, settings.momentum_precond, None
@@ -297,10 +295,31 @@ class Coupling:
             self.provisional = hermitian(A)                                     # of a fluid at rest, and of no other
             method, precond = "bicgstab", "jacobi"
             if not self.provisional:
-                chain = choose(A, Configuration(None))[0]                       # the most promising comes first
-                best = next(choice for choice in chain if choice.method.preconditionable)
-                method, precond, scaling = best.method, best.precond, best.scaling
+                method, precond, scaling = self._advised(A)
         return prepare(A, method=method, precond=precond, scaling=scaling, stopping=stopping)
+
+    def _advised(self, A):
+        """Return the advisor's first choice for A that takes a preconditioner: its method, preconditioner and scaling.
+
+        The advisor predicts times on one device only. So each rank asks for its own rows, and all ranks take the choice
+        of the first rank where the fluid moves."""
+        from swell.advisor.choose import choose
+        from swell.core.configuration import Configuration
+        from swell.formats.symmetry import hermitian
+
+        def parts(block):
+            chain = choose(block, Configuration(None))[0]                       # the most promising comes first
+            best = next(choice for choice in chain if choice.method.preconditionable)
+            return best.method, best.precond, best.scaling
+
+        if self.space.single_rank:
+            return parts(A)
+        own, choice = A.diagonal_block, None
+        with self.space.agreed():
+            if not hermitian(own):
+                choice = parts(own)
+        found = self.space.communicator.allgather(choice)
+        return next((choice for choice in found if choice is not None), ("bicgstab", "jacobi", None))
 
     def update_pressure(self):
         """Prepare or update the solver of the pressure equation for the values of ``P``. It keeps its preconditioner
