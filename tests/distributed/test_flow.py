@@ -167,6 +167,22 @@ def test_a_decomposed_mesh(ranks, tmp_path, flow):
         assert all(np.allclose(found.forces[name], one.forces[name], atol=1e-8) for name in one.forces)
 
 
+def test_ranks_without_a_face_of_the_empty_patches(ranks, tmp_path):
+    """All ranks solve for the same components, also where the layers in the middle belong to other ranks."""
+    mesh = fvm.box((3, 3, 4))
+    patches = tuple(replace(patch, kind="empty") if patch.name[0] == "z" else patch for patch in mesh.patches)
+    mesh = replace(mesh, patches=patches)
+    sides, settings = {"ymax": fvm.Dirichlet((1.0, 0.0, 0.0)), "*": AT_REST}, fvm.SIMPLE(maxiter=3, **TIGHT)
+    one = fvm.Flow(mesh, sides, 0.1).solve(settings)
+    cells = fvm.decompose(mesh, (mesh.centres[:, 2] * ranks.size).astype(int), tmp_path)
+
+    def solved(communicator):
+        return cells[communicator.rank], fvm.Flow(fvm.read_part(tmp_path, communicator), sides, 0.1).solve(settings)
+
+    for own, found in ranks.run(solved):
+        assert np.allclose(found.velocity, one.velocity[own], atol=1e-8) and not found.velocity[:, 2].any()
+
+
 def test_wrong_on_one_rank(ranks, tmp_path):
     """An error of one rank is raised on all of them."""
     whole = fvm.box((4, 4, 4))

@@ -140,12 +140,13 @@ class Metrics:
 
     @property
     def dimensions(self) -> list[int]:
-        """The axes (0 to 2) along which something may flow; axes normal to patches of kind "empty" are left out."""
-        flat = np.zeros(3)
-        for patch in self.mesh.patches:
-            if patch.kind == "empty" and patch.size:
-                sides = np.abs(self.mesh.face_areas[patch.start:patch.start + patch.size])
-                flat += sides.sum(0) > 0.99 * np.linalg.norm(sides, axis=1).sum()
+        """The axes (0 to 2) along which something may flow; axes normal to patches of kind "empty" are left out. All
+        ranks ask together: a rank may have no face of such a patch."""
+        empty = [np.abs(self.mesh.face_areas[patch.start:patch.start + patch.size]) for patch in self.mesh.patches
+                 if patch.kind == "empty"]
+        sides = np.array([[*of_patch.sum(0), np.linalg.norm(of_patch, axis=1).sum()] for of_patch in empty])
+        sides = sum(self.mesh.whole.of_ranks(sides.reshape(-1, 4)))
+        flat = (sides[:, :3] > 0.99 * sides[:, 3:]).any(axis=0)
         return [axis for axis in range(3) if not flat[axis]]
 
     def of_faces(self, values):
