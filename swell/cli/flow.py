@@ -175,6 +175,7 @@ def _cut(arguments, mesh):
 def _settings(arguments, case, transient):
     """Return the SIMPLE or PISO settings; raise InputError for options of the other kind, or without a step."""
     from swell.pde import fvm
+    from swell.pde.fvm.time import count_steps
     own, others = (TRANSIENT, STEADY) if transient else (STEADY, TRANSIENT)
     idle = [name for name in others if getattr(arguments, name) is not None]
     if idle:
@@ -186,14 +187,15 @@ def _settings(arguments, case, transient):
         chosen["scheme"] = arguments.scheme
     if arguments.pressure_precond:
         chosen["pressure_precond"] = arguments.pressure_precond
-    last, step = ("end", 1.0) if transient else ("maxiter", case.dt or 1.0)
+    last = "end" if transient else "maxiter"
     if last not in chosen and case.end is not None and (transient or case.transient is False):
-        chosen[last] = (case.end - float(case.time)) / step
+        chosen[last] = case.end - float(case.time)
         if chosen[last] <= 0:
             raise InputError(f"the start is time {case.time}, and system/controlDict ends at {case.end:g}: give "
                              f"--{last}, how long to go on, or another --start")
+        if not transient:                        # simpleFoam counts iterations by deltaT
+            chosen[last] = count_steps(chosen[last], case.dt or 1.0)
     if not transient:
-        chosen |= {"maxiter": math.ceil(chosen["maxiter"])} if "maxiter" in chosen else {}
         return fvm.SIMPLE(**chosen)
     chosen.setdefault("dt", case.dt)
     for name, entry in (("dt", "deltaT"), ("end", "endTime")):
@@ -233,7 +235,7 @@ class _Outputs:
                 _write_collection(out, self._pieces)
             self.written = [f"{out}, {len(self._pieces)} times"]
         if self.arguments.write_case:
-            name = f"{time:.10g}"
+            name = f"{time:.14g}"
             self.case.write(name, solution)
             self.written.append(str(self.case.path / ("processor*" if self._parts else "") / name))
 
@@ -242,7 +244,7 @@ def _write_collection(path, pieces):
     """Write a PVD file, which lists the .vtu or .pvtu file of each time. ``pieces``: list of (time, file)."""
     from swell.io.files import write_atomically
     lines = ['<?xml version="1.0"?>', '<VTKFile type="Collection" version="0.1"><Collection>',
-             *(f'<DataSet timestep="{time:.10g}" file="{name}"/>' for time, name in pieces), "</Collection></VTKFile>"]
+             *(f'<DataSet timestep="{time:.14g}" file="{name}"/>' for time, name in pieces), "</Collection></VTKFile>"]
     write_atomically(Path(path), lambda stream: stream.write("\n".join(lines).encode()))
 
 

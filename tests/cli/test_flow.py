@@ -164,6 +164,19 @@ def test_end_time_counts_iterations_for_simple_foam(cli, cavity):
     assert cli("flow", cavity, "--steady")[0] == 0
 
 
+def test_rounded_times(cli, cavity):
+    """0.8 − 0.1 is more than 7 · 0.1, and less than 7 steps of it; folders keep the digits of small steps."""
+    put(cavity, "system/controlDict", "application simpleFoam; endTime 0.8; deltaT 0.1;")
+    (cavity / "0").rename(cavity / "0.1")
+    assert "NOT converged in 7 iterations" in cli("flow", cavity, "--start", "0.1")[1]
+    put(cavity, "system/controlDict", "application icoFoam; startTime 0.1; endTime 0.8; deltaT 0.1; writeInterval 1;")
+    assert "t = 0.7 in 7 steps" in cli("flow", cavity, "--write-case")[1]
+    assert times(cavity) == {f"0.{k}" for k in range(1, 9)}
+    (cavity / "0.8").rename(cavity / "1000")
+    assert cli("flow", cavity, "--start", "1000", "--dt", "1e-7", "--end", "2e-7", "--every", "1e-7", "--write-case")[0] == 0
+    assert {"1000", "1000.0000001", "1000.0000002"} < times(cavity)
+
+
 def test_a_mesh_file_is_no_case(cli, cavity):
     status, _, err = cli("flow", cavity / "0" / "U")
     assert status == 2 and "is a file: expected the folder of an OpenFOAM case" in err

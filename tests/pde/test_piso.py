@@ -123,6 +123,61 @@ def test_outputs_come_when_asked():
     seen.clear()
     flow.march(fvm.PISO(dt=0.05, end=0.1), watch=lambda one: seen.append(one.courant))
     assert len(seen) == 1 and 0 < seen[0] < 1
+    seen.clear()
+    flow.march(fvm.PISO(dt=0.05, end=0.1, every=0.04), watch=lambda one: seen.append(one.time))
+    assert seen == [0.05, 0.1]                                   # the end once
+
+
+def marched(monkeypatch, dt, end, **settings):
+    """The sizes of the steps and the times of the outputs, without the work of a step."""
+    march, sizes, seen = March(fvm.Flow(fvm.box((2, 2)), CAVITY, 0.1), fvm.PISO(dt, end, **settings),
+                               make_space("cpu")), [], []
+    monkeypatch.setattr(march, "step", lambda dt: (sizes.append((dt, march.before is not None)), (0.0, 0.0, 1.0))[1])
+    monkeypatch.setattr(march, "_at", lambda t, *rest: SimpleNamespace(time=t))
+    march.run(None, lambda one: seen.append(one.time))
+    return np.array(sizes), seen
+
+
+@pytest.mark.parametrize("dt, end, count, last", [
+    (0.1, 0.3, 3, 1), (0.1, 0.7, 7, 1), (0.1, 0.8 - 0.1, 7, 1), (0.1, 0.3 - 0.2, 1, 1), (1e-3, 10.0, 10000, 1),
+    (0.0333333, 1.0, 30, 1), (0.0333334, 1.0, 30, 1), (0.1, 0.35, 4, 0.5), (0.1, 0.301, 4, 0.01), (0.3, 0.1, 1, 1 / 3),
+    (1.0, 1e-6, 1, 1e-6)])
+def test_steps_end_at_the_end(monkeypatch, dt, end, count, last):
+    """Rounding makes no step of its own, and none of BDF2's into one of Euler; outputs come at their times."""
+    sizes, seen = marched(monkeypatch, dt, end, every=dt)
+    assert len(sizes) == count == len(seen) and seen[-1] == end
+    np.testing.assert_allclose(sizes[:-1, 0], dt, rtol=1e-9)
+    assert sizes[-1, 0] == pytest.approx(last * dt, rel=2e-4)
+    np.testing.assert_allclose(seen[:-1], dt * np.arange(1, count), rtol=1e-12)
+
+
+def test_bdf2_takes_equal_steps(monkeypatch):
+    """The step before a shorter one is of no use to it."""
+    march = March(fvm.Flow(fvm.box((2, 2)), CAVITY, 0.1), fvm.PISO(0.1, 0.35), make_space("cpu"))
+    known, step = [], march.step
+    monkeypatch.setattr(march, "step", lambda dt: (known.append(march.before is not None), step(dt))[1])
+    march.run(None, None)
+    assert known == [False, True, True, False]
+    known.clear()
+    march.settings = fvm.PISO(0.0333333, 0.1)
+    march.run(None, None)
+    assert known == [False, True, True]
+
+
+@pytest.mark.parametrize("end", [0.3, 0.300003, 0.30003])
+def test_the_pressure_at_an_odd_end(end):
+    """A last step of a millionth of the others would divide what the pressure solves leave by it."""
+    flow, tolerance = fvm.Flow(fvm.box((8, 8)), CAVITY, 0.01), {"pressure_rtol": 1e-4}
+    usual = flow.march(fvm.PISO(dt=0.1, end=0.3, **tolerance))
+    found = flow.march(fvm.PISO(dt=0.1, end=end, **tolerance))
+    assert found.time == end and abs(found.p - usual.p).max() < 0.05 * abs(usual.p).max()
+
+
+def test_the_remedy_takes_the_first_step(monkeypatch):
+    """Not the last one, which may be shorter: its Courant number is another."""
+    march = March(fvm.Flow(fvm.box((2, 2)), CAVITY, 0.1), fvm.PISO(0.1, 0.35), make_space("cpu"))
+    march.times = [(0.1, 2.0), (0.2, 3.0)]
+    assert march._remedy(7.0) == ", at a Courant number of 7: take dt=0.05"
 
 
 @pytest.mark.gpu
@@ -157,6 +212,7 @@ def test_divergence_names_the_courant_number_and_a_step():
     ({"dt": 0, "end": 1}, "dt=0: expected a positive time step"), ({"dt": 1, "end": 0}, "end=0"),
     ({"dt": 1, "end": 1, "every": -1}, "every=-1"), ({"dt": 1, "end": 1, "time": "rk4"}, "time scheme 'rk4'"),
     ({"dt": 1, "end": 1, "correctors": 0}, "correctors=0"), ({"dt": 1, "end": 1, "scheme": "quick"}, "scheme='quick'"),
+    ({"dt": 1e-300, "end": 1e10}, "1e\\+10 is inf steps of 1e-300"),
     ({"dt": 1, "end": 1, "pressure_rtol": 2}, "pressure_rtol=2")])
 def test_bad_settings(arguments, words):
     with pytest.raises(InputError, match=words):

@@ -34,7 +34,7 @@ from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.coupling import Coupling
 from swell.pde.fvm.laplacian import Laplacian
 from swell.pde.fvm.slots import Scheme
-from swell.pde.fvm.time import check_step
+from swell.pde.fvm.time import SLIVER, check_step, count_steps
 
 if TYPE_CHECKING:
     from swell.core.preconditioner import Preconditioner
@@ -51,7 +51,7 @@ class PISO:
     Attributes
     ----------
     dt, end : float
-        The step, and the time at the end, from 0; the last step is shortened to end there.
+        The step, and the time at the end, from 0. The last step is shortened to end there, but to no less than 1e-4 dt.
     every : float
         Time between two calls of ``watch``; 0: at the end only.
     correctors : int
@@ -94,6 +94,7 @@ class PISO:
             if not real(value) or not least < value < math.inf or value < 0:
                 raise InputError(f"PISO({name}={value!r}): expected a time "
                                  + ("above 0" if least == 0 else "of 0 or more"))
+        count_steps(self.end, self.dt)
         for name in ("momentum_rtol", "pressure_rtol"):
             value = getattr(self, name)
             if not real(value) or not 0 < value < 1:
@@ -117,14 +118,15 @@ class March(Coupling):
         """March from ``start`` to the end; return the FlowSolution. ``watch``, ``progress``: as in `Flow.march`."""
         settings = self.settings
         self.begin(start)
-        self.before, t, step, shown = None, 0.0, 0, 0
+        self.before, t, shown, given = None, 0.0, 0, 0.0
         residuals, notes, self.times = [], [], []
-        while t < settings.end * (1 - 1e-12):
-            dt = min(settings.dt, settings.end - t)
-            if dt < (1 - 1e-9) * settings.dt:
+        steps = count_steps(settings.end, settings.dt)
+        for step in range(1, steps + 1):
+            before, t = t, step * settings.dt if step < steps else settings.end
+            dt = t - before
+            if abs(dt - settings.dt) > 2 * SLIVER * settings.dt:
                 self.before = None               # BDF2 needs equal steps: the last one is Euler's
             momentum, mass, fastest = self.step(dt)
-            step, t = step + 1, t + dt
             courant = self.courant(dt)
             residuals.append((momentum, mass))
             self.record_forces()
@@ -132,27 +134,27 @@ class March(Coupling):
             if progress is not None:
                 progress(t, courant, mass)
             if self.lost(fastest, LOST):
-                notes.append(f"it diverged at t = {t:.6g}{self._remedy(dt, courant)}, or scheme='upwind'")
+                notes.append(f"it diverged at t = {t:.6g}{self._remedy(courant)}, or scheme='upwind'")
                 break
             if self.interrupted:
                 notes.append(f"interrupted at t = {t:.6g} of {settings.end:g}: this is the last step, from which a new "
                              "run may start (start=...)")
                 break
             if self.failed:
-                notes.append(f"{self.failed} at t = {t:.6g}{self._remedy(dt, courant)}, another preconditioner, or a "
+                notes.append(f"{self.failed} at t = {t:.6g}{self._remedy(courant)}, another preconditioner, or a "
                              "looser rtol")
                 break
             if settings.every and watch is not None and t >= (shown + 1) * settings.every * (1 - 1e-9):
-                shown = math.floor(t / settings.every * (1 + 1e-9))
+                shown, given = math.floor(t / settings.every * (1 + 1e-9)), t
                 watch(self._at(t, residuals, notes, courant))
         solution = self._at(t, residuals, notes, courant)
-        if watch is not None and (not settings.every or shown * settings.every < t * (1 - 1e-9)):
+        if watch is not None and given < t:
             watch(solution)
         return solution
 
-    def _remedy(self, dt, courant):
+    def _remedy(self, courant):
         """Return the Courant number and a smaller step as words, by the first step's: later ones grow with speeds."""
-        first = self.times[0][1]
+        dt, first = self.times[0]
         better = dt * CAREFUL / first if math.isfinite(first) and first > CAREFUL else dt / 4
         return f", at a Courant number of {courant:.3g}: take dt={better:.2g}"
 

@@ -1,10 +1,14 @@
 """Implicit time schemes for ∂p/∂t: Euler (first order) and BDF2 (second order)."""
 from __future__ import annotations
 
+import math
+
 from swell.core.errors import InputError
 from swell.core.settings import real
 
 SCHEMES = ("euler", "bdf2")
+SLIVER = 1e-4           # of a step: a shorter one would divide the errors of the fluxes by it, and so spoil the pressure
+MOST = 2.0**53          # of steps: a double counts no more
 
 
 def check_step(dt, scheme):
@@ -13,6 +17,14 @@ def check_step(dt, scheme):
         raise InputError(f"dt={dt!r}: expected a positive time step")
     if scheme not in SCHEMES:
         raise InputError(f"time scheme {scheme!r}: expected one of {', '.join(SCHEMES)}")
+
+
+def count_steps(end, dt) -> int:
+    """Return the number of steps ``dt`` to the time ``end``: the last one may be shorter, or longer by a `SLIVER`, which
+    covers the rounding of both numbers."""
+    if not end / dt < MOST:
+        raise InputError(f"{end:g} is {end / dt:.2g} steps of {dt:g}: expected fewer than {MOST:.0e}")
+    return max(1, math.ceil(end / dt - SLIVER))
 
 
 def time_terms(volumes, dt, p, before=None, scheme="euler"):
