@@ -38,6 +38,7 @@ class Division:
 
     def __init__(self, ranks, mesh):
         self.ranks, self.mesh = ranks, mesh
+        ranks.require_equal((mesh.n_cells, mesh.n_faces, float(np.abs(mesh.points).sum())), "the mesh")
         owner = of_links(ranks, mesh.n_cells, *mesh.links)
         with ranks.agreed():
             self._piece = piece = Piece.of(mesh, owner, ranks.rank)

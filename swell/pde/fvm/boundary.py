@@ -130,15 +130,19 @@ def lines(mesh, conditions, components=1):
     return a, b, c[:, 0] if components == 1 else c
 
 
+def check_mesh(mesh):
+    """Raise InputError unless ``mesh`` is a mesh."""
+    if not hasattr(mesh, "patches"):
+        raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('case') or "
+                         "box((32, 32))")
+
+
 def by_patch(mesh, conditions) -> dict:
     """Return the conditions as patch name → condition, with a name in place of each pattern.
 
     A pattern, such as "*" or "wall*", stands for all patches that fit it and need a condition. A patch's own name
     counts before any pattern, and an earlier pattern before a later one. A key that fits no patch raises InputError.
     """
-    if not hasattr(mesh, "patches"):
-        raise InputError(f"mesh is of type {type(mesh).__name__}: expected a Mesh, such as read_mesh('case') or "
-                         "box((32, 32))")
     if not isinstance(conditions, Mapping):
         raise InputError(f"conditions are of type {type(conditions).__name__}: expected a dictionary from names of "
                          "patches to conditions, such as {'inlet': Dirichlet(1.0)}")

@@ -171,28 +171,31 @@ def read_case(path, time=None, laminar=False, ranks=None) -> Case:
         For missing or damaged files, fields of another mesh, conditions that are not known or do not fit together, a
         patch without a condition, or a viscosity that is not positive.
     """
-    path = as_path(path)
+    with nullcontext() if ranks is None else ranks.agreed():
+        return _read(as_path(path), time, laminar, ranks)
+
+
+def _read(path, time, laminar, ranks) -> Case:
+    """Read a case for `read_case`, whose arguments these are."""
     if path.is_file():
         raise InputError(f"{path} is a file: expected the folder of an OpenFOAM case, with constant/polyMesh, 0/U and "
                          "0/p. For a mesh of another format write a case: fvm.write_polymesh(mesh, case)")
     mesh = read_mesh(path, ranks)
     folder = path if mesh.ranks is None else path / f"processor{mesh.ranks.rank}"
-    with nullcontext() if ranks is None else ranks.agreed():
-        control = _optional(path / "system", "controlDict")
-        time = _start(folder, time, control)
-        U, p = (FoamDictionary(folder / time, name) for name in ("U", "p"))
-        velocity, pressure = _conditions(mesh, U, p)
-        nu = _viscosity(path)
-        notes = _model(path, laminar)
-        fields = _fields(mesh, U, p)
-        given = any((folder / time / name).exists() for name in ("phi", "phi.gz"))
-        if ranks is not None:
-            ranks.require_equal((time, nu, given), "the case (time, viscosity, whether there are fluxes phi)")
+    control = _optional(path / "system", "controlDict")
+    time = _start(folder, time, control)
+    U, p = (FoamDictionary(folder / time, name) for name in ("U", "p"))
+    velocity, pressure = _conditions(mesh, U, p)
+    nu = _viscosity(path)
+    notes = _model(path, laminar)
+    fields = _fields(mesh, U, p)
+    given = any((folder / time / name).exists() for name in ("phi", "phi.gz"))
+    if ranks is not None:
+        ranks.require_equal((time, nu, given), "the case (time, viscosity, whether there are fluxes phi)")
     flow = Flow(mesh, velocity, nu, pressure)
     start = FlowSolution(*fields, flow.fluxes_of(fields[0]), False, np.zeros((0, 2)), (0, 0), mesh, [])
     if given:
-        with mesh.agreed():
-            _read_fluxes(mesh, FoamDictionary(folder / time, "phi"), start.fluxes)
+        _read_fluxes(mesh, FoamDictionary(folder / time, "phi"), start.fluxes)
     if (path / "system" / "fvSchemes").exists() or (path / "system" / "fvSolution").exists():
         notes.append("system/fvSchemes and fvSolution are not read: swell's schemes, relaxation and tolerances hold")
     application = text_of(control.get("application", []))

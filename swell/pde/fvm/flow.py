@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import copy
 import difflib
+from contextlib import nullcontext
+from numbers import Number
 
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.loop import interruptible
-from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Neumann, Symmetry, by_patch, lines
+from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Neumann, Symmetry, by_patch, check_mesh, lines
 from swell.pde.fvm.forces import Forces
-from swell.pde.fvm.metrics import Metrics, space_of
+from swell.pde.fvm.metrics import Metrics, numbers, space_of
 from swell.pde.fvm.piso import PISO, March
 from swell.pde.fvm.simple import SIMPLE, Steady
 from swell.pde.fvm.solution import FlowSolution
+
+SETTINGS = {Steady: (SIMPLE, "SIMPLE(...), such as SIMPLE(velocity=0.7)"), March: (PISO, "PISO(dt=..., end=...)")}
 
 
 class Flow:
@@ -46,14 +50,13 @@ class Flow:
     """
 
     def __init__(self, mesh, velocity, viscosity, pressure=None):
-        self.viscosity, self.pressure = viscosity, dict(pressure or {})
-        self.velocity = by_patch(mesh, velocity)
-        self.mesh = mesh
+        check_mesh(mesh)
+        self.mesh, self.viscosity = mesh, viscosity
         with mesh.agreed():
+            self.velocity, self.pressure = by_patch(mesh, velocity), dict(pressure or {})
             out, size = self._check()
         if mesh.ranks is not None:
-            kinds = {name: type(condition).__name__ for name, condition in self.velocity.items()}
-            mesh.ranks.require_equal((kinds, sorted(self.pressure)), "the conditions of the patches")
+            self._require_equal_kinds(mesh.ranks)
         out, size = zip(*mesh.of_ranks((out, size)))
         if not self.pressure and abs(sum(out)) > 1e-10 * sum(size):
             raise InputError(f"the given boundary velocities let {sum(out):+.6g} out of the domain, and no patch is an "
@@ -77,6 +80,11 @@ class Flow:
         through = (c * mesh.face_areas[mesh.neighbour.size:]).sum(1)
         return float(through.sum()), float(np.abs(through).sum())
 
+    def _require_equal_kinds(self, ranks):
+        """Raise InputError on every rank unless all ranks give the patches the same kinds of conditions."""
+        kinds = {name: type(condition).__name__ for name, condition in self.velocity.items()}
+        ranks.require_equal((kinds, sorted(self.pressure)), "the conditions of the patches")
+
     def of_component(self, axis, mesh, entering=False):
         """Return the conditions of the velocity component ``axis`` (0 to 2) on ``mesh``, as arrays (a, b, c) in the
         form of ``boundary.lines``. ``entering``: those of InletOutlet where the flow enters."""
@@ -88,6 +96,11 @@ class Flow:
     def fluxes_of(self, velocity):
         """Return the volume fluxes of cell velocities, shape (n, 3), interpolated linearly to the faces, and u_b·s at
         boundaries, shape (f,)."""
+        shape = self.mesh.n_cells, 3
+        with self.mesh.agreed():
+            velocity = numbers(velocity, "velocity")
+            if velocity.shape != shape:
+                raise InputError(f"velocity has shape {velocity.shape}: expected one vector a cell, {shape}")
         metrics = self._metrics()
         u = np.ascontiguousarray(metrics.with_ghosts(velocity).T)
         phi = np.zeros(metrics.owner.size)
@@ -113,6 +126,8 @@ class Flow:
             Patch name → (pressure force, viscous force), each of shape (3,): ∫ p s and −∫ ν ∂u/∂n, the latter along the
             wall.
         """
+        with self.mesh.agreed():
+            self._check_solution(solution, "solution")
         metrics = self._metrics()
         forces = Forces(self, metrics)
         u, p = np.ascontiguousarray(metrics.with_ghosts(solution.velocity).T), metrics.with_ghosts(solution.p)
@@ -145,8 +160,6 @@ class Flow:
         FlowSolution
             On a PartMesh: of the rank's cells. After Ctrl-C: the current iterate, with a note that says so.
         """
-        if not isinstance(settings, SIMPLE):
-            raise InputError(f"settings={settings!r}: expected SIMPLE(...), such as SIMPLE(velocity=0.7)")
         return self._run(Steady, settings, device, start, forces, ranks, watch)
 
     def march(self, settings, device="cpu", start=None, watch=None, forces=(), progress=None,
@@ -161,7 +174,8 @@ class Flow:
         start : FlowSolution, optional
             The flow at time 0; default: the fluid at rest.
         watch : callable, optional
-            ``watch(solution)`` gets the flow every ``settings.every`` time units, and at the end.
+            ``watch(solution)`` gets the flow every ``settings.every`` time units, and at the end. All ranks give one,
+            or none.
         forces : sequence of str
             Walls, by name or pattern, whose forces are recorded after each step in `FlowSolution.forces`.
         progress : callable, optional
@@ -174,19 +188,28 @@ class Flow:
         FlowSolution
             The flow at the end; ``time`` says when. After Ctrl-C, or if it diverged: the last step, with a note.
         """
-        if not isinstance(settings, PISO):
-            raise InputError(f"settings={settings!r}: expected PISO(dt=..., end=...)")
         return self._run(March, settings, device, start, forces, ranks, watch, progress)
 
     def _run(self, kind, settings, device, start, forces, ranks, watch, *progress):
         """Return the FlowSolution of one run of ``kind``, Steady or March; the other arguments as in `solve` or
         `march`."""
-        with self.mesh.agreed():
-            self._check_start(start)
+        across = ranks if self.mesh.ranks is None else self.mesh.ranks
+        with nullcontext() if across is None else across.agreed():
+            expected, example = SETTINGS[kind]
+            if not isinstance(settings, expected):
+                raise InputError(f"settings={settings!r}: expected {example}")
+            if start is not None:
+                self._check_solution(start, "start")
+        if across is not None:
+            self._require_equal_kinds(across)
+            watched = kind is March and watch is not None        # what it gets is put together by all ranks
+            plain = {name: value for name, value in vars(settings).items() if isinstance(value, (str, Number))}
+            across.require_equal((plain, start is None, tuple(forces), watched),
+                                 "the settings, whether there is a start, the walls of forces, or whether to watch")
         if self.mesh.ranks is None and ranks is not None and ranks.size > 1:
             from swell.pde.fvm.across_ranks import Division
             division = Division(ranks, self.mesh)
-            show = watch if watch is None or kind is Steady else lambda found: watch(division.whole(found))
+            show = (lambda found: watch(division.whole(found))) if watched else watch
             return division.whole(self._of_part(division)._run(kind, settings, device, division.of_flow(start), forces,
                                                                None, show, *progress))
         space = space_of(self.mesh, device)
@@ -203,11 +226,11 @@ class Flow:
         flow.pressure = division.conditions(self.pressure)
         return flow
 
-    def _check_start(self, start):
-        """Raise InputError unless ``start`` is None or a FlowSolution of this mesh."""
+    def _check_solution(self, given, name):
+        """Raise InputError unless ``given``, the argument ``name``, is a FlowSolution of this mesh."""
         sizes = (self.mesh.n_cells, 3), (self.mesh.n_cells,), (self.mesh.n_faces,)
-        if start is not None and not isinstance(start, FlowSolution):
-            raise InputError(f"start is of type {type(start).__name__}: expected the FlowSolution of an earlier solve")
-        if start is not None and (start.velocity.shape, start.p.shape, start.fluxes.shape) != sizes:
-            raise InputError(f"start is of a mesh of {start.p.size} cells and {start.fluxes.size} faces, and this one "
+        if not isinstance(given, FlowSolution):
+            raise InputError(f"{name} is of type {type(given).__name__}: expected the FlowSolution of an earlier solve")
+        if (given.velocity.shape, given.p.shape, given.fluxes.shape) != sizes:
+            raise InputError(f"{name} is of a mesh of {given.p.size} cells and {given.fluxes.size} faces, and this one "
                              f"has {sizes[1][0]} and {sizes[2][0]}: solve it on the same mesh")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import numbers
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from swell.core.registry import resolve
 from swell.core.settings import REAL, real
 from swell.core.devices import make_space
 from swell.core.stopping import Stopping
-from swell.pde.fvm.boundary import by_patch, lines
+from swell.pde.fvm.boundary import by_patch, check_mesh, lines
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.corrections import corrections, run
 from swell.pde.fvm.part_mesh import PartMesh
@@ -73,10 +74,13 @@ class Problem:
     scaled = True                                # scaled by the diagonal where there is no preconditioner
 
     def __init__(self, mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient):
-        conditions = by_patch(mesh, conditions)
-        lines(mesh, conditions)                                  # checks the conditions before anything is built
-        if not isinstance(corrections, numbers.Integral) or corrections < 0:
-            raise InputError(f"corrections={corrections!r}: expected a whole number of outer corrections, 0 for none")
+        check_mesh(mesh)
+        with mesh.agreed():
+            conditions = by_patch(mesh, conditions)
+            lines(mesh, conditions)                              # checks the conditions before anything is built
+            if not isinstance(corrections, numbers.Integral) or corrections < 0:
+                raise InputError(f"corrections={corrections!r}: expected a whole number of outer corrections, 0 for "
+                                 "none")
         self.mesh, self.conditions, self.diffusivity, self.source = mesh, conditions, diffusivity, source
         self.correction = correction if corrections else "none"
         self.corrections, self.interpolation, self.gradient = corrections, interpolation, gradient
@@ -114,21 +118,29 @@ class Problem:
         part.velocity = division.of_part(self.velocity) if np.ndim(self.velocity) == 2 else self.velocity
         return part
 
-    def _steady(self, solvers, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:
+    def _steady(self, named, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:
         """Solve the steady equation by outer corrections, on one device or across ranks; see `Poisson.solve` for the
-        arguments. ``solvers``: the arguments for the linear solves."""
-        if not real(mean) or not math.isfinite(mean):
-            raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
+        arguments. ``named``: the arguments of `solvers`."""
         in_parts = isinstance(self.mesh, PartMesh)
         ranks = self.mesh.ranks if in_parts else ranks
-        if in_parts or ranks is not None and ranks.size > 1:
+        across = in_parts or ranks is not None and ranks.size > 1
+        with ranks.agreed() if across else nullcontext():
+            if not real(mean) or not math.isfinite(mean):
+                raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
+            solvers = self.solvers(*named)
+        if across:
             from swell.pde.fvm.across_ranks import RankSystem
+            ranks.require_equal((self.correction, self.corrections, self.interpolation, self.gradient, self.scheme,
+                                 self.velocity is None, balance, float(mean)), "the corrections, the schemes, whether "
+                                "there is a velocity, balance, or mean")
             system = RankSystem(ranks, self, device, dtype)
         else:
             system = self.assemble(device, dtype)
         with system.space.active(self.mesh.n_cells):
             field = self.steady_field(system, solvers, balance, mean)
-            solution, = run(solvers.prepare(system.A, system.floating), [field], monitor)
+            with system.space.agreed():
+                solver = solvers.prepare(system.A, system.floating)
+            solution, = run(solver, [field], monitor)
             return PartSolution.of(solution) if in_parts else solution
 
     def steady_field(self, system, solvers, balance=False, mean=0.0):
@@ -214,8 +226,8 @@ class Poisson(Problem):
         InputError
             Without Dirichlet data, for a source that differs from the outflow; the message says by how much.
         """
-        solvers = self.solvers(method, precond, scaling, ordering, format, rtol, maxiter)
-        return self._steady(solvers, device, dtype, balance, mean, monitor, ranks)
+        named = method, precond, scaling, ordering, format, rtol, maxiter
+        return self._steady(named, device, dtype, balance, mean, monitor, ranks)
 
 
 class ScalarTransport(Problem):
@@ -236,15 +248,16 @@ class ScalarTransport(Problem):
     def __init__(self, mesh, conditions, velocity=None, diffusivity=1.0, source=0.0, *, scheme="linear_upwind",
                  correction="over_relaxed", corrections=50, interpolation="harmonic", gradient="least_squares"):
         super().__init__(mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient)
-        check_scheme(scheme)
+        with mesh.agreed():
+            check_scheme(scheme)
         self.velocity, self.scheme = velocity, scheme
 
     def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8,
               maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None,
               ranks=None) -> Solution:
         """Assemble and solve the steady equation; return a Solution. See ``Poisson.solve`` for the parameters."""
-        solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
-        return self._steady(solvers, device, dtype, balance, mean, monitor, ranks)
+        named = method, precond, scaling, ordering, format, rtol, maxiter
+        return self._steady(named, device, dtype, balance, mean, monitor, ranks)
 
     def advance(self, start, dt, steps, *, time="bdf2", method="bicgstab", precond="jacobi", scaling=None,
                 ordering=None, format=None, rtol=1e-8, maxiter=None, device="cpu", dtype="float64") -> Solution:

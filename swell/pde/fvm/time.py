@@ -7,7 +7,7 @@ from swell.core.errors import InputError
 from swell.core.settings import real
 
 SCHEMES = ("euler", "bdf2")
-SLIVER = 1e-4           # of a step: a shorter one would divide the errors of the fluxes by it, and so spoil the pressure
+SLIVER = 1e-4           # of a step: one so short would divide the fluxes' errors by it, and so spoil the pressure
 MOST = 2.0**53          # of steps: a double counts no more
 
 
@@ -20,8 +20,8 @@ def check_step(dt, scheme):
 
 
 def count_steps(end, dt) -> int:
-    """Return the number of steps ``dt`` to the time ``end``: the last one may be shorter, or longer by a `SLIVER`, which
-    covers the rounding of both numbers."""
+    """Return the number of steps ``dt`` to the time ``end``. The last step may be shorter, or longer by `SLIVER` dt,
+    which covers the rounding of both numbers."""
     if not end / dt < MOST:
         raise InputError(f"{end:g} is {end / dt:.2g} steps of {dt:g}: expected fewer than {MOST:.0e}")
     return max(1, math.ceil(end / dt - SLIVER))
