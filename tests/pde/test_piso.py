@@ -235,6 +235,16 @@ def test_vortices_keep_their_strength():
     assert 0.93 < np.linalg.norm(solution.velocity) / np.linalg.norm(start) < 1          # 0.90 if φ drifts from u_f·s
 
 
+def test_linear_convection_above_courant_one(device):
+    """Vortices in a stream at a Courant number of 1.7: with convection in the matrix the velocities decay to 0.84 of the
+    start; deferred, two correctors do not follow it, and the velocities grow to 1.29, and later without bound."""
+    mesh = fvm.box((8, 8), upper=(2 * math.pi, 2 * math.pi, 1.0), periodic="xy")
+    flow, start = fvm.Flow(mesh, {}, 1e-4), vortices(mesh, 0.0) + [1.0, 0.0, 0.0]
+    solution = flow.march(fvm.PISO(dt=0.76, end=40 * 0.76), device, started(mesh, flow, start))
+    assert solution.times[0, 1] == pytest.approx(1.7, abs=0.01) and not solution.notes
+    assert np.linalg.norm(solution.velocity) < np.linalg.norm(start)
+
+
 @pytest.mark.parametrize("counts, renewed", [([10, 8, 11, 9, 12, 9, 10, 9], [False, False, False, True]),
                                              ([10, 11, 10, 11], [False, False])])
 def test_a_worn_preconditioner_is_renewed(counts, renewed):
