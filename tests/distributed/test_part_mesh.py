@@ -1,6 +1,8 @@
 """Decomposed cases of OpenFOAM, of which each rank reads a part: the matrix and the solution of the whole mesh."""
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 from tests.support.cases import rng
@@ -125,17 +127,24 @@ def test_a_floating_pressure(ranks, tmp_path):
         assert np.linalg.norm(found.p - serial.p[of_rank]) <= 1e-6 * np.linalg.norm(serial.p)
 
 
-def test_parts_that_share_no_face(ranks, tmp_path):
-    """Two boxes, of which one has no patch that fixes a value; each lies on every rank."""
+def two_boxes():
+    """A box, and two of them as one mesh, with the patches "first" and "second"."""
     one = fvm.box((4, 4, 4))
     n, f = one.n_points, one.n_internal
     faces = np.split(one.face_points, one.face_ptr[1:-1])
     both = [*faces[:f], *(face + n for face in faces[:f]), *faces[f:], *(face + n for face in faces[f:])]
     half, owners = one.n_faces - f, (one.owner, one.owner + one.n_cells)
-    mesh = fvm.Mesh.from_faces(np.concatenate([one.points, one.points + 3]), np.cumsum([0, *map(len, both)]),
-                               np.concatenate(both), np.concatenate([owner[:f] for owner in owners] + [owner[f:] for owner in owners]),
-                               np.concatenate([one.neighbour, one.neighbour + one.n_cells]),
-                               [fvm.Patch("first", 2 * f, half), fvm.Patch("second", 2 * f + half, half)])
+    owner = np.concatenate([owner[:f] for owner in owners] + [owner[f:] for owner in owners])
+    return one, fvm.Mesh.from_faces(np.concatenate([one.points, one.points + 3]), np.cumsum([0, *map(len, both)]),
+                                    np.concatenate(both), owner,
+                                    np.concatenate([one.neighbour, one.neighbour + one.n_cells]),
+                                    [fvm.Patch("first", 2 * f, half), fvm.Patch("second", 2 * f + half, half)])
+
+
+def test_parts_that_share_no_face(ranks, tmp_path):
+    """Two boxes, of which one has no patch that fixes a value; each lies on every rank."""
+    pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
+    one, mesh = two_boxes()
     of_cell = np.concatenate([scattered(one, ranks.size, "slabs")] * 2)
     fvm.decompose(mesh, of_cell, tmp_path)
 
@@ -146,6 +155,8 @@ def test_parts_that_share_no_face(ranks, tmp_path):
         ranks.run(lambda c: solved(c, first=fvm.Dirichlet(0.0), second=fvm.Neumann(0.0)))
     assert all(found.converged for found in ranks.run(
         lambda c: solved(c, first=fvm.Dirichlet(0.0), second=fvm.Dirichlet(0.0))))
+    with pytest.raises(swell.InputError, match="2 parts that share no face, and no patch fixes a value in the part of"):
+        ranks.run(lambda c: fvm.Poisson(mesh, {"first": fvm.Dirichlet(0.0), "second": fvm.Neumann(0.0)}).solve(ranks=c))
 
 
 def test_a_case_with_the_whole_mesh_too(ranks, tmp_path):
@@ -236,3 +247,91 @@ def test_parts_that_do_not_meet(tmp_path):
     path.write_text(path.read_text().replace("neighbProcNo 0;", ""))
     with pytest.raises(swell.InputError, match="neighbProcNo = nothing"):
         distributed.run(2, lambda c: fvm.read_part(tmp_path, c))
+
+
+@pytest.fixture
+def halves(tmp_path):
+    """A case of two parts."""
+    mesh = fvm.box((4, 4, 4))
+    fvm.decompose(mesh, scattered(mesh, 2, "slabs"), tmp_path)
+    return tmp_path
+
+
+def change(case, rank, old, new):
+    path = case / f"processor{rank}" / "constant" / "polyMesh" / "boundary"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize("rank, old, new, words", [
+    (1, "    ymin\n", "    floor\n", "the ranks disagree on the patches other than processor patches.*'ymin'.*'floor'"),
+    (1, "nFaces 16;", "nFaces sixteen;", "has nFaces = sixteen, expected a number")])
+def test_parts_of_different_cases(halves, rank, old, new, words):
+    change(halves, rank, old, new)
+    with pytest.raises(swell.InputError, match=words):
+        distributed.run(2, lambda c: fvm.read_part(halves, c))
+
+
+def test_a_part_of_another_decomposition(halves):
+    fvm.decompose(other := fvm.box((4, 4, 5)), scattered(other, 2, "slabs"), halves / "other")
+    shutil.rmtree(halves / "processor1")
+    (halves / "other" / "processor1").rename(halves / "processor1")
+    with pytest.raises(swell.InputError, match="patch 'procBoundary0to1' has 16 faces, and part 1 has 20 there"):
+        distributed.run(2, lambda c: fvm.read_part(halves, c))
+
+
+def test_a_part_that_meets_another_one_twice(halves):
+    """As older versions of decomposePar could write it."""
+    path = halves / "processor0" / "constant" / "polyMesh" / "boundary"
+    before, _, last = path.read_text().partition("    procBoundary0to1\n")
+    start = int(last.partition("startFace ")[2].partition(";")[0])
+    half = last.partition("}")[0].replace("nFaces 16;", "nFaces 8;") + "}\n"
+    second = half.replace(f"startFace {start};", f"startFace {start + 8};")
+    path.write_text(f"{before.replace('7' + chr(10) + '(', '8' + chr(10) + '(')}    procBoundary0to1\n{half}"
+                    f"    again\n{second}{last.partition('}')[2]}")
+    with pytest.raises(swell.InputError, match="meets another part more than once, which is not supported"):
+        distributed.run(2, lambda c: fvm.read_part(halves, c))
+
+
+def test_parts_that_are_not_numbered_from_zero(halves):
+    (halves / "processor1").rename(halves / "processor2")
+    with pytest.raises(swell.InputError, match="processor1 is no folder; name an OpenFOAM case"):
+        distributed.run(2, lambda c: fvm.read_mesh(halves, c))
+
+
+def test_one_rank_for_two_parts(halves):
+    with pytest.raises(swell.InputError, match="start as many ranks as it has parts, or put the mesh together first"):
+        fvm.read_mesh(halves)
+    with pytest.raises(swell.InputError, match="decomposed into 2 parts, and there are 3 ranks: start mpiexec -n 2"):
+        distributed.run(3, lambda c: fvm.read_mesh(halves, c))
+
+
+def test_a_case_that_ranks_see_differently(tmp_path):
+    """Two machines, of which one has the parts, and the other the whole mesh too."""
+    mesh = fvm.box((4, 4, 4))
+    for folder in ("parts", "both"):
+        fvm.decompose(mesh, scattered(mesh, 2, "slabs"), tmp_path / folder)
+    fvm.write_polymesh(mesh, tmp_path / "both")
+    with pytest.raises(swell.InputError, match=r"disagree on whether the mesh is there, and in how many parts: "
+                                               r"\(False, 2\) on rank 0, \(True, 2\) on rank 1"):
+        distributed.run(2, lambda c: fvm.read_mesh(tmp_path / ("both" if c.rank else "parts"), c))
+
+
+def test_parts_without_fields(halves):
+    """decomposePar -constant divides the mesh alone."""
+    for name in ("U", "p"):
+        (halves / "0").mkdir(exist_ok=True)
+        (halves / "0" / name).write_text("")
+    with pytest.raises(swell.InputError, match=r"processor0 has no folder of a time.*decompose the fields, too"):
+        distributed.run(2, lambda c: fvm.read_case(halves, ranks=c))
+
+
+def test_parts_are_written_as_pvtu(halves):
+    def written(communicator):
+        sides = {"xmin": fvm.Dirichlet(0.0), "*": fvm.Neumann(1.0)}
+        fvm.Poisson(fvm.read_part(halves, communicator), sides).solve().write(halves / "p.vtu")
+
+    with pytest.raises(swell.InputError, match="the extension is .vtu, expected .pvtu, for each rank writes a file"):
+        distributed.run(2, written)
+    assert not list(halves.glob("*.vtu"))
