@@ -11,6 +11,8 @@ from tests.support.cases import rng
 import swell
 from swell.pde import fvm
 from swell.pde.fvm.across_ranks import Division
+from swell.pde.fvm.piso import March
+from swell.pde.fvm.simple import Steady
 
 pytest.importorskip("pymetis", reason="the partition of a mesh needs pymetis")
 
@@ -203,6 +205,32 @@ def test_wrong_on_one_rank(ranks, tmp_path):
             ranks.run(lambda c: solved(c, fvm.Symmetry()))
     with pytest.raises(swell.InputError, match="let .* out of the domain"):
         ranks.run(lambda c: solved(c, fvm.Dirichlet(lambda x: x * [1.0, 0.0, 0.0])))
+
+
+@pytest.mark.parametrize("march", [False, True])
+@pytest.mark.parametrize("where, ends", [("momentum", 3), ("update_pressure", 3), ("measure", 3), ("record_forces", 4)])
+def test_ctrl_c_of_one_rank_between_linear_solves(ranks, monkeypatch, where, ends, march):
+    """Only the last rank hears of it, in its third iteration: all ranks end with the same iterate, after the present
+    iteration, or after the next where the ranks have spoken already."""
+    run = March if march else Steady
+    usual, counts = getattr(run, where), {}
+
+    def pressed(self, *arguments):
+        rank = self.flow.mesh.ranks.rank if self.flow.mesh.ranks else 0
+        counts[rank] = counts.get(rank, 0) + 1
+        if counts[rank] == 3 and rank == ranks.size - 1:
+            self.interrupt()
+        return usual(self, *arguments)
+
+    flow = cavity()
+    solve = lambda count, **more: (                                             # noqa: E731
+        flow.march(fvm.PISO(0.02, count * 0.02, **TIGHT), **more) if march else
+        flow.solve(fvm.SIMPLE(maxiter=count, **TIGHT), **more))
+    one = solve(ends)
+    monkeypatch.setattr(run, where, pressed)
+    for found in ranks.run(lambda c: solve(8, ranks=c)):
+        assert not found.converged and len(found.notes) == 1 and found.notes[0].startswith("interrupted")
+        close(found, one)
 
 
 def test_what_a_division_gives_to_a_part(ranks):
