@@ -1,7 +1,9 @@
 """Sweeps: A(ω) on each device, reuse from one frequency to the next, failures that lose nothing, what is written."""
 import csv
+import gc
 import math
 import time
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -186,6 +188,31 @@ def test_a_sweep_of_its_own_choice_takes_multigrid(waves, monkeypatch):
     sweep.solver.stop_by(swell.Stopping(rtol=1e-6, maxiter=1))   # as if multigrid failed
     r = sweep.solve(15.0, b)
     assert r.converged and (r.method, r.precond) == ("cocg", "jacobi") and sweep.solve(15.1, b).precond == "jacobi"
+
+
+def test_the_setup_that_multigrid_replaces(waves, monkeypatch):
+    """It is freed, and counted, as is the one that takes over where multigrid fails."""
+    from swell import api
+    from swell.advisor import choose
+    K, M, B = waves
+    monkeypatch.setattr(choose, "choose", lambda A, named, resident=True: ([
+        replace(named, method=resolve("method", "cocg"), precond=resolve("precond", "jacobi"))], []))
+    prepare, made = api.prepare, []
+
+    def noting(*arguments, **named):
+        solver = prepare(*arguments, **named)
+        made.append(weakref.ref(solver))
+        return solver
+
+    monkeypatch.setattr(api, "prepare", noting)
+    sweep, b = Sweep(K, M, B, rtol=1e-6), np.eye(K.shape[0])[:, 7].copy()
+    assert sweep.solve(9.0, b).precond == "shifted_laplacian" and sweep.setups == len(made) == 2
+    gc.collect()
+    assert [solver() is None for solver in made] == [True, False]
+    sweep.solver.stop_by(swell.Stopping(rtol=1e-6, maxiter=1))   # as if multigrid failed
+    assert sweep.solve(9.1, b).precond == "jacobi" and sweep.setups == 4     # multigrid was renewed first
+    gc.collect()
+    assert [solver() is None for solver in made] == [True, True, False]
 
 
 def test_reuse_saves_iterations(waves):

@@ -61,7 +61,7 @@ class Sweep:
     Attributes
     ----------
     setups : int
-        Number of preconditioners made so far.
+        Number of preconditioners made so far, with the advisor's first one that multigrid replaced.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Sweep:
         self._make_room(())
         with self.space.active(self.n):
             self._named["precond"] = informed(precond, self.system, interface)
-        self.solver, self._advised, self.setups = None, None, 0
+        self.solver, self._replaced, self.setups = None, False, 0
         self._own = method is None and precond is None and self.space.single_rank and self.system.quadratic
         self._serves = False
 
@@ -134,8 +134,8 @@ class Sweep:
         self._learn(result, kept)
         if kept:
             result = self._repeated(result, b, monitor, "a new preconditioner")
-        if self._advised is not None and failures(result):
-            self.solver, self._advised = self._advised, None     # multigrid fails here
+        if self._replaced and failures(result):  # multigrid fails here
+            self.solver, self._replaced, self._own = None, False, False
             result = self._repeated(result, b, monitor, "the advisor's choice")
         self._remember(result)
         return result
@@ -265,13 +265,14 @@ class Sweep:
 
     def _with_multigrid(self, form):
         """Replace the advisor's cocg by cocg with the shifted Laplacian by multigrid: a sweep knows ω²M, and makes its
-        setup good over many solves. Where it has no setup, the advisor's choice stays."""
+        setup good over many solves. The advisor's setup is freed, and stays only where multigrid has none."""
         from swell.api import prepare
         wave = {**self._named, "method": "cocg", "precond": informed(ShiftedLaplacian(inner="amg"), self.system)}
         try:
-            self._advised, self.solver = self.solver, prepare(self.system.A, format=form, **wave)
+            self.solver = prepare(self.system.A, format=form, **wave)
         except SwellError:
-            self._advised = None
+            return
+        self._replaced, self.setups = True, self.setups + 1
 
     def _learn(self, result, kept):
         """Decide from a Result or Results whether to keep the preconditioner for the next frequency, and which of the
