@@ -99,8 +99,8 @@ class NullSpaceTransform(Transform):
         return A.space.from_host(np.asfortranarray(q[A.rows if in_parts else slice(None)].astype(A.dtype)))
 
     def update(self, A):
-        """Check that A Z = 0 and Wᴴ A = 0, up to rounding, for new values of A. A Hermitian A needs the first check only;
-        the second builds its adjoint, so that captured graphs are captured again."""
+        """Check that A Z = 0 and Wᴴ A = 0, up to rounding, for new values of A. For a Hermitian A the first check is
+        enough; the second would build an adjoint, after which CUDA graphs are captured again."""
         size, hermitian_basis = A.norm_inf(), self.left is self.basis
         self._check(size, self.basis, A.apply, "A z")
         if hermitian_basis and A.has_entries and hermitian(A):
