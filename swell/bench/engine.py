@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import datetime
 import difflib
-import importlib.resources
 import json
 import math
 import platform
@@ -17,7 +16,7 @@ import statistics
 import sys
 import time
 from contextlib import contextmanager
-from importlib import metadata
+from importlib import metadata, resources
 from itertools import pairwise
 
 import numpy as np
@@ -291,7 +290,7 @@ def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:
 
 def stored(device: str) -> dict:
     """Return the dict of other libraries' figures that peers.json has for "cpu" or "cuda"."""
-    return json.loads(importlib.resources.files("swell.bench").joinpath("peers.json").read_text("utf-8"))[device]
+    return json.loads(resources.files("swell.bench").joinpath("peers.json").read_text("utf-8"))[device]
 
 
 def append(path, records):
@@ -346,7 +345,7 @@ def show(title, header, rows):
 
 
 def report(path, title, tables, space, *figures):
-    """Write the HTML report: figures as (caption, figure), tables as (caption, header, rows), and the circumstances.
+    """Write the HTML report: figures as (caption, figure or None), tables as (caption, header, rows), circumstances.
 
     Raises
     ------
@@ -358,7 +357,8 @@ def report(path, title, tables, space, *figures):
     from swell.report.files import write
     facts = circumstances(space)
     body = [f"<h1>{page.escape(title)}</h1>", page.paragraph(f"{facts['device']}, {facts['date']}", soft=True)]
-    body += [page.image(png(figure), caption) for caption, figure in figures]
+    body += [page.image(png(figure), caption) if figure else page.paragraph(f"{caption}: none.", soft=True)
+             for caption, figure in figures]
     body += [piece for caption, *of in tables for piece in (page.heading(caption), page.table(*reversed(of)))]
     body += [page.heading("How it was measured"), page.preformatted([facts["command"]]),
              page.paragraph(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))]
@@ -366,14 +366,15 @@ def report(path, title, tables, space, *figures):
 
 
 def bars(groups, labels, values, ylabel, log=False):
-    """Return a bar chart: groups of bars (one a matrix), in each one bar a label; values[label][group] may be None."""
-    from swell.display.figure import GRID, INK, colour_of, new_figure
+    """Return a bar chart, or None if every values[label][group] is: groups of bars (one a matrix), a bar a label."""
+    if all(value is None for heights in values.values() for value in heights):
+        return None
+    from swell.display.figure import GRID, INK, colour_of, new_figure, with_legend
     figure, axes = new_figure(7.5, 3.8)
     width = 0.8 / max(len(labels), 1)
     for k, label in enumerate(labels):
-        heights = [value or 0 for value in values[label]]
-        axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, heights, width, label=label,
-                 color=colour_of(k))
+        axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, [value or 0 for value in values[label]],
+                 width, label=label, color=colour_of(k))
     turn = 60 if len(groups) > 10 else 20 if sum(map(len, groups)) > 60 else 0
     axes.set_xticks(range(len(groups)), groups, rotation=turn, ha="right" if turn else "center")
     if log:
@@ -381,8 +382,7 @@ def bars(groups, labels, values, ylabel, log=False):
     axes.set_ylabel(ylabel, color=INK)
     axes.grid(True, axis="y", color=GRID, lw=0.6)
     axes.set_axisbelow(True)
-    figure.legend(loc="outside upper center", ncols=min(len(labels), 3), fontsize=8, frameon=False)
-    return figure
+    return with_legend(figure)
 
 
 def logarithmic(axes):

@@ -37,7 +37,13 @@ def finish(figure, axes, xlabel, ylabel, columns=3):
     axes.set_xlabel(xlabel, color=INK)
     axes.set_ylabel(ylabel, color=INK)
     axes.grid(True, color=GRID, lw=0.6)
-    figure.legend(loc="outside upper center", ncols=columns, fontsize=8, frameon=False)
+    return with_legend(figure, columns)
+
+
+def with_legend(figure, columns=3):
+    """Add a legend of ``columns`` columns above the axes, if any series has a label; return the same figure."""
+    if any(axes.get_legend_handles_labels()[1] for axes in figure.axes):
+        figure.legend(loc="outside upper center", ncols=columns, fontsize=8, frameon=False)
     return figure
 
 

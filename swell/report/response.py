@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.display.figure import GRID, INK, colour_of, new_figure
+from swell.display.figure import GRID, INK, colour_of, new_figure, with_legend
 from swell.report.files import save
 
 SPAN = 10.0             # least range of the picture in dB
@@ -83,6 +83,5 @@ def figure(response, modes=None):
         axes.set_xlim(hertz.min(), hertz.max())
     if beside:
         figure.legend(loc="outside right upper", ncols=beside, fontsize=7, frameon=False)
-    else:
-        figure.legend(loc="outside upper center", ncols=2, fontsize=8, frameon=False)
-    return figure
+        return figure
+    return with_legend(figure, 2)

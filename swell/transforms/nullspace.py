@@ -23,6 +23,7 @@ from swell.core.errors import InputError
 from swell.core.settings import switch
 from swell.core.transform import Transform
 from swell.formats.csr import CSRMatrix
+from swell.formats.symmetry import hermitian
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,10 +99,12 @@ class NullSpaceTransform(Transform):
         return A.space.from_host(np.asfortranarray(q[A.rows if in_parts else slice(None)].astype(A.dtype)))
 
     def update(self, A):
-        """Check that A Z = 0 and Wᴴ A = 0, up to rounding, for new values of A."""
-        size = A.norm_inf()
+        """Check that A Z = 0 and Wᴴ A = 0, up to rounding, for new values of A. For a Hermitian A the first check is
+        enough; the second would build an adjoint, after which CUDA graphs are captured again."""
+        size, hermitian_basis = A.norm_inf(), self.left is self.basis
         self._check(size, self.basis, A.apply, "A z")
-        hermitian_basis = self.left is self.basis
+        if hermitian_basis and A.has_entries and hermitian(A):
+            return
         hint = ("; A is not Hermitian, so give the null space of its adjoint too: NullSpace(basis, left=...)"
                 if hermitian_basis else "")
         self._check(size, self.left, A.apply_adjoint, "Aᴴ z", hint)

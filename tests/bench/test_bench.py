@@ -100,6 +100,31 @@ def test_a_figure_has_a_colour_for_every_series():
     assert len({bar.get_facecolor() for bar in axes.patches}) == 14
 
 
+@pytest.mark.filterwarnings("error")
+def test_figures_without_labels_or_values_have_no_legend(tmp_path):
+    """A figure without values is left out of the report, which says so."""
+    from swell.display.figure import finish, new_figure, with_legend
+    assert not finish(*new_figure(), "x", "y").legends and not with_legend(new_figure()[0]).legends
+    assert engine.bars(["A"], ["one"], {"one": [None]}, "s") is None and engine.bars([], [], {}, "s") is None
+    figure = engine.bars(["A", "B"], ["one"], {"one": [0.0, None]}, "s")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one"]
+    engine.report(tmp_path / "r.html", "Title", [], CpuSpace(), ("Solves", None), ("Products", figure))
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert page.count("data:image/png") == 1 and "Solves: none." in page and "Products: none." not in page
+
+
+def test_the_scaling_report_shows_exact_solves_of_points_and_of_blocks():
+    """Their labels differ: Poisson's equation has points."""
+    from swell.bench.scaling.figures import _solves
+    found = [{"benchmark": "scaling solve", "scaling": "strong", "matrix": name, "ranks": 1, "preconditioner": label,
+              "seconds": seconds, "reason": "CONVERGED"} for name, label, seconds in (
+                  ("A", "ILU(0), exact", 1e-3), ("A", "ILU(0), 2 sweeps", 2e-3), ("A", "ILU(0), 3 sweeps", 3e-3),
+                  ("B", "block ILU(0), exact", 4e-3), ("B", "block ILU(0), 3 sweeps", 5e-3))]
+    axes, = _solves(found).axes
+    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["exact", "the best number of sweeps"]
+    assert [bar.get_height() for bar in axes.patches] == [1.0, 4.0, 2.0, 5.0]
+
+
 def test_no_series_of_the_scaling_report_is_dropped():
     """There are more methods than colours of all reports."""
     from swell.bench.scaling.figures import _iterations, _messages

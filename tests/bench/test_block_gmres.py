@@ -196,6 +196,33 @@ def test_steps_are_drawn_without_convergence_and_solves_are_not():
     assert rank_figures._by_label(found, "largest", solved=False) == (["A: 1"], {EXACT: [3.0]})
 
 
+def test_petscs_ranks_have_bars_of_their_own():
+    """PETSc may run on more ranks than there are GPUs."""
+    found = [made_up(EXACT, 1, 3e-3), made_up(EXACT, 2, 2e-3), made_up("PETSc", 2, 4e-3), made_up("PETSc", 64, 1e-3)]
+    assert rank_figures._by_label(found, "seconds") == (
+        ["A: 1", "A: 2", "A: 64"], {EXACT: [3.0, 2.0, None], "PETSc": [None, 4.0, 1.0]})
+    axes, = rank_figures._balance(found).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["A: 2", "A: 64"]
+    assert [bar.get_height() for bar in axes.patches] == [1, 0, 1, 1]
+
+
+def test_no_solve_that_converged_is_no_figure():
+    found = [made_up(EXACT, 1, 3e-3, "MAXITER"), made_up(cases.sweeps(1), 1, 1e-3, "MAXITER")]
+    assert rank_figures._over_sweeps(found) is None and rank_figures._whole(found) is None
+
+
+def test_the_caption_of_figure_12_names_the_lines_that_are_there():
+    product = {"benchmark": "block_gmres product", "matrix": "A", "ranks": 1, "seconds": 1e-6,
+               "seconds_without_overlap": 1e-6}
+    found = [product, {**product, "benchmark": "block_gmres iteration"}, *(
+        {**product, "benchmark": "block_gmres orthogonalisation", "basis": "full", "batch": k, "inner_products": 1e-6,
+         "updates": 1e-6} for k in BATCHES), made_up(EXACT, 1, 3e-3), made_up(cases.sweeps(2), 1, 2e-3)]
+    captions = [caption for caption, _ in rank_figures.drawn(found)]
+    assert any(caption.endswith("on 1 rank; dashed: exact solves") for caption in captions)
+    captions = [caption for caption, _ in rank_figures.drawn([*found, made_up(cases.BSRSV2, 1, 4e-3)])]
+    assert any(caption.endswith("dashed: exact solves; dotted: cuSPARSE's bsrsv2") for caption in captions)
+
+
 def test_every_matrix_of_figure_12_is_in_the_legend():
     """Also one that exact solves alone have solved; the ticks are all numbers of sweeps."""
     found = [made_up(EXACT, 1, 3e-3), made_up(cases.sweeps(2), 1, 2e-3), made_up(cases.sweeps(5), 1, 1e-3),

@@ -139,6 +139,43 @@ def test_restarts_keep_their_length_when_iterations_are_timed(monkeypatch):
     assert method.restart == 30 and not method.lengthen
 
 
+def test_blocks_of_one_row_are_points():
+    """BSR with blocks of 1 is CSR without its kernels."""
+    from swell import distributed
+    from swell.bench.scaling import ranks
+
+    whole = gallery.coupled_transport((3, 3, 3), 2)
+
+    def described(communicator, block):
+        A = distributed.scatter(communicator, whole if communicator.rank == 0 else None, block=block)
+        return ranks.System("A", "strong", A, {"block": block}).A.describe()
+
+    assert all("bsr, block 2" in text for text in distributed.run(2, described, 2))
+    assert not any("bsr" in text for text in distributed.run(2, described, 1))
+
+
+@pytest.mark.gpu
+def test_preconditioning_steps_on_gpus_run_in_a_graph(monkeypatch):
+    """Launched by the host, sweeps are bound by launches, which a solve does not wait for."""
+    from tests.support.across import gpus, on_gpus
+
+    from swell import distributed
+    from swell.bench.scaling import ranks
+    from swell.core import timing
+    whole = gallery.poisson3d(6)
+    replayed, times = [], timing.times
+    monkeypatch.setattr(timing, "times", lambda *arguments: replayed.append(True) or times(*arguments))
+
+    def solved(communicator):
+        A = distributed.scatter(communicator, whole if communicator.rank == 0 else None, device="cuda")
+        return ranks.System("A", "strong", A, {"block": None}).solve(
+            "ILU(0), 2 sweeps", "ilu0(solve='sweeps(count=2, guard=off)')")
+
+    for r in on_gpus(gpus(), solved):
+        assert r["reason"] == "CONVERGED" and 0 < r["least"] <= r["mean"] <= r["largest"]
+    assert replayed
+
+
 def made_up(ranks, local, copy):
     """What a run would record, were the model right, of one matrix with CG."""
     size = 10**6

@@ -124,7 +124,7 @@ def test_the_reduced_model_is_the_projection(device, dtype, waves):
     with space.active(n):
         system = System(K, M, B, space, dtype)
         system.form(5.0)
-        model = ReducedModel(system, 5)
+        model = ReducedModel(system, 5, 1)
         assert model.of(5.0, space.from_host(b.astype(dtype))) is None
         for group in (X[:, :3], X[:, 3:5]):
             model.add(space.from_host(np.ascontiguousarray(group.astype(dtype))))

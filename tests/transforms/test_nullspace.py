@@ -8,6 +8,7 @@ from tests.support.cases import rng
 
 import swell
 from swell import gallery
+from swell.formats.matrix import Matrix
 
 
 def neumann(n=20):
@@ -98,6 +99,19 @@ def test_update_checks_again():
     assert s.update(2 * A).solve(A @ np.arange(400.0)).converged
     with pytest.raises(swell.InputError, match="not annihilated"):
         s.update(A + sp.diags_array(np.ones(400)))
+
+
+def test_the_adjoint_is_built_for_a_matrix_that_is_not_hermitian_alone(device, monkeypatch):
+    """A new adjoint has the graph of a solve captured again after each update."""
+    built, adjoint = [], Matrix.adjoint
+    monkeypatch.setattr(Matrix, "adjoint", lambda self: built.append(1) or adjoint(self))
+    A = neumann()
+    swell.prepare(A, method="cg", nullspace="constants", device=device).update(2 * A)
+    assert not built
+    upwind = sp.csr_array(A + sp.diags_array(np.ones(399), offsets=-1) - sp.diags_array(np.r_[0.0, np.ones(399)]))
+    with pytest.raises(swell.InputError, match="‖Aᴴ z‖∞ is .* so give the null space of its adjoint too"):
+        swell.prepare(upwind, method="gmres", nullspace="constants", device=device)
+    assert built
 
 
 def test_a_real_graph_laplacian(data):

@@ -21,6 +21,7 @@ SEED = 11
 SWEEPS = tuple(range(1, 9))
 BATCHES = (1, 2, 4, 8, 16, 30)
 NONE, EXACT, HOST = "none", "block ILU(0), exact", "block ILU(0), exact CPU"
+BSRSV2, SPSV = "cuSPARSE bsrsv2", "cuSPARSE SpSV"
 ON_BLOCKS = "point ILU(0) on the blocks, exact"
 
 

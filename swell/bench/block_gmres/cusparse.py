@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 from abc import abstractmethod
 
+from swell.bench.block_gmres.cases import BSRSV2, SPSV
 from swell.core.errors import FactorisationError, InputError, MissingDependency, SwellError
 from swell.core.operator import LinearOperator
 from swell.formats.bsr import BSR, BSRMatrix
@@ -187,4 +188,4 @@ class EntrySolves(Solves):
             self._cusparse.call("SpSV_solve", *given)
 
 
-BY_CUSPARSE = {"cuSPARSE bsrsv2": BlockSolves, "cuSPARSE SpSV": EntrySolves}
+BY_CUSPARSE = {BSRSV2: BlockSolves, SPSV: EntrySolves}

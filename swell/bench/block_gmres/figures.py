@@ -61,9 +61,9 @@ def drawn(records) -> list:
     return [("Figure 8: inner products of a step over the vectors that one launch handles",
              _batches(orthogonal, "inner_products")),
             ("Figure 9: updates of a step over the vectors that one launch handles", _batches(orthogonal, "updates")),
-            *((f"Figure 12: a whole solve to {_power(rtol)} of the first residual over the sweeps; lines: exact solves",
+            *((f"Figure 12: solves to {_power(rtol)} of the first residual, over the sweeps; lines: exact solves",
                _over_sweeps(found, rtol)) for rtol in TOLERANCES),
-            *((f"Figures 13 to 15: whole solves to {_power(rtol)} of the first residual", _whole(found, rtol))
+            *((f"Figures 13 to 15: solves to {_power(rtol)} of the first residual", _whole(found, rtol))
               for rtol in TOLERANCES),
             ("The parts of a step of GMRES(30)", _parts(found))]
 
@@ -94,9 +94,12 @@ def _whole(records, rtol):
 
 
 def _over_sweeps(records, rtol):
+    """Return a figure: times of solves over the number of sweeps; None if none reached ``rtol``."""
     from swell.display.figure import colour_of, finish, new_figure
-    figure, axes = new_figure(7.5, 4.2)
     times = _milliseconds(records, rtol)
+    if not any(label in (EXACT, *map(sweeps, SWEEPS)) for _, label in times):
+        return None
+    figure, axes = new_figure(7.5, 4.2)
     for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
         colour = colour_of(k)
         points = [(count, times[name, sweeps(count)]) for count in SWEEPS if (name, sweeps(count)) in times]

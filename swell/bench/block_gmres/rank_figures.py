@@ -4,10 +4,11 @@ from __future__ import annotations
 import numpy as np
 
 from swell.bench import engine
-from swell.bench.block_gmres.cases import BATCHES, EXACT, HOST
+from swell.bench.block_gmres.cases import BATCHES, BSRSV2, EXACT, HOST
 
 SWEEP = "block ILU(0), "                 # how the labels of sweeps begin: "block ILU(0), 3 sweeps"
 BEST = "block ILU(0), the best number of sweeps"
+LINES = ((EXACT, ("--", "dashed"), "exact solves"), (BSRSV2, (":", "dotted"), "cuSPARSE's bsrsv2"))     # figure 12
 
 
 def drawn(records) -> list:
@@ -16,6 +17,8 @@ def drawn(records) -> list:
     most = max(r["ranks"] for r in kinds["product"])
     at_most = [r for r in kinds["orthogonalisation"] if r["ranks"] == most and r["basis"] == "full"]
     products, iterations = ({_label(r): r for r in kinds[kind]} for kind in ("product", "iteration"))
+    lines = "".join(f"; {name}: {words}" for label, (_, name), words in LINES
+                    if any(r["preconditioner"] == label for r in kinds["solve"]))
     return [(f"Figure 8: inner products of a step on {most} ranks, by vectors a launch; means over the ranks",
              _batches(at_most, "inner_products")),
             (f"Figure 9: updates of a step on {most} ranks, by vectors a launch", _batches(at_most, "updates")),
@@ -26,10 +29,10 @@ def drawn(records) -> list:
             ("Figure 11: an iteration of GMRES(30) without preconditioner, by number of ranks", engine.bars(
                 [*iterations], ["GMRES(30)"],
                 {"GMRES(30)": [1e6 * r["seconds"] if r["seconds"] else None for r in iterations.values()]}, "µs")),
-            *((f"Figure 12: a whole solve over the sweeps, on {count} rank{'s' if count > 1 else ''}; dashed: exact "
-               "solves, dotted: cuSPARSE's bsrsv2", _over_sweeps([r for r in kinds["solve"] if r["ranks"] == count]))
+            *((f"Figure 12: solves that converged, over the sweeps, on {count} rank{'s' if count > 1 else ''}{lines}",
+               _over_sweeps([r for r in kinds["solve"] if r["ranks"] == count]))
               for count in sorted({r["ranks"] for r in kinds["product"]})),
-            ("Figures 13 to 15: whole solves by number of ranks", _whole(kinds["solve"])),
+            ("Figures 13 to 15: solves that converged, by number of ranks", _whole(kinds["solve"])),
             ("Tables 2 to 4: the preconditioning steps of a restart, by number of ranks; the slowest rank",
              _steps(kinds["solve"])),
             *([("Load balance factor of the preconditioning step, equation 13", _balance(kinds["solve"]))]
@@ -66,7 +69,11 @@ def _sweeps(label):
 
 
 def _over_sweeps(records):
+    """Return a figure: times of solves over the number of sweeps; None if none converged."""
     from swell.display.figure import colour_of, finish, new_figure
+    records = [r for r in records if _sweeps(r["preconditioner"]) or r["preconditioner"] in (EXACT, BSRSV2)]
+    if all(r["reason"] != "CONVERGED" for r in records):
+        return None
     figure, axes = new_figure(7.5, 4.2)
     for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
         colour = colour_of(k)
@@ -75,7 +82,7 @@ def _over_sweeps(records):
         points = sorted((_sweeps(label), time) for label, time in times.items() if _sweeps(label))
         if times:
             axes.plot(*np.reshape(points, (-1, 2)).T, "o-", color=colour, lw=1.4, ms=4, label=name)
-        for label, style in ((EXACT, "--"), ("cuSPARSE bsrsv2", ":")):
+        for label, (style, _), _ in LINES:
             if label in times:
                 axes.axhline(times[label], color=colour, lw=0.9, ls=style)
     axes.set_xticks(sorted({count for r in records if (count := _sweeps(r["preconditioner"]))}))
@@ -83,17 +90,23 @@ def _over_sweeps(records):
     return finish(figure, axes, "sweeps for each triangle", "ms")
 
 
+def _groups(records) -> list:
+    """Return the groups of bars, "matrix: ranks": a matrix's ranks in order, PETSc's among them."""
+    names = list(dict.fromkeys(r["matrix"] for r in records))
+    return list(dict.fromkeys(map(_label, sorted(records, key=lambda r: (names.index(r["matrix"]), r["ranks"])))))
+
+
 def _by_label(records, field, solved=True):
     """Return (groups, {label: values by group}) for bars of a field of the solves; sweeps are left to ``BEST``, the
     fastest solve that converged. ``solved``: leave out all solves that did not converge."""
-    groups = list(dict.fromkeys(_label(r) for r in records if r["preconditioner"] == EXACT))
+    groups = _groups(records)
     values = {label: [None] * len(groups) for label in dict.fromkeys(
         r["preconditioner"] for r in records if _sweeps(r["preconditioner"]) is None)}
     values[BEST] = [None] * len(groups)
     fastest = {}
     for r in records:
         sweeps = _sweeps(r["preconditioner"])
-        if _label(r) not in groups or (solved or sweeps) and r["reason"] != "CONVERGED":
+        if (solved or sweeps) and r["reason"] != "CONVERGED":
             continue
         if sweeps:
             fastest[_label(r)] = min(fastest.get(_label(r), r), r, key=lambda one: one["seconds"])
@@ -116,7 +129,7 @@ def _steps(records):
 
 def _balance(records):
     mine = [r for r in records if r["preconditioner"] != HOST and r["ranks"] > 1]
-    groups = list(dict.fromkeys(_label(r) for r in mine if r["preconditioner"] == EXACT))
+    groups = _groups(mine)
     labels = list(dict.fromkeys(r["preconditioner"] for r in mine))
     factor = {(_label(r), r["preconditioner"]): r["load_balance"] for r in mine}
     return engine.bars(groups, labels, {label: [factor.get((g, label)) for g in groups] for label in labels},

@@ -24,7 +24,7 @@ def figures(records, prediction, predicted) -> list:
             if of_model:
                 found.append((f"{words}: where an iteration's time goes, predicted", _parts(of_model)))
     if any(r["benchmark"] == "scaling solve" for r in records):
-        found += [("Tables 2 to 4: a whole solve by GMRES(30) with ILU(0) of each rank's block, by number of ranks",
+        found += [("Tables 2 to 4: converged solves, GMRES(30) with ILU(0) of each rank's block, by number of ranks",
                    _solves(records)),
                   ("Load balance factor of the preconditioning step, equation 13, by number of ranks",
                    _balance(records))]
@@ -160,11 +160,10 @@ def _solves(records):
     labels = list(dict.fromkeys(r["preconditioner"] for r in mine))
     groups = list(dict.fromkeys(_label(r) for r in mine))
     times = {(_label(r), r["preconditioner"]): 1e3 * r["seconds"] for r in mine if r["reason"] == "CONVERGED"}
-    exact, *sweeps = labels
-    values = {"exact": [times.get((group, exact)) for group in groups]}
-    if sweeps:
-        values["the best number of sweeps"] = [
-            min((times[group, label] for label in sweeps if (group, label) in times), default=None) for group in groups]
+    kinds = {"exact": [label for label in labels if label.endswith(", exact")],            # of ILU(0) and block ILU(0)
+             "the best number of sweeps": [label for label in labels if not label.endswith(", exact")]}
+    values = {words: [min((times[group, label] for label in kind if (group, label) in times), default=None)
+                      for group in groups] for words, kind in kinds.items() if kind}
     return engine.bars(groups, list(values), values, "ms (logarithmic)", log=True)
 
 

@@ -20,6 +20,7 @@ import swell
 from swell import distributed, gallery
 from swell.advisor.choose import default_format
 from swell.bench import engine
+from swell.bench.block_gmres.cases import RESTART, steps_of_a_restart
 from swell.bench.scaling.model import Share, count_shares
 from swell.cli.output import as_json
 from swell.core.errors import SwellError
@@ -32,7 +33,6 @@ from swell.formats.bsr import BSR
 from swell.formats.symmetry import hermitian
 from swell.orderings.partition import of_matrix
 
-RESTART = 30
 PRODUCTS = 30                          # products timed together, those of a restart, as in figure 10
 WINDOW = 5                             # iterations timed together
 CYCLES = {"cg": 5, "single_reduction_cg": 50, "gmres(restart=30)": 30}       # iterations after which the work repeats
@@ -42,7 +42,6 @@ AT_LEAST = 60                          # iterations of a solve on a CPU, unless 
 MAXITER = 300
 TOLERANCES = {"thermal2~": 1e-3}       # relative to the first residual: tables 2 to 4
 TOLERANCE = 1e-5                       # for other matrices
-RESTARTS = 2                           # repetitions when a restart's preconditioning steps are timed
 SEED = 11
 SMALL = 8                              # points along an edge of the tiny system's slabs
 MESSAGES = [8 << k for k in range(0, 20, 2)]
@@ -205,7 +204,7 @@ class System:
     def __init__(self, name, scaling, A, settings):
         self.name, self.scaling, self.settings = name, scaling, settings
         self.given, self.space, self.ranks = A, A.space, A.space.communicator
-        in_blocks = settings["block"] is not None and scaling == "strong"      # weak scaling's rows are points
+        in_blocks = scaling == "strong" and (settings["block"] or 1) > 1       # weak scaling's rows are points
         self.format = BSR() if in_blocks else default_format(A.own)
         self.A = A.stored_as(self.format)
         rows = self.space.local_rows(A.shape[0])
@@ -359,12 +358,8 @@ class System:
         with ranks.agreed():
             M = resolve("precond", text).build(self.given.diagonal_block)
 
-        def restart():
-            for _ in range(RESTART + 1):
-                M.apply(self.b, self.y)
-
-        restart()
-        steps = ranks.allgather(min(_together(self.space, restart) for _ in range(RESTARTS)))
+        ranks.allgather(None)                    # so that all ranks work at the same time
+        steps = ranks.allgather(min(steps_of_a_restart(self.space.local, M)))
         stopping = Stopping(rtol=rtol, relative_to="r0", maxiter=MAXITER)
         solver = swell.prepare(self.given, method=FIXED[f"gmres(restart={RESTART})"], precond=text,
                                format=self.format, b_like=self.b, stopping=stopping)

@@ -66,7 +66,7 @@ class MatrixResponse:
 
     def plot(self, path):
         """Plot |x| at each row over the frequency, a line for each right-hand side and row, to a .png file."""
-        from swell.display.figure import GRID, INK, colour_of, new_figure
+        from swell.display.figure import GRID, INK, colour_of, new_figure, with_legend
         from swell.report.files import save
         figure, axes = new_figure()
         values = abs(np.array(self.values))
@@ -77,8 +77,7 @@ class MatrixResponse:
         axes.set_xlabel("frequency in Hz", color=INK)
         axes.set_ylabel("|x|", color=INK)
         axes.grid(True, color=GRID, lw=0.6)
-        figure.legend(loc="outside upper center", ncols=3, fontsize=8, frameon=False)
-        save(figure, path)
+        save(with_legend(figure), path)
 
     def as_dict(self) -> dict:
         """Everything in plain types for JSON."""

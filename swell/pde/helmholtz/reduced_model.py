@@ -16,7 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.columns import plain
+from swell.core.sharing import Widening
+
 NEW = 1e-6              # directions below this fraction of a solution's norm are noise of the solver
+TOGETHER = 8            # directions that A multiplies at once, at most
 LARGEST = 256           # directions: a dense solve of this size takes the host some milliseconds
 
 
@@ -29,12 +33,17 @@ class ReducedModel:
         On one rank, with A = Aᵀ and no part that varies otherwise than as a polynomial in ω.
     most : int
         Maximum number of solutions; there are twice as many directions, `LARGEST` at most.
+    count : int
+        Number of right-hand sides.
     """
 
-    def __init__(self, system, most):
+    def __init__(self, system, most, count):
         self.system, self.space, self.most = system, system.space, min(2 * most, LARGEST)
         self.xp, self._real = self.space.xp, np.zeros(0, system.dtype).real.dtype
         self._V, self._terms, self._latest = None, None, []
+        several = self.space.for_columns(min(TOGETHER, 2 * count))
+        self._A = Widening(several)(system.A)
+        self._v, self._w = (several.buffer(system.A.shape[0], system.dtype) for _ in range(2))
 
     def __len__(self):
         """Number of directions."""
@@ -45,9 +54,10 @@ class ReducedModel:
         at a frequency where Aᵣ is singular."""
         if not len(self):
             return None
-        (zero, odd, even), t = self._terms, omega / self._scale
+        m, t = len(self), omega / self._scale
+        zero, odd, even = self._terms[:, :m, :m]
         try:
-            c = np.linalg.solve(zero + t * odd + t * t * even, self.space.to_host(self._times(self._V, b)))
+            c = np.linalg.solve(zero + t * (odd + t * even), self.space.to_host(self._times(self._V, b)))
         except np.linalg.LinAlgError:
             return None
         return self._times(self._V.T, self.space.from_host(np.ascontiguousarray(c, self.system.dtype)))
@@ -67,7 +77,7 @@ class ReducedModel:
     def room(system, most):
         """Return the bytes that the directions and their products take at most."""
         real = system.dtype.itemsize // 2
-        return 3 * min(2 * most, LARGEST) * system.space.local_rows(system.A.shape[0]) * real
+        return (3 * min(2 * most, LARGEST) + 4 * TOGETHER) * system.space.local_rows(system.A.shape[0]) * real
 
     def add(self, x):
         """Keep the solutions x, an array of the space of shape (n, k)."""
@@ -77,7 +87,7 @@ class ReducedModel:
         given = xp.ascontiguousarray(xp.concatenate((x.real.T, x.imag.T))[:self.most])
         if len(self) + len(given) > self.most:
             self._compress()
-        sizes = np.sqrt(np.diagonal(self.space.to_host(given @ given.T)))
+        sizes = np.sqrt(self.space.to_host((given * given).sum(1)))
         given = given[self.space.from_host(np.flatnonzero(sizes))] * xp.asarray(1 / sizes[sizes > 0])[:, None]
         new, noise = given, max(NEW, 10 * np.finfo(self._real).eps)
         for least in (noise, 0.0):               # once more, for orthogonality to rounding
@@ -99,29 +109,26 @@ class ReducedModel:
         old = len(self)
         self._V = new if self._V is None else self.xp.concatenate((self._V, new))
         if self._terms is None:
-            self._scale, self._terms = now or 1.0, [np.zeros((0, 0), complex)] * 3
+            self._scale, self._terms = now or 1.0, np.zeros((3, self.most, self.most), complex)
         found = []
         for omega in (0.0, self._scale, -self._scale):
             system.form(omega)
-            images = self._images(new)
-            found.append(self.space.to_host(self._V @ images.real.T) + 1j * self.space.to_host(self._V @ images.imag.T))
+            found.append(self.space.to_host(self._times(self._V, self._images(new).T)))
         system.form(now)
         zero, plus, minus = found
-        for k, term in enumerate((zero, (plus - minus) / 2, (plus + minus) / 2 - zero)):
-            grown = np.empty((len(self),) * 2, complex)
-            grown[:old, :old] = self._terms[k]
-            grown[:, old:], grown[old:, :old] = term, term[:old].T
-            self._terms[k] = grown
+        for whole, term in zip(self._terms, (zero, (plus - minus) / 2, (plus + minus) / 2 - zero)):
+            whole[:len(self), old:len(self)], whole[old:len(self), :old] = term, term[:old].T
 
     def _images(self, new):
         """Return A v for each row v of ``new``, as rows."""
-        space, dtype = self.space, self.system.dtype
-        images = self.xp.empty(new.shape, dtype)
-        v, w = (space.buffer(new.shape[1], dtype) for _ in range(2))
-        for j in range(len(new)):
-            v[...] = new[j]
-            self.system.A.apply(v, w)
-            images[j] = w
+        images = self.xp.empty(new.shape, self.system.dtype)
+        v, w = map(plain, (self._v, self._w))
+        for first in range(0, len(new), len(v)):
+            rows = new[first:first + len(v)]
+            v[:len(rows)] = rows
+            v[len(rows):] = 0
+            self._A.apply(self._v, self._w)
+            images[first:first + len(v)] = w[:len(rows)]
         return images
 
     def _compress(self):
@@ -140,5 +147,6 @@ class ReducedModel:
         U, s, _ = np.linalg.svd(np.hstack(latest), full_matrices=False)
         U = U[:, s > NEW * s[0]][:, :self.most // 2]
         self._V = self.xp.asarray(U.T.astype(self._real)) @ self._V
-        self._terms = [U.T @ term @ U for term in self._terms]
+        kept, whole = U.shape[1], self._terms[:, :len(U), :len(U)]
+        self._terms[:, :kept, :kept] = U.T @ whole @ U
         self._latest = [U.T @ one for one in reversed(latest)]

@@ -205,12 +205,13 @@ class Sweep:
         with self.space.agreed():
             self.space.check_fits(needed, f"remembering {self._remembered} solutions of {self.n} "
                                   f"unknowns{several}", "give a smaller remember")
-        if self._reduces:
-            self._model, self._guessed = ReducedModel(self.system, most), shape
-            return
         with self.space.active(self.n):
-            self._guess = (StartingGuesses(self.system.A, self._remembered, count) if shape else
-                           StartingGuess(self.space, self._remembered))
+            if self._reduces:
+                self._model = ReducedModel(self.system, most, count)
+            elif shape:
+                self._guess = StartingGuesses(self.system.A, self._remembered, count)
+            else:
+                self._guess = StartingGuess(self.space, self._remembered)
         self._guessed = shape
 
     def _checked(self, omega, b):
