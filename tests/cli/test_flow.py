@@ -173,7 +173,8 @@ def test_rounded_times(cli, cavity):
     assert "t = 0.7 in 7 steps" in cli("flow", cavity, "--write-case")[1]
     assert times(cavity) == {f"0.{k}" for k in range(1, 9)}
     (cavity / "0.8").rename(cavity / "1000")
-    assert cli("flow", cavity, "--start", "1000", "--dt", "1e-7", "--end", "2e-7", "--every", "1e-7", "--write-case")[0] == 0
+    late = "--start", "1000", "--dt", "1e-7", "--end", "2e-7", "--every", "1e-7", "--write-case"
+    assert cli("flow", cavity, *late)[0] == 0
     assert {"1000", "1000.0000001", "1000.0000002"} < times(cavity)
 
 

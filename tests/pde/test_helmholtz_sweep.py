@@ -52,7 +52,8 @@ def test_A_on_the_device(device, dtype, waves):
             x = np.exp(1j * np.arange(K.shape[0])).astype(dtype)
             out = space.empty(x.size, dtype)
             system.A.apply_adjoint(space.from_host(x), out)      # a transpose is kept, and must not be the last one's
-            assert np.allclose(space.to_host(out), wanted.conj().T @ x, rtol=0, atol=1e-3 if dtype == "complex64" else 1e-11)
+            atol = 1e-3 if dtype == "complex64" else 1e-11
+            assert np.allclose(space.to_host(out), wanted.conj().T @ x, rtol=0, atol=atol)
 
 
 def test_one_pattern():
@@ -64,7 +65,8 @@ def test_one_pattern():
     assert indptr.tolist() == [0, 3, 6, 9]
 
 
-@pytest.mark.parametrize("settings", [{"method": "direct"}, ITERATIVE, {"method": "gmres(restart=400)", "precond": "jacobi"}],
+@pytest.mark.parametrize("settings", [{"method": "direct"}, ITERATIVE,
+                                      {"method": "gmres(restart=400)", "precond": "jacobi"}],
                          ids=lambda s: "-".join(s.values()))
 def test_sweep_solves_each_frequency(device, settings, waves):
     """True residuals by SciPy; the same with and without reuse."""
@@ -277,7 +279,8 @@ def test_a_failed_solve_with_an_old_preconditioner_is_repeated(waves):
 
 @pytest.mark.data
 @pytest.mark.parametrize("omega, b, message", [
-    (1.0, np.ones((400, 2, 1)), r"shape \(400, 2, 1\): expected \(400,\)"), (1.0, np.ones(30), r"shape \(30,\): expected"),
+    (1.0, np.ones((400, 2, 1)), r"shape \(400, 2, 1\): expected \(400,\)"),
+    (1.0, np.ones(30), r"shape \(30,\): expected"),
     (np.nan, np.ones(400), "omega=nan"), ("1", np.ones(400), "omega='1'"), (1j, np.ones(400), "angular frequency")])
 def test_a_right_hand_side_or_frequency_that_does_not_fit(omega, b, message):
     """Also after a solution is remembered, from which a start is made: that wrote past its arrays."""
@@ -383,7 +386,8 @@ def test_files(room, tmp_path):
     r.fields[150.0].write(tmp_path / "p.vtu")
     rows = list(csv.DictReader((tmp_path / "r.csv").open()))
     assert [row["frequency_Hz"] for row in rows] == ["100", "150"] and all(row["converged"] == "1" for row in rows)
-    assert complex(float(rows[1]["p_real_Pa"]), float(rows[1]["p_imag_Pa"])) == pytest.approx(r.pressure[1, 0], rel=1e-8)
+    written = complex(float(rows[1]["p_real_Pa"]), float(rows[1]["p_imag_Pa"]))
+    assert written == pytest.approx(r.pressure[1, 0], rel=1e-8)
     assert float(rows[1]["level_dB"]) == pytest.approx(r.level[1, 0])
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
     read = meshio.read(tmp_path / "p.vtu")
@@ -404,7 +408,8 @@ def test_single_precision_has_a_tolerance_that_it_attains(room):
 
 
 def test_a_long_sweep_that_costs_much_recommends_deflation(room):
-    for precond, count, recommended in (("jacobi", 20, True), ("jacobi", 19, False), ("deflation(inner=jacobi)", 20, False)):
+    for precond, count, recommended in (("jacobi", 20, True), ("jacobi", 19, False),
+                                        ("deflation(inner=jacobi)", 20, False)):
         r = room.response("xmin", EAR, np.linspace(300, 500, count), method="cocg", precond=precond, remember=0)
         assert r.converged and any("precond='deflation'" in note for note in r.notes) == recommended
 
@@ -435,7 +440,8 @@ def test_a_sweep_goes_on_after_a_failure(room, tmp_path):
 
 def test_an_interrupted_sweep_keeps_what_is_done(room):
     seen = []
-    r = room.response("xmin", EAR, [50.0, 100.0, 150.0], method="direct", watch=lambda p: seen.append(p) or len(seen) == 2)
+    r = room.response("xmin", EAR, [50.0, 100.0, 150.0], method="direct",
+                      watch=lambda p: seen.append(p) or len(seen) == 2)
     assert len(r.points) == 2 and not r.converged and "stopped after 100 Hz" in r.notes[-1]
 
     def interrupt(point):
@@ -445,7 +451,8 @@ def test_an_interrupted_sweep_keeps_what_is_done(room):
 
 
 @pytest.mark.parametrize("error, note", [(KeyboardInterrupt(), "interrupted at 100 Hz: 1 of 3"),
-                                         (OutOfMemory("no room"), "ended at 100 Hz, 1 of 3 frequencies were solved: no room")])
+                                         (OutOfMemory("no room"),
+                                          "ended at 100 Hz, 1 of 3 frequencies were solved: no room")])
 def test_what_ends_a_sweep_loses_nothing(room, monkeypatch, error, note):
     from swell.pde.helmholtz import sweeping
     solve, calls = sweeping.Sweep.solve, []

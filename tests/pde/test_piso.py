@@ -69,8 +69,8 @@ def test_long_times_give_the_steady_state(dt):
 
 
 def test_a_channel_starts_from_rest():
-    """A plane channel between an inlet pressure and an outlet pressure of equal velocity profile: it ends in a parabola,
-    and the force on the walls balances the pressure drop."""
+    """A plane channel, whose inlet has the profile of its end: it ends in a parabola, and the force on the walls
+    balances the pressure drop."""
     mesh = fvm.box((8, 24), upper=(2.0, 1.0, 1.0))
     parabola = lambda x: np.stack([6 * x[:, 1] * (1 - x[:, 1]), 0 * x[:, 0], 0 * x[:, 0]], 1)   # noqa: E731
     flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet(parabola), "xmax": fvm.InletOutlet((0.0, 0, 0)), "y*": WALL}, 0.1,
@@ -84,8 +84,8 @@ def test_a_channel_starts_from_rest():
 
 
 def test_planes_of_symmetry_may_have_any_direction():
-    """Half a channel, turned by 30 degrees, steady and in time: the middle is a plane of symmetry that no axis is normal
-    to."""
+    """Half a channel, turned by 30 degrees, steady and in time: its middle is a plane of symmetry, to which no axis is
+    normal."""
     half = fvm.box((10, 10), upper=(1.0, 0.5, 1.0))
     c, s = math.cos(math.pi / 6), math.sin(math.pi / 6)
     turn = np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
@@ -95,8 +95,8 @@ def test_planes_of_symmetry_may_have_any_direction():
     def parabola(x):
         y = (x @ turn)[:, 1]
         return np.stack([6 * y * (1 - y), 0 * y, 0 * y], 1) @ turn.T
-    flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet(parabola), "xmax": fvm.Neumann(), "ymin": WALL, "ymax": fvm.Symmetry()},
-                    0.1, {"xmax": fvm.Dirichlet(0.0)})
+    flow = fvm.Flow(mesh, {"xmin": fvm.Dirichlet(parabola), "xmax": fvm.Neumann(), "ymin": WALL,
+                           "ymax": fvm.Symmetry()}, 0.1, {"xmax": fvm.Dirichlet(0.0)})
     for solution in (flow.solve(fvm.SIMPLE(velocity=0.8)), flow.march(fvm.PISO(dt=0.05, end=4.0))):
         assert abs(solution.velocity - parabola(mesh.centres)).max() < 0.02
         assert not solution.fluxes[mesh.patch("ymax").faces].any()
@@ -236,8 +236,8 @@ def test_vortices_keep_their_strength():
 
 
 def test_linear_convection_above_courant_one(device):
-    """Vortices in a stream at a Courant number of 1.7: with convection in the matrix the velocities decay to 0.84 of the
-    start; deferred, two correctors do not follow it, and the velocities grow to 1.29, and later without bound."""
+    """Vortices in a stream at a Courant number of 1.7: with convection in the matrix the velocities decay to 0.84 of
+    the start; deferred, two correctors do not follow it, and the velocities grow to 1.29, and later without bound."""
     mesh = fvm.box((8, 8), upper=(2 * math.pi, 2 * math.pi, 1.0), periodic="xy")
     flow, start = fvm.Flow(mesh, {}, 1e-4), vortices(mesh, 0.0) + [1.0, 0.0, 0.0]
     solution = flow.march(fvm.PISO(dt=0.76, end=40 * 0.76), device, started(mesh, flow, start))
