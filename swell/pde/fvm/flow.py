@@ -16,6 +16,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.loop import interruptible
+from swell.core.settings import differs
 from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Neumann, Symmetry, by_patch, check_mesh, lines
 from swell.pde.fvm.forces import Forces
 from swell.pde.fvm.metrics import Metrics, numbers, space_of
@@ -203,9 +204,11 @@ class Flow:
         if across is not None:
             self._require_equal_kinds(across)
             watched = kind is March and watch is not None        # what it gets is put together by all ranks
-            plain = {name: value for name, value in vars(settings).items() if isinstance(value, (str, Number))}
-            across.require_equal((plain, start is None, tuple(forces), watched),
-                                 "the settings, whether there is a start, the walls of forces, or whether to watch")
+            changed = {name: value for name, value in vars(settings).items()
+                       if isinstance(value, (str, Number)) and differs(settings, name)}
+            for value, what in ((changed, "the settings"), (start is not None, "whether there is a start"),
+                                (tuple(forces), "the walls whose forces are recorded"), (watched, "whether to watch")):
+                across.require_equal(value, what)
         if self.mesh.ranks is None and ranks is not None and ranks.size > 1:
             from swell.pde.fvm.across_ranks import Division
             division = Division(ranks, self.mesh)

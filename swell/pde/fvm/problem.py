@@ -130,9 +130,10 @@ class Problem:
             solvers = self.solvers(*named)
         if across:
             from swell.pde.fvm.across_ranks import RankSystem
-            ranks.require_equal((self.correction, self.corrections, self.interpolation, self.gradient, self.scheme,
-                                 self.velocity is None, balance, float(mean)), "the corrections, the schemes, whether "
-                                "there is a velocity, balance, or mean")
+            ranks.require_equal({"correction": self.correction, "corrections": self.corrections,
+                                 "interpolation": self.interpolation, "gradient": self.gradient,
+                                 "scheme": self.scheme, "convection": self.velocity is not None, "balance": balance,
+                                 "mean": float(mean)}, "the settings")
             system = RankSystem(ranks, self, device, dtype)
         else:
             system = self.assemble(device, dtype)
