@@ -4,6 +4,9 @@ The host launches one graph ahead of the running one. In between it reads the ju
 never waits for a value from the device, and the device never waits for the host. Once the judge has stopped the
 loop, kernels become no-ops: surplus graph launches cost only their launch overhead.
 
+A long graph, such as a cycle of GMRES, has hundreds of kernels, and as a surplus it costs more than some waits. So a
+solve waits for each of its first ``PATIENCE`` graphs if they are long, and launches ahead from then on.
+
 If an operator cannot be captured (a user's function, a direct solver), the driver calls the body eagerly. Each
 iteration then ends with a synchronisation, which is counted as a host read.
 """
@@ -23,6 +26,8 @@ STEPS_PER_LAUNCH = 16
 MICROSECONDS_PER_LAUNCH = 120
 MICROSECONDS_PER_KERNEL = 2.0
 MICROSECONDS_PER_ROW = 6e-6     # 24 bytes at 4 TB/s
+LONG_GRAPH = 500                # microseconds; a wait for a graph and the next launch take some 30
+PATIENCE = 8                    # waits that cost as much as a surplus graph
 
 
 class GraphLoop(Loop):
@@ -122,26 +127,32 @@ class GraphLoop(Loop):
             self._repeat(body, bodies)
             self._graph = stream.end_capture()
         self._launch(0)
-        ahead = 0
+        k, waits = 0, PATIENCE if self._long else 0
         while True:
-            ahead = 1 - ahead
-            self._launch(ahead)
-            self._events[1 - ahead].synchronize()        # an event, not a value: the next graph is already running
-            self._look(1 - ahead)
+            if not waits:
+                self._launch(1 - k)
+            self._events[k].synchronize()        # an event, not a value: the next graph is already running
+            self._look(k)
             if self.stopped:
                 return
+            k = 1 - k
+            if waits:
+                waits -= 1
+                self._launch(k)
 
     def _repeat(self, body, most):
         """Call ``body`` until the graph being captured takes long enough to hide its launch, at most ``most`` times."""
         before = self.space.launches
         body()
-        for _ in range(min(most, self._enough(self.space.launches - before)) - 1):
+        each = self._microseconds(self.space.launches - before)
+        bodies = min(most, math.ceil(MICROSECONDS_PER_LAUNCH / each)) if each else most
+        for _ in range(bodies - 1):
             body()
+        self._long = bodies * each >= LONG_GRAPH
 
-    def _enough(self, launches):
-        """How many bodies of ``launches`` kernels each take long enough to hide the launch of their graph."""
-        each = launches * (MICROSECONDS_PER_KERNEL + MICROSECONDS_PER_ROW * self._rows)
-        return math.ceil(MICROSECONDS_PER_LAUNCH / each) if each else STEPS_PER_LAUNCH
+    def _microseconds(self, launches):
+        """The estimated time of ``launches`` kernels."""
+        return launches * (MICROSECONDS_PER_KERNEL + MICROSECONDS_PER_ROW * self._rows)
 
     def _launch(self, k):
         """Queue the graph on the stream, and then record event number k, 0 or 1."""

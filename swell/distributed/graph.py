@@ -22,7 +22,7 @@ class DistributedGraphLoop(GraphLoop):
         count = space.columns
         self._behind = space.xp.cuda.alloc_pinned_memory(2 * count * CONTEXT.itemsize)
         self._copies = np.frombuffer(self._behind, CONTEXT, 2 * count).reshape(2, count)
-        self._bodies = None                      # how many a graph holds; None: the ranks have not agreed yet
+        self._agreed = None                      # microseconds of a body; None: the ranks have not agreed yet
         self._past = None                        # the graph whose copied flags are read; None: no graph is pending
         space.communicator.holds_graphs(self)
 
@@ -38,12 +38,12 @@ class DistributedGraphLoop(GraphLoop):
         if self._ranks.failure is not None:      # the failure may have occurred during the capture
             self.free()
 
-    def _enough(self, launches):
-        """The largest number that a rank needs, so that the graphs of all ranks hold equally many bodies. The ranks
-        agree once: a graph captured anew keeps the number, since one rank may have to capture alone."""
-        if self._bodies is None:
-            self._bodies = self._ranks.max_over_ranks(super()._enough(launches))
-        return self._bodies
+    def _microseconds(self, launches):
+        """The largest estimate of a rank, so that the graphs of all ranks hold equally many bodies. The ranks agree
+        once: a graph captured anew keeps the number, since one rank may have to capture alone."""
+        if self._agreed is None:
+            self._agreed = self._ranks.max_over_ranks(super()._microseconds(launches))
+        return self._agreed
 
     def free(self):
         """Free the graph; the next run captures a new one."""

@@ -157,13 +157,29 @@ def test_a_graph_is_as_long_as_its_launch_asks(rows, kernels, bodies):
     assert repeated(bare(GraphLoop, rows), kernels) == bodies
 
 
-@pytest.mark.parametrize("others, bodies", [([2, 1], 2), ([2, 7], 7), ([2, 99], 16)])
-def test_the_graphs_of_ranks_are_equally_long(others, bodies):
-    """As long as the rank needs that needs most; a graph captured anew asks nobody, since one rank may do so alone."""
+@pytest.mark.parametrize("slowest, bodies", [(100, 2), (120, 1), (30, 4), (1, 16)])
+def test_the_graphs_of_ranks_are_equally_long(slowest, bodies):
+    """As the slowest rank's estimate asks; a graph captured anew asks nobody, since one rank may do so alone."""
     loop, asked = bare(DistributedGraphLoop, 0), []
-    loop._bodies = None
-    loop._ranks = types.SimpleNamespace(max_over_ranks=lambda own: asked.append(own) or max(others))
-    assert repeated(loop, 50) == bodies and repeated(loop, 3) == bodies and asked == [2]
+    loop._agreed = None
+    loop._ranks = types.SimpleNamespace(max_over_ranks=lambda own: asked.append(own) or slowest)
+    assert repeated(loop, 50) == bodies and repeated(loop, 3) == bodies and asked == [100]
+
+
+@pytest.mark.parametrize("kernels, graphs, launched", [(60, 1, 2), (60, 9, 10), (300, 1, 1), (300, 8, 8), (300, 9, 10),
+                                                       (300, 30, 31)])
+def test_a_long_graph_is_not_launched_ahead_at_first(kernels, graphs, launched):
+    """A short solve then has no surplus graph, whose kernels do nothing one after the other."""
+    loop, done = bare(GraphLoop, 0), []
+    assert repeated(loop, kernels) == 1
+    loop._graph, loop._launch, loop.abort = object(), done.append, None
+    loop._events = [types.SimpleNamespace(synchronize=lambda: None)] * 2
+    loop.space.stream, seen = None, []
+    loop._look = seen.append
+    stopped = type("Stopped", (type(loop),), {"stopped": property(lambda self: len(seen) == graphs)})
+    loop.__class__ = stopped
+    loop._replay(None, 1)
+    assert len(done) == launched and seen == [k % 2 for k in range(graphs)] and done == [k % 2 for k in range(launched)]
 
 
 def bare(kind, rows):
