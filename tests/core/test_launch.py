@@ -190,7 +190,7 @@ def bare(kind, rows):
 
 
 def repeated(loop, kernels):
-    """How many bodies of so many kernels the loop captures in a graph."""
+    """The number of bodies, of ``kernels`` kernels each, that the loop captures in a graph."""
     called = []
 
     def body():
