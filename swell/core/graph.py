@@ -131,7 +131,7 @@ class GraphLoop(Loop):
         while True:
             if not waits:
                 self._launch(1 - k)
-            self._events[k].synchronize()        # an event, not a value: the next graph is already running
+            self._events[k].synchronize()        # an event, not a value of the device
             self._look(k)
             if self.stopped:
                 return
