@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from swell import inputs
-from swell.advisor.attempts import FINAL, follow
+from swell.advisor.attempts import follow
 from swell.advisor.machine import complaints
 from swell.advisor.plan import Plan
 from swell.advisor.several import Task
@@ -164,7 +164,7 @@ class Solver:
         """Try the choices of the chain until one converges; return the result of the best."""
         with self.space.active(self.A.shape[0]):
             result = follow(self._plan, self.chain, self._prepared, self._preparing(adjoint), b, x0, monitor, original)
-        left_out = [] if result.reason in FINAL else self._left_out
+        left_out = [] if result.final else self._left_out
         result.notes = self.notes + result.notes + left_out
         return result
 

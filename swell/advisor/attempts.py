@@ -10,13 +10,11 @@ from swell.core.log import LOG
 from swell.core.monitor import SolutionMonitor
 from swell.core.stopping import Reason
 from swell.solving.considered import paired
-from swell.solving.result import Result
-
-FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # nothing is tried after
+from swell.solving.result import FINAL, Result
 
 
 def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
-    """Try choices until one converges and return its result; if none converges, the best result.
+    """Try choices until a result is final (`Result.final`) and return it; if none is, return the best result.
 
     Parameters
     ----------
@@ -58,7 +56,7 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
         result.choice = k
         attempts.append(result)
         LOG.info("tried: %r", result)
-        if result.reason in FINAL:
+        if result.final:
             break
         route.ended(k, result)
     final = _final(attempts, memory)
@@ -81,12 +79,16 @@ def _converting(monitor, space, original):
 
 
 def _final(attempts, memory) -> Result:
-    """Return the Result to report: the last of ``attempts`` if its reason is final, else the one of least residual.
+    """Return the Result to report: the last of ``attempts`` if it is final, else the best one that converged, else the
+    one of least residual.
 
     Its reason may be replaced by a more telling one of another attempt. ``memory``: some choice ran out of memory."""
     final = attempts[-1]
-    if final.reason in FINAL:
+    if final.final:
         return final
+    converged = [r for r in attempts if r.converged]
+    if converged:                                # each leaves small rows unsolved
+        return min(converged, key=lambda r: r.componentwise_error)
     final = min(attempts, key=lambda r: np.fmin(r.residual, np.inf))             # NaN last
     if final.reason is Reason.OVERTAKEN:         # every other choice has failed since, and this one when it was resumed
         final.reason = attempts[-1].reason

@@ -264,7 +264,7 @@ class Route:
             count = sum(r.iterations for r in mine)
             if mine and mine[-1].reason is Reason.OVERTAKEN:
                 count += now.iterations
-            elif mine and mine[-1].reason not in (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED):
+            elif mine and not mine[-1].final:
                 count = math.inf
             found.append(replace(now, iterations=count if mine else before.iterations))
         if plan.adapt:

@@ -180,7 +180,7 @@ class Task:
     def _finished(self, j, result, attempts, considered):
         """Return the Result of column j: ``result``, or the result of the other choices if it did not converge."""
         space = self.prepared[attempts[-1].choice].space
-        if result.reason not in FINAL and len(self.chain) > 1:
+        if not result.final and len(self.chain) > 1:
             alone = self.alone(j, space.to_host(result.x))
             result.x = inputs.returned(result.x, space, self.original)
             alone.attempts = [result, *alone.attempts]

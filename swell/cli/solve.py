@@ -74,7 +74,7 @@ def _run(arguments, ranks) -> int:
     if ranks is None or ranks.rank == 0:
         _write(arguments, result, A, M)
         _print(arguments, result, A)
-    return 0 if result.converged else 1
+    return 0 if result.converged else 3 if result.final and result.exact_to_rounding else 1
 
 
 def _checked(arguments, ranks):

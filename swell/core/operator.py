@@ -105,6 +105,21 @@ class LinearOperator(ABC):
         self.space.copy(b, out)
         self.apply(x, out, -1, 1)
 
+    def residual_terms(self, x, b, out, terms):
+        """``out = b − A x`` and ``terms = |A||x| + |b|``, in double precision; NaN in ``terms`` if |A| is unknown.
+
+        ``b`` and ``out`` have the type ``accumulator(dtype)``, and x the type of this operator."""
+        product = self.space.buffer(x.size, self.dtype)
+        self.apply(x, product)
+        out[...] = b - product
+        terms.fill(float("nan"))
+
+    def precise_residual(self, x, b, out, low) -> bool:
+        """``out = b − A x`` in doubled precision. Return False if this operator cannot do that; ``out`` is unchanged.
+
+        Types as for `residual_terms`; ``low`` is a buffer like ``out``."""
+        return False
+
     def update(self, A):
         """Recompute this operator in place for new values of the matrix A, with the same pattern.
 

@@ -210,6 +210,10 @@ class Space(ABC):
     def require_equal(self, value, what: str):
         """Raise InputError on every rank unless all ranks give an equal value. ``what`` names it in the message."""
 
+    def of_ranks(self, value) -> list:
+        """Return the ``value`` of every rank, in order; on one device, a list of the one value."""
+        return [value]
+
     def max_over_ranks(self, value: float) -> float:
         """Return the largest ``value`` of all ranks; the number itself on one device."""
         return value

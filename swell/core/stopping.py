@@ -61,6 +61,9 @@ class Reason(enum.Enum):
                          "dtype='float32', name a method with short recurrences (bicgstab), or use a larger machine")
 
     OVERTAKEN = (15, "at this rate another choice is predicted to be sooner")
+    UNSOLVED_ROWS = (16, "b − A x meets the tolerance by the large rows of A alone, and the small rows are not solved: "
+                         "scale the rows to like size (units, a smaller penalty, constraints eliminated), use "
+                         "scaling='ruiz', or method='direct'")
 
     def __init__(self, code, sentence):
         self.code = code

@@ -106,6 +106,24 @@ class DistributedMatrix(SystemMatrix):
         self.local.apply_adjoint(x, out, alpha, beta)            # while the messages are pending
         self.halo.finish_return(out)
 
+    def residual_terms(self, x, b, out, terms):
+        self.halo.start(x)
+        self.own.residual_terms(x, b, out, terms)
+        self._add_residual("residual", out, terms)
+
+    def precise_residual(self, x, b, out, low):
+        self.halo.start(x)
+        self.own.start_precise_residual(x, b, out, low)
+        self._add_residual("precise", out, low)
+        self.space.axpy(1, low, out)
+        return True
+
+    def _add_residual(self, name, out, more):
+        """Add the entries in ghost columns to a residual, once the ghost values are there."""
+        self.halo.finish()
+        if self.boundary.size:
+            self.rest.add_residual(name, self.boundary, self.halo.values, out, more)
+
     @property
     def diagonal_block(self):
         return self.own

@@ -125,6 +125,9 @@ class DistributedSpace(Space):
     def max_on_host(self, x):
         return self.max_over_ranks(self.local.max_on_host(x))
 
+    def of_ranks(self, value):
+        return self.communicator.allgather(value)
+
     def max_over_ranks(self, value):
         return max(self.communicator.allgather(value))
 

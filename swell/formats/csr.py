@@ -127,6 +127,28 @@ class CSRMatrix(Matrix, SystemMatrix):
         self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots, self.lanes)
         self.space.collect(dots)
 
+    def residual_terms(self, x, b, out, terms):
+        self._residual("residual", self.indptr[:0], x, b, out, terms)
+
+    def precise_residual(self, x, b, out, low):
+        self.start_precise_residual(x, b, out, low)
+        self.space.axpy(1, low, out)
+        return True
+
+    def start_precise_residual(self, x, b, out, low):
+        """out + low = b − A x as two numbers a row, the sum and its rounding error."""
+        self._residual("precise", self.indptr[:0], x, b, out, low)
+
+    def add_residual(self, name, rows, x, out, more):
+        """Add what the rows of this matrix give to a residual of a larger one. ``name``: "residual" or "precise".
+        ``rows``: the row of each row, at least one. ``x``: values of this matrix's columns. ``out``, ``more``: of the
+        larger matrix, as the kernel with this name takes them."""
+        self._residual(name, rows, x, out, out, more)
+
+    def _residual(self, name, rows, x, b, out, more):
+        kernel = getattr(self.space.kernels("swell.formats", "residual", self.dtype), name)
+        kernel(self.indptr, self.indices, self.data, rows.astype(np.int32, copy=False), x, b, out, more)
+
     def to_csr(self):
         return self
 

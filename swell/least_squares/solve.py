@@ -10,22 +10,22 @@ import logging
 import numpy as np
 
 from swell import inputs
-from swell.advisor.attempts import FINAL
 from swell.core.compilation import Stopwatch
 from swell.core.devices import make_space
 from swell.core.errors import InputError
 from swell.core.log import LOG
 from swell.core.operator import LinearOperator
 from swell.core.registry import name_of, resolve
+from swell.core.space import accumulator
 from swell.core.settings import real, shown
 from swell.core.stopping import Reason, Stopping
 from swell.core.workspace import Workspace
 from swell.least_squares.golub_kahan import Stacked
 from swell.least_squares.result import LeastSquaresResult
+from swell.solving.measure import EPS, ROUNDING, SAFE, read_b
+from swell.solving.result import FINAL
 
 RETRIES = 10            # most runs of a solve, each from the x of the one before
-ROUNDING = 8            # ‖Aᴴ r‖ up to ROUNDING eps ‖A‖ (‖r‖ + ‖A‖ ‖x‖) is rounding error
-SAFE = 1e-140, 1e140    # norms whose squares stay in range
 VECTORS = 8             # most vectors of length m, and of length n, that a method keeps
 
 
@@ -167,11 +167,14 @@ class Solve:
         self.workspace = Workspace(self.space)
         self.b, self.x, self.step = (self.workspace.array(name, count, A.dtype)
                                      for name, count in (("b", m), ("x", n), ("D y", n)))
-        self.space.from_host(b, out=self.b)
-        self.norm_b = self.space.norms(self.b)[0]
-        if self.norm_b and not SAFE[0] < self.norm_b < SAFE[1]:
-            raise InputError(f"‖b‖ is {self.norm_b:.1e}, whose square leaves the range of double precision: solve for "
-                             "b divided by this norm, and multiply x by it")
+        double = accumulator(A.dtype)
+        self.r, self.terms = (self.workspace.array(name, m, kind) for name, kind in (
+            ("residual", double), ("terms", np.dtype(np.float64))))
+        self.exact_b, self.norm_b, _ = read_b(self.space, self.workspace, b, self.b)
+        largest = A.norm_inf()
+        if largest and not SAFE[0] < largest < SAFE[1]:
+            raise InputError(f"‖A‖∞ is {largest:.1e}, whose square leaves the range of double precision: divide A, and "
+                             "damp, by this norm, and x by it afterwards")
         self.system = Stacked(A, damp, self._column_factors() if scaling else None)
         self.norm_A = self.system.norm_frobenius()
         self.setup_seconds = self.watch.seconds
@@ -237,9 +240,35 @@ class Solve:
 
         Sets ``solved`` and the norms. ``allowed``: the ‖r̄‖ at which the equations count as solved.
         """
+        self._residual(bound, self.A.residual_terms, self.terms)
+        floor = ROUNDING * EPS * self.space.norms(self.terms)[0]
+        self.solved = self._condition(allowed)
+        if self.solved and floor > (allowed if self.whole <= allowed else self.stopping.rtol * self.whole):
+            low = self.workspace.array("residual's low part", self.r.size, self.r.dtype)
+            self._residual(bound, self.A.precise_residual, low)                # rounding could decide: doubled precision
+            self.solved = self._condition(allowed)
+        if not self.whole < SAFE[1]:
+            if not self.iterations:
+                raise InputError(f"x0 leaves a residual of {self.whole:.1e}, whose square leaves the range of double "
+                                 "precision: start from a smaller x0, or from none")
+            return np.inf
+        product = self.norm_A * self.whole
+        return min(self.whole / self.norm_b, self.normal / product if product else 0.0)
+
+    def _condition(self, allowed) -> str:
+        """The condition that the latest norms meet, as ``LeastSquaresResult.solved``. ``allowed``: the ‖r̄‖ at which
+        the equations count as solved."""
+        if self.whole <= allowed:
+            return "equations"
+        return "least squares" if self.normal <= self.stopping.rtol * self.norm_A * self.whole else ""
+
+    def _residual(self, bound, compute, buffer):
+        """Compute r̄ (left in ``bound.u``), Āᴴ r̄ and the norms. ``compute``, ``buffer``: the function for b − A x, and
+        what it writes beside it."""
         u, system = bound.u, self.system
+        compute(self.x, self.exact_b, self.r, buffer)                          # b − A x
         u.fill(0)
-        self.A.residual(self.x, self.b, u[:system.m])                          # b − A x
+        u[:system.m] = self.r
         if self.damp:
             self.space.copy(self.x, u[system.below:])
             self.space.scale(-self.damp, u[system.below:])                     # −damp x
@@ -247,15 +276,6 @@ class Solve:
         self.products += 2
         self.residual, self.whole, self.normal, self.norm_x = (
             self.space.norms(v)[0] for v in (u[:system.m], u, bound.Au, self.x))
-        if not self.whole < SAFE[1]:
-            if not self.iterations:
-                raise InputError(f"x0 leaves a residual of {self.whole:.1e}, whose square leaves the range of double "
-                                 "precision: start from a smaller x0, or from none")
-            return np.inf
-        bound_on_normal = self.norm_A * self.whole
-        self.solved = ("equations" if self.whole <= allowed else
-                       "least squares" if self.normal <= self.stopping.rtol * bound_on_normal else "")
-        return min(self.whole / self.norm_b, self.normal / bound_on_normal if bound_on_normal else 0.0)
 
     def _judge_empty(self):
         """Set ``solved``, the history and the norms for a problem that x = 0, or an empty x, solves."""

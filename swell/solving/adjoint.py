@@ -47,20 +47,36 @@ class Adjoint(OperatorLike):
         else:
             super().apply_dot(x, out, w, dots)
 
+    def residual_terms(self, x, b, out, terms):
+        if isinstance(self.inner, Matrix):
+            return self.inner.adjoint().residual_terms(x, b, out, terms)
+        super().residual_terms(x, b, out, terms)
+        if self.has_entries:
+            moduli = self.absolute()
+            sizes = self.space.buffer(x.size, moduli.dtype)
+            moduli.apply(abs(x), sizes)
+            terms[...] = abs(b) + sizes
+        return None
+
+    def precise_residual(self, x, b, out, low):
+        return isinstance(self.inner, Matrix) and self.inner.adjoint().precise_residual(x, b, out, low)
+
+    def modulus_sums(self):
+        """‖aᵢ‖₁ of each row of Aᴴ."""
+        moduli = self.absolute()
+        rows = self.space.local_rows(self.shape[0])
+        ones, sums = (self.space.empty(rows, moduli.dtype) for _ in range(2))
+        ones.fill(1)
+        moduli.apply(ones, sums)
+        return sums
+
     def absolute(self):
         """|A|ᵀ for a matrix A."""
         return Adjoint(self.inner.absolute())
 
     def norm_inf(self):
         """‖Aᴴ‖∞, the largest sum of moduli of a column of A; NaN for an A without entries."""
-        if not self.has_entries:
-            return float("nan")
-        moduli = self.absolute()
-        rows = self.space.local_rows(self.shape[0])
-        ones, sums = (self.space.empty(rows, moduli.dtype) for _ in range(2))
-        ones.fill(1)
-        moduli.apply(ones, sums)
-        return self.space.norms(sums)[1]
+        return self.space.norms(self.modulus_sums())[1] if self.has_entries else float("nan")
 
     def describe(self):
         return f"adjoint of {self.inner.describe()}"

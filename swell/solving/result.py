@@ -12,6 +12,8 @@ from swell.solving.considered import Considered, count, paired, table
 if TYPE_CHECKING:
     from swell.krylov.spectrum import Spectrum
 
+FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # no further choice is tried after these
+
 
 @dataclass
 class Result:
@@ -29,6 +31,16 @@ class Result:
         The true relative residual ‖b − A x‖₂ / ‖b‖₂, computed with the original matrix.
     backward_error : float
         ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞); NaN for a matrix-free A, whose norm is not known.
+    componentwise_error : float
+        maxᵢ |b − A x|ᵢ / (|A||x| + |b|)ᵢ. It is 1 for a right x that decays below rtol ‖x‖ somewhere; NaN for a
+        matrix-free A.
+    rounding_floor : float
+        The relative residual below which rounding hides ‖b − A x‖₂ in double precision, 8 eps ‖|A||x| + |b|‖₂ / ‖b‖₂.
+        A residual below it was computed in doubled precision. NaN for a matrix-free A: unknown.
+    small_rows_unsolved : bool
+        True if ‖b − A x‖₂ meets the tolerance by the large rows of A, and smaller rows are solved much less well.
+    exact_to_rounding : bool
+        True if no x of this type leaves a much smaller residual: b − A x is rounding error in all rows.
     history : ndarray, shape (iterations + 1,)
         ‖b − A x‖₂ / ‖b‖₂ before the first and after each iteration, as the method computes it.
     method, precond, format, ordering, scaling, device, dtype : str
@@ -73,6 +85,10 @@ class Result:
     dtype: str
     configuration: list[str]
     tolerance: float = 0.0
+    componentwise_error: float = float("nan")
+    rounding_floor: float = float("nan")
+    small_rows_unsolved: bool = False
+    exact_to_rounding: bool = False
     products: int = 0
     reductions: int = 0
     preconditioner_applications: int = 0
@@ -93,7 +109,18 @@ class Result:
     @property
     def message(self) -> str:
         """The reason as a sentence, with advice on what to do next."""
+        if self.reason is Reason.ATTAINABLE_ACCURACY and self.exact_to_rounding:
+            return (f"x is exact to rounding: the tolerance {self.tolerance:.1e} asks for more than {self.dtype} can hold "
+                    "for this b; accept this x, relax rtol, or use a wider dtype")
         return self.reason.sentence
+
+    @property
+    def final(self) -> bool:
+        """True if no other choice can do better: x converged in all rows, or is exact to rounding, or the user stopped
+        the solve."""
+        if self.reason is Reason.ATTAINABLE_ACCURACY:
+            return self.exact_to_rounding
+        return self.reason in FINAL and not (self.converged and self.small_rows_unsolved)
 
     def as_dict(self) -> dict:
         """All fields except x and the history, in plain types, for JSON."""
@@ -101,8 +128,9 @@ class Result:
             "method": self.method, "precond": self.precond, "scaling": self.scaling, "format": self.format,
             "ordering": self.ordering, "device": self.device, "dtype": self.dtype, "converged": self.converged,
             "reason": self.reason.name, "message": self.message, "iterations": self.iterations,
-            "residual": self.residual, "tolerance": self.tolerance, "backward_error": self.backward_error,
-            "products": self.products,
+            "residual": self.residual, "tolerance": self.tolerance, "rounding_floor": self.rounding_floor,
+            "backward_error": self.backward_error, "componentwise_error": self.componentwise_error,
+            "small_rows_unsolved": self.small_rows_unsolved, "exact_to_rounding": self.exact_to_rounding, "products": self.products,
             "reductions": self.reductions, "preconditioner_applications": self.preconditioner_applications,
             "setup_seconds": self.timings.get("setup", 0.0), "solve_seconds": self.timings.get("solve", 0.0),
             "timings": self.timings, "memory": self.memory, "host_reads": self.host_reads,
@@ -127,8 +155,10 @@ class Result:
         return "converged" if self.converged else f"NOT converged ({self.reason.name})"
 
     def __str__(self):
-        lines = [f"{self._state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, "
-                 f"backward error {self.backward_error:.1e}"]
+        unknown = self.rounding_floor != self.rounding_floor
+        lines = [f"{self._state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e} (rounding "
+                 f"floor {'unknown' if unknown else format(self.rounding_floor, '.0e')}), backward error "
+                 f"{self.backward_error:.1e}, componentwise {self.componentwise_error:.1e}"]
         if not self.converged:
             lines.append(f"  {self.message}")
         lines += ["  " + line for line in self.configuration]

@@ -12,9 +12,9 @@ from swell.krylov.method import System
 from swell.solving import summary
 from swell.solving.adjoint import AdjointSetup
 from swell.solving.result import Result
+from swell.solving.measure import Measure, read_b
 from swell.solving.setup import Setup
 from swell.solving.solve import Solve
-from swell.solving.verdict import last_word
 
 
 class Prepared(Shareable):
@@ -39,6 +39,10 @@ class Prepared(Shareable):
         Right-hand side and solution of the transformed system.
     b0, x0 : arrays
         Right-hand side and solution of the original system; the same arrays as b and x without transforms.
+    exact_b : array
+        The caller's b in double precision; b0 itself in a double system. `read_b` sets it.
+    measure : Measure
+        Computes the quality of an x.
     companions : dict
         The `Together` for (number of right-hand sides, method or None), as long as this system is bound as it is and
         its copies are current.
@@ -95,6 +99,7 @@ class Prepared(Shareable):
         self.b0, self.x0 = self.b, self.x
         if self.setup.transforms:
             self.b0, self.x0 = (self.workspace.array(name, rows, dtype) for name in ("b0", "x0"))
+        self.measure = Measure(self.setup.A, self.setup.norm_A, self.space, self.workspace, self.r0)
         self._bind()
 
     def _bind(self):
@@ -111,6 +116,18 @@ class Prepared(Shareable):
         applied = s.configuration.precond        # None for a method with its own inner operator
         M = s.M if applied is None or applied.across_ranks else self.space.guarded(s.M)
         return method.bind(System(s.matrix, M, self.b, self.x, s.weights, workspace, loop, s.S))
+
+    def read_b(self, b) -> tuple:
+        """Copy the right-hand side ``b``, of the host or this space, into b0; return (‖b‖₂, ‖b‖∞).
+
+        InputError as in `measure.read_b`."""
+        self.exact_b, norm, largest = read_b(self.space, self.workspace, b, self.b0)
+        return norm, largest
+
+    def b0_changed(self):
+        """Take the b that b0 holds for the caller's, after a part of it was taken out."""
+        if self.exact_b is not self.b0:
+            self.exact_b[...] = self.b0
 
     def check_fits(self, method):
         """Raise OutOfMemory unless x, b and the vectors that ``method`` stores fit into free memory."""
@@ -131,6 +148,7 @@ class Prepared(Shareable):
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
+        self.measure.follow(self.setup.norm_A)
         self._description, self._adjoint_stale = None, True
         if self.space.max_over_ranks(self._bound != self.setup.launched):    # M is new or gone, or launches other work
             self._bind()
@@ -140,6 +158,7 @@ class Prepared(Shareable):
         """Take over what an update of ``original``, whose arrays this copy shares, has found out about its system."""
         for name in self.setup.findings:
             setattr(self.setup, name, getattr(original.setup, name))
+        self.measure.follow(self.setup.norm_A)
         self._description = None
 
     def stop_by(self, stopping):
@@ -166,13 +185,11 @@ class Prepared(Shareable):
         solve = Solve(self, b, monitor, watch, earlier)
         if solve.largest_b == 0:
             self.x0.fill(0)
-            return solve.result(Reason.CONVERGED, 0.0, 0.0)
-        threshold = solve.start(x0)
+            return solve.result(Reason.CONVERGED)
+        solve.start(x0)
         if self.setup.failure is not None:
             return solve.unfactored()
-        reason, residual, error = solve.iterate(x0 is None)
-        reason = last_word(reason, residual, threshold, solve.norm_b, self.setup.A, self.x0)
-        return solve.result(reason, residual, error)
+        return solve.result(solve.iterate(x0 is None))
 
     def transform(self, step, source, out, transforms):
         """Apply the method ``step`` (such as "forward_b") of all transforms in order to ``source``; write ``out``.

@@ -12,11 +12,11 @@ from swell.core.settings import describe
 from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
 from swell.krylov.method import Counts
+from swell.solving.measure import EXACT, ROUNDING, SAFE, Goal
 from swell.solving.result import Result
-from swell.solving.verdict import ROUNDING, last_word
+from swell.solving.verdict import verdict
 
 RETRIES = 10            # largest number of runs in one solve; each resumes from the last x
-SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and squares of far smaller residuals, fit in a double
 
 
 class Earlier(NamedTuple):
@@ -42,25 +42,27 @@ class Solve:
         Number of iterations in a cycle, for each basis used so far.
     least : float
         ‖b − A x‖₂ at the start of the last longer basis; infinite before the first.
+    quality : Quality
+        Of the latest x.
+    threshold, aim : float
+        The residual norm of convergence; and the one at which a run stops, which is lower after a run that left small
+        rows unsolved.
     """
 
     def __init__(self, prepared, b, monitor, watch=None, earlier=None):
         self.watch, self.prepared, self.setup, self.space = Stopwatch(), prepared, prepared.setup, prepared.space
+        self.quality, self.least_rows = EXACT, np.inf
         self.notes, self.spectrum, self.counts = [], None, Counts(0, 0, 0)
         self.method, self.workspace = prepared.setup.configuration.method, prepared.workspace
         self.iteration, self.loop, self.lengths = prepared.iteration, prepared.loop, [prepared.iteration.steps]
-        self.history, self.iterations, self.threshold = np.empty(0), 0, 0.0
+        self.history, self.iterations, self.threshold = np.empty(0), 0, 0.0      # 0: unknown, so nothing is met
         self.earlier = earlier
         if earlier is not None:
             self.iterations = earlier.iterations         # they count against the limit
         self.host_reads, self.least = 0, np.inf
-        self.space.from_host(b, out=prepared.b0)
-        self.norm_b, self.largest_b = self.space.norms(prepared.b0)
+        self.norm_b, self.largest_b = prepared.read_b(b)
         if self.setup.nullspace is not None and self.largest_b:
             self._make_compatible()
-        if self.largest_b and not SAFE[0] < self.norm_b < SAFE[1]:
-            raise InputError(f"b has entries up to {self.largest_b:.1e}, whose squares leave the range of double "
-                             "precision: solve for b divided by that, and multiply x by it")
         shows = isinstance(monitor, SolutionMonitor)
         self._monitor, self._watch, self._sees_x = None if shows else monitor, watch, monitor
         self._shows = shows
@@ -93,6 +95,7 @@ class Solve:
         if rest <= ROUNDING * np.finfo(p.b0.dtype).eps * self.norm_b:
             self.largest_b = 0                   # only rounding is left of b: x = 0
         self.norm_b = rest
+        p.b0_changed()
 
     def start(self, x0) -> float:
         """Write the transformed b and x0 into the buffers b and x; return the residual norm of convergence.
@@ -105,13 +108,15 @@ class Solve:
         else:
             self.space.from_host(x0, out=p.x0)
             p.transform("forward_x", p.x0, p.x, transforms)
-            self.first, self.counts = self._true_residual()[0], Counts(1, 0, 0)
+            self._assess()
+            self.first, self.counts = self.quality.residual, Counts(1, 0, 0)
             if not self.first < SAFE[1]:
                 raise InputError(f"x0 leaves a residual of {self.first:.1e}, whose square leaves the range of double "
                                  "precision: start from a smaller x0, or from none")
         self.threshold = p.stopping.threshold(self.first if p.stopping.relative_to == "r0" else self.norm_b)
         if self.earlier is not None:
             self.threshold = self.earlier.threshold
+        self.aim = self.threshold
         if self.setup.M is not None:
             units = self.setup.configuration.method.unit_vectors
             self.setup.M.expect(np.sqrt(self.first) if units else self.first)    # √‖r‖: M gets norms from 1 to ‖r‖
@@ -119,47 +124,87 @@ class Solve:
 
     def unfactored(self) -> Result:
         """Return the result of a solve whose factorisation failed; x is the starting vector."""
-        residual, error = self._true_residual()
-        self.history = np.array([residual])
-        return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED, residual, error)
+        self._assess()
+        self.history = np.array([self.quality.residual])
+        if self.quality.confirms(self.threshold):                # the starting vector, or atol
+            return self.result(Reason.CONVERGED)
+        return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED)
 
-    def iterate(self, zero_guess):
-        """Iterate until the solve ends; returns (the loop's reason, ‖b − A x‖₂, backward error).
+    def iterate(self, zero_guess) -> Reason:
+        """Iterate until the solve ends; return the reason for the result, of the last run's reason and x's quality.
 
-        ``zero_guess``: x starts at zero. The solve is resumed if the true residual contradicts convergence, and after
-        a breakdown. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
-        there is a longer basis."""
-        before = self.earlier
-        last = np.inf if before is None else self.first
-        if before is not None and before.reason is Reason.STAGNATED and not self._lengthen(self.first):
-            return before.reason, *self._true_residual()
+        ``zero_guess``: x starts at zero. The solve is resumed if the true residual contradicts convergence, if small
+        rows are unsolved, and after a breakdown. Each further run must halve the true residual. After a stagnation the
+        solve is resumed as long as there is a longer basis."""
+        before, last = self.earlier, np.inf
+        if before is not None:
+            last, reason = self.first, before.reason
+            if not (self._aim_lower() if self.quality.confirms(self.threshold) else
+                    reason is not Reason.STAGNATED or self._lengthen()):
+                return self._verdict(reason)
         for attempt in range(0 if before is None else 1, RETRIES):
-            reason, residual, error = self._run(zero_guess, attempt)
-            if residual <= self.threshold or self.loop.maxiter <= self.iterations:
+            reason = self._run(zero_guess, attempt)
+            residual = self.quality.residual
+            if self.quality.confirms(self.threshold):
+                if self.loop.maxiter <= self.iterations or reason is not Reason.CONVERGED or not self._aim_lower():
+                    break
+            elif self.loop.maxiter <= self.iterations:
                 break
-            if reason is Reason.STAGNATED:
-                if not self._lengthen(residual):
+            elif reason is Reason.STAGNATED:
+                if not self._lengthen():
                     break
             elif reason not in (Reason.CONVERGED, Reason.BREAKDOWN) or residual > 0.5 * last:
                 break
             last, zero_guess = residual, False
+        if self.aim < self.threshold and not self.quality.rows <= self.least_rows:
+            self._go_back()
         if len(self.lengths) > 1:
             self.notes.append(f"restart lengthened from {' to '.join(map(str, self.lengths))}: with shorter cycles the "
                               "iteration limit would have come before convergence")
-            if not residual <= self.least:       # in a singular system a longer basis may make x worse
-                self.space.copy(self._x_before, self.prepared.x)
-                return Reason.STAGNATED, *self._true_residual()
-        return reason, residual, error
+            if not self.quality.residual <= self.least:          # in a singular system a longer basis may make x worse
+                self._go_back()
+                reason = Reason.STAGNATED
+        return self._verdict(reason)
 
-    def _run(self, zero_guess, attempt):
-        """Run the loop once, from the current x; returns (the loop's reason, ‖b − A x‖₂, backward error).
+    def _verdict(self, reason) -> Reason:
+        """Return the reason for the result; note rows that the tolerance leaves unsolved."""
+        if self.quality.confirms(self.threshold) and self.quality.rows > self.goal.of_rows:
+            self.notes.append(f"the rows of some size are solved to {self.quality.rows:.1e} of their terms only: the "
+                              "tolerance is met by larger rows. Scale the rows to like size, ask for a smaller rtol, "
+                              "or use method='direct'")
+        return verdict(reason, self.quality, self.goal, self.setup.A.dtype)
+
+    @property
+    def goal(self) -> Goal:
+        """What this right-hand side asks for."""
+        return Goal(self.threshold, self.norm_b, self.largest_b)
+
+    def _aim_lower(self) -> bool:
+        """Lower the residual norm at which a run stops, where the tolerance is met and small rows are unsolved.
+
+        Return False if all rows are solved, or if the last lower one was of no use, or rounding forbids another."""
+        quality, solved = self.quality, self.goal.of_rows
+        if not quality.rows > solved or self.aim <= quality.floor or quality.rows > 0.5 * self.least_rows:
+            return False
+        self.least_rows = quality.rows
+        self.space.copy(self.prepared.x, self._x_before)
+        self.aim = max(self.aim * 0.1 * solved / quality.rows, quality.floor)
+        return True
+
+    def _go_back(self):
+        """Go back to the x that `_x_before` keeps."""
+        self.space.copy(self._x_before, self.prepared.x)
+        self._assess()
+
+    def _run(self, zero_guess, attempt) -> Reason:
+        """Run the loop once, from the current x; return the loop's reason.
 
         ``zero_guess``: x is zero. ``attempt``: number of earlier runs of this solve."""
         loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
         loop.cycle = self.iteration.steps
         loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
         with self.space.deferred_errors():
-            loop.begin(self.threshold, max(self.norm_b, self.first), self.method.window(n), self.iterations,
+            loop.begin(self.aim, max(self.norm_b, self.first), self.method.window(n), self.iterations,
                        self._on_iteration if self._monitor or self._watch else None,
                        on_x=self._on_x if self._shows else None)
             self.iteration.run(zero_guess, attempt)
@@ -170,16 +215,17 @@ class Solve:
         self.iterations += loop.iterations
         self.host_reads += loop.host_reads - reads
         self.counts = self.counts.plus(self.iteration.counts(loop.iterations, zero_guess), check=1)
-        return loop.reason, *self._true_residual()
+        self._assess()
+        return loop.reason
 
-    def _lengthen(self, residual) -> bool:
+    def _lengthen(self) -> bool:
         """Bind the method with a longer basis, for this solve only; return True if done.
 
-        False: there is no longer basis, it does not fit into memory, or ``residual`` stagnates because of rounding."""
-        p, s = self.prepared, self.setup
+        False: there is no longer basis, it does not fit into memory, or the residual stagnates because of rounding."""
+        p, s, residual = self.prepared, self.setup, self.quality.residual
         longer = self.method.longer(s.A.shape[0])
-        if longer is None or not residual <= self.least or last_word(
-                Reason.STAGNATED, residual, self.threshold, self.norm_b, s.A, p.x0) is not Reason.STAGNATED:
+        if longer is None or not residual <= self.least or verdict(
+                Reason.STAGNATED, self.quality, self.goal, s.A.dtype) is not Reason.STAGNATED:
             return False
         self.iteration = self.loop = self.workspace = None       # free the previous basis first
         try:
@@ -207,25 +253,22 @@ class Solve:
         own = 0 if self.workspace is self.prepared.workspace else self.workspace.nbytes
         return self.prepared.workspace.nbytes + own
 
-    def _true_residual(self):
-        """Return (‖b − A x‖₂, backward error), computed with the original matrix; writes the solution into x0."""
-        p, s = self.prepared, self.setup
-        p.transform("backward_x", p.x, p.x0, s.transforms[::-1])
-        s.A.residual(p.x0, p.b0, p.r0)
-        norm, largest_r, _, largest_x = self.space.norms(p.r0, p.x0)
-        if not np.isfinite(largest_x):           # with a zero column of A, b − A x may not show it
-            return np.inf, np.nan
-        return norm, largest_r / (s.norm_A * largest_x + self.largest_b)
+    def _assess(self):
+        """Write the solution into x0, and set ``quality`` by the original matrix and the caller's b."""
+        p = self.prepared
+        p.transform("backward_x", p.x, p.x0, self.setup.transforms[::-1])
+        self.quality, = p.measure.of(p.x0, p.exact_b, [self.goal])
 
-    def result(self, reason, residual, error) -> Result:
-        """Return the Result; its x is the buffer x0, not a copy. ``residual``: ‖b − A x‖₂. ``error``: backward error.
-        """
+    def result(self, reason) -> Result:
+        """Return the Result; its x is the buffer x0, not a copy."""
         self.space.synchronize()
-        p, s, d, watch = self.prepared, self.setup, self.prepared.description, self.watch
+        p, s, d, watch, q = self.prepared, self.setup, self.prepared.description, self.watch, self.quality
         scale = self.norm_b if self.largest_b else 1.0
         return Result(
-            x=p.x0, reason=reason, iterations=self.iterations, residual=residual / scale, backward_error=error,
-            history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
+            x=p.x0, reason=reason, iterations=self.iterations, residual=q.residual / scale,
+            backward_error=q.backward_error, componentwise_error=q.componentwise, rounding_floor=q.floor / scale,
+            exact_to_rounding=q.exact(s.A.dtype),
+            small_rows_unsolved=q.confirms(self.threshold) and q.rows > self.goal.of_rows, history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
             precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
             configuration=p.describe(),
             tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,

@@ -19,8 +19,9 @@ from swell.core.sharing import Widening
 from swell.core.stopping import Reason
 from swell.krylov.method import Counts
 from swell.solving.result import Result
-from swell.solving.solve import SAFE, Earlier
-from swell.solving.verdict import last_word
+from swell.solving.measure import SAFE, Goal, write
+from swell.solving.solve import Earlier
+from swell.solving.verdict import verdict
 
 MOST = 32               # columns that are solved together; more are solved in groups
 
@@ -89,16 +90,20 @@ class Together:
         """
         n = self.prepared.setup.A.shape[0]
         with self.space.active(n):
-            run = Run(self.prepared, self.alone.setup.A, b, monitor, watch)
+            run = Run(self.prepared, b, monitor, watch)
             results = run.solve(x0)
         with self.alone.space.active(n):
-            return [self._completed(result, b[:, j], float(run.thresholds[j]), monitor)
+            return [self._completed(result, b[:, j], run.goals[j], run.qualities[j], monitor)
                     for j, result in enumerate(results)]
 
-    def _completed(self, result, b, threshold, monitor):
-        """Return the final result of a column with right-hand side b: ``result``, or what a further solve gives."""
+    def _completed(self, result, b, goal, quality, monitor):
+        """Return the final result of a column with right-hand side b: ``result``, or what a further solve gives.
+
+        ``goal``, ``quality``: of this column."""
+        threshold = goal.threshold
         more = result.reason in (Reason.BREAKDOWN, Reason.FALSE_CONVERGENCE, Reason.STAGNATED,
-                                 Reason.ATTAINABLE_ACCURACY)
+                                 Reason.ATTAINABLE_ACCURACY) or (
+            quality.confirms(threshold) and quality.rows > goal.of_rows)         # small rows are unsolved
         left = self.prepared.loop.maxiter - result.iterations
         if not more or left <= 0 or not np.isfinite(result.residual):
             return result
@@ -116,19 +121,14 @@ class Together:
 
 
 class Run:
-    """One run of `Together`. ``A`` is the original matrix, which multiplies single vectors."""
+    """One run of `Together`."""
 
-    def __init__(self, prepared, A, b, monitor, watch=None):
-        self.watch, self.p, self.A, self.space = Stopwatch(), prepared, A, prepared.space
-        self._write(b, prepared.b0)
-        self.norm_b, self.largest_b = self.space.norms(prepared.b0)
+    def __init__(self, prepared, b, monitor, watch=None):
+        self.watch, self.p, self.space = Stopwatch(), prepared, prepared.space
+        with self.space.agreed():                # on a GPU there may be no memory for them
+            self.norm_b, self.largest_b = prepared.read_b(b)
         self.zero = self.largest_b == 0
         self.scale = np.where(self.zero, 1.0, self.norm_b)
-        off = ~self.zero & ~((SAFE[0] < self.norm_b) & (self.norm_b < SAFE[1])) & np.isfinite(self.largest_b)
-        if off.any():
-            raise InputError(f"column {int(off.argmax())} of b has entries up to {self.largest_b[off.argmax()]:.1e}, "
-                             "whose squares leave the range of double precision: solve for it divided by that, and "
-                             "multiply its x by it")
         self._monitor, self._watch = monitor, watch
 
     def _on_iteration(self, iteration, norms):
@@ -140,11 +140,6 @@ class Run:
                 self.p.loop.ask(Reason.OVERTAKEN)
         return self._monitor and self._monitor(iteration, float((norms / self.scale).max()))
 
-    def _write(self, vectors, out):
-        """Copy ``vectors``, shape (n, k), to the `Columns` ``out``."""
-        with self.space.agreed():                # on a GPU there may be no memory for them
-            out.array[...] = self.space.from_host(vectors).T
-
     def solve(self, x0):
         """Iterate from x0 (None: zero), and return the result of each column."""
         p, s, loop = self.p, self.p.setup, self.p.loop
@@ -153,11 +148,13 @@ class Run:
         if x0 is None:
             p.x.fill(0)
         else:
-            self._write(x0, p.x0)
+            with self.space.agreed():            # on a GPU there may be no memory for them
+                write(self.space, x0, p.x0)
             for j in np.flatnonzero(self.zero):
                 p.x0.array[j] = 0
             p.transform("forward_x", p.x0, p.x, s.transforms)
-            first, products = self._true_residuals()[0], 1
+            self._assess(np.zeros(self.space.columns))
+            first, products = np.array([quality.residual for quality in self.qualities]), 1
             if not (first[np.isfinite(self.norm_b)] < SAFE[1]).all():
                 raise InputError("x0 leaves a residual whose square leaves the range of double precision: start from a "
                                  "smaller x0, or from none")
@@ -173,35 +170,33 @@ class Run:
                        self._on_iteration if self._monitor or self._watch else None, np.flatnonzero(self.zero))
             p.iteration.run(x0 is None)
             loop.end()
-        residuals, errors = self._true_residuals()
+        self._assess(self.thresholds)
         self.space.synchronize()
         self.counts = [Counts(0, 0, 0) if self.zero[j] else
                        Counts(products, 0, 0).plus(p.iteration.counts(loop.iterations_of(j), x0 is None), check=1)
                        for j in range(self.space.columns)]
         self.reads, self.seconds = loop.host_reads - reads, self.watch.seconds
-        return [self._result(j, residuals[j], errors[j]) for j in range(self.space.columns)]
+        return [self._result(j) for j in range(self.space.columns)]
 
-    def _true_residuals(self):
-        """Return (‖b − A x‖₂, backward error) of all columns, with the original matrix; writes the solutions to x0."""
-        p, s = self.p, self.p.setup
-        p.transform("backward_x", p.x, p.x0, s.transforms[::-1])
-        s.A.residual(p.x0, p.b0, p.r0)
-        norm, largest_r, _, largest_x = self.space.norms(p.r0, p.x0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            errors = largest_r / (s.norm_A * largest_x + self.largest_b)
-        return np.where(np.isfinite(largest_x), norm, np.inf), np.where(np.isfinite(largest_x), errors, np.nan)
+    def _assess(self, thresholds):
+        """Write the solutions to x0, and set ``goals`` and ``qualities``, of every column."""
+        p = self.p
+        p.transform("backward_x", p.x, p.x0, p.setup.transforms[::-1])
+        self.goals = [Goal(*map(float, numbers)) for numbers in zip(thresholds, self.scale, self.largest_b)]
+        self.qualities = p.measure.of(p.x0, p.exact_b, self.goals)
 
-    def _result(self, j, residual, error):
-        """The `Result` of column j, whose true residual norm and backward error are given."""
-        p, s, d, loop = self.p, self.p.setup, self.p.description, self.p.loop
-        iterations, x = loop.iterations_of(j), p.x0.array[j]
-        reason = Reason.CONVERGED
-        if not self.zero[j]:
-            reason = last_word(loop.reason_of(j), residual, self.thresholds[j], self.norm_b[j], self.A, x)
+    def _result(self, j):
+        """The `Result` of column j."""
+        p, s, d, loop, q = self.p, self.p.setup, self.p.description, self.p.loop, self.qualities[j]
+        iterations = loop.iterations_of(j)
+        reason = Reason.CONVERGED if self.zero[j] else verdict(loop.reason_of(j), q, self.goals[j], s.A.dtype)
         scale, counts = self.scale[j], self.counts[j]
         return Result(
-            x=x.copy(), reason=reason, iterations=iterations, residual=float(residual / scale),
-            backward_error=float(error), history=loop.histories[j, :iterations + 1] / scale, method=d.method,
+            x=p.x0.array[j].copy(), reason=reason, iterations=iterations, residual=float(q.residual / scale),
+            backward_error=q.backward_error, componentwise_error=q.componentwise,
+            rounding_floor=float(q.floor / scale), exact_to_rounding=q.exact(s.A.dtype),
+            small_rows_unsolved=q.confirms(self.goals[j].threshold) and q.rows > self.goals[j].of_rows,
+            history=loop.histories[j, :iterations + 1] / scale, method=d.method,
             precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
             configuration=p.describe(), tolerance=float(self.thresholds[j] / scale),
             products=counts.products, reductions=counts.reductions,

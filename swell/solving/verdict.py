@@ -1,4 +1,4 @@
-"""The final reason of a solve, from the loop's reason and the true residual ‖b − A x‖₂ of the original matrix."""
+"""The verdict on a solve: what the loop's reason and the quality of x mean together."""
 from __future__ import annotations
 
 import math
@@ -6,45 +6,38 @@ import math
 import numpy as np
 
 from swell.core.stopping import Reason
+from swell.solving.measure import ROUNDING, Goal, Quality
 
-SINGULAR = 0.1          # A is singular to working precision if ‖|A||x|‖ > SINGULAR/eps (‖b‖ + ‖r‖)
-ROUNDING = 8            # a residual r is only rounding if ‖r‖ ≤ ROUNDING eps (‖|A||x|‖ + ‖b‖)
+SINGULAR = 0.1          # A is singular to working precision if ‖|A||x| + |b|‖ > SINGULAR/eps (‖b‖ + ‖r‖)
+UNSOLVED = 0.01         # a group of rows whose residual is more than this part of its terms is not solved
 
 
-def last_word(reason: Reason, residual: float, threshold: float, norm_b: float, A, x) -> Reason:
-    """Return the reason that the result reports: the loop's, unless the true residual says otherwise.
+def verdict(reason: Reason, quality: Quality, goal: Goal, dtype) -> Reason:
+    """Return the reason that the result reports: the loop's, unless the quality of x says otherwise.
 
     Parameters
     ----------
     reason : Reason
         The loop's reason.
-    residual, threshold, norm_b : float
-        ‖b − A x‖₂, the norm at which the solve has converged, and ‖b‖₂.
-    A, x : the original matrix and the solution in its space
+    quality : Quality
+        Of x, for the caller's A and b.
+    goal : Goal
+    dtype : numpy.dtype
+        The type of x.
     """
-    if residual <= threshold:
+    confirmed = quality.confirms(goal.threshold)
+    unsolved = confirmed and quality.rows > max(UNSOLVED, goal.of_rows)
+    if confirmed and not unsolved:
         return Reason.CONVERGED
     if reason in (Reason.INTERRUPTED, Reason.STOPPED, Reason.OVERTAKEN):
         return reason
+    if unsolved:
+        return Reason.UNSOLVED_ROWS
+    residual, eps = quality.residual, np.finfo(dtype).eps
     if not math.isfinite(residual):              # x has overflowed: the comparisons below would mean nothing
         return Reason.NONFINITE
-    size, eps = size_of_terms(A, x), np.finfo(A.dtype).eps
-    if size > SINGULAR / eps * (norm_b + residual):
+    if quality.terms > SINGULAR / eps * (goal.norm_b + residual):
         return Reason.SINGULAR
-    if residual <= ROUNDING * eps * (size + norm_b):
+    if residual <= ROUNDING * eps * quality.terms:
         return Reason.ATTAINABLE_ACCURACY
     return Reason.FALSE_CONVERGENCE if reason is Reason.CONVERGED else reason
-
-
-def size_of_terms(A, x) -> float:
-    """‖|A| |x|‖₂, the size of the terms in A x; NaN for a matrix-free A.
-
-    `last_word` uses it in two ways, independent of the scaling of rows. Rounding x alone changes A x by about eps times
-    this size. If b − r = A x is far smaller than this size, its terms cancel, as for a singular matrix.
-    """
-    if not A.has_entries:
-        return float("nan")                      # every comparison with NaN is false
-    absolute = A.absolute()
-    terms = A.space.empty(x.size, absolute.dtype)
-    absolute.apply(abs(x), terms)
-    return A.space.norms(terms)[0]

@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(512, 2) bicgstab(Context* ctx, const int* indp
       apply(A, M, p, ph);                                                      // p̂ = M p
       __syncthreads();
       Inner<T> gamma;
-      each_row<0>(A, ph, [&](int i, T sum, double) { v[i] = sum, gamma.add(rh[i], sum, sum); });
+      each_row<0>(A, ph, [&](int i, T sum, double, double) { v[i] = sum, gamma.add(rh[i], sum, sum); });
       gamma.complete(turn);                                                    // v = A p̂;  γ = (r̂, v)
       if (!isfinite(gamma.square())) return NONFINITE;
       if (vanishes(gamma.product(), shadow2[0], gamma.square())) return BREAKDOWN;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(512, 2) bicgstab(Context* ctx, const int* indp
       apply(A, M, r, sh);                                                      // ŝ = M s
       __syncthreads();
       Inner<T> omegas;
-      each_row<0>(A, sh, [&](int i, T sum, double) { t[i] = sum, omegas.add(sum, r[i], sum); });
+      each_row<0>(A, sh, [&](int i, T sum, double, double) { t[i] = sum, omegas.add(sum, r[i], sum); });
       omegas.complete(turn);                                                   // t = A ŝ;  ω = (t, s)/(t, t)
       const acc_t<T> omega = quotient(omegas.product(), acc_t<T>(omegas.square()));
       Inner<T> next;

@@ -17,6 +17,7 @@ from swell.batch.kernels.system import (
     RUNNING,
     apply,
     begin,
+    confirmed,
     epsilon,
     judge,
     leave,
@@ -57,6 +58,7 @@ def solve(indptr, indices, diagonal, a, b, x, record, shadow, kind, block, guess
             now = true_residual(indptr, indices, a, rhs, xs, r)
             if attempt == 0:
                 begin(now, rtol, atol, limits)
+            now = confirmed(indptr, indices, a, rhs, xs, now, limits[0])
             code = verdict(now, limits, last, inner, attempt, done, maxiter, epsilon(r))
             if code != RUNNING:
                 break

@@ -2,6 +2,8 @@
 // its parts. Classical Gram–Schmidt is done twice; a warp computes whole inner products, so a pass has two barriers.
 #include "batch.cuh"
 
+constexpr double USELESS = 64;       // times ε: the new part of a column of R that is taken for rounding, as in gmres.py
+
 // h[i] = (V_i, w) for i <= j, a warp each; then w −= V h, and total[i] += h[i].
 template <class T> DEVICE void orthogonalise(const T* V, T* w, acc_t<T>* h, acc_t<T>* total, int j, int n) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -56,12 +58,13 @@ __global__ void __launch_bounds__(512, 2) gmres(Context* ctx, const int* indptr,
     if (threadIdx.x == 0) g[0] = A_(beta);                                     // g = ‖r‖ e₁
     int j = 0, verdict = RUNNING;
     while (j < m && verdict == RUNNING) {
+      __shared__ bool useless;
       T *v = V + (long long)j * size, *next = v + size;
       A_* column = H + j * (m + 1);
       apply(A, M, v, z);                                                       // z = M v_j
       for (int i = threadIdx.x; i <= m; i += blockDim.x) column[i] = A_(0);
       __syncthreads();
-      each_row<0>(A, kind == PLAIN ? v : z, [&](int i, T sum, double) { next[i] = sum; });         // w = A z
+      each_row<0>(A, kind == PLAIN ? v : z, [&](int i, T sum, double, double) { next[i] = sum; });         // w = A z
       __syncthreads();
       double before[1] = {0}, after[1] = {0};
       for (int i = threadIdx.x; i < size; i += blockDim.x) before[0] += double(abs2(next[i]));
@@ -76,12 +79,15 @@ __global__ void __launch_bounds__(512, 2) gmres(Context* ctx, const int* indptr,
       else
         for (int i = threadIdx.x; i < size; i += blockDim.x) next[i] = next[i] * real_t<T>(1 / length);
       if (threadIdx.x == 0) {                                                  // Givens rotations of the new column
+        double earlier = 0;
         for (int i = 0; i < j; ++i) {
           const A_ up = column[i], down = column[i + 1];
           column[i] = cosine[i] * up + sine[i] * down;
           column[i + 1] = cosine[i] * down - conj(sine[i]) * up;
+          earlier += abs2(column[i]);
         }
         const double d = modulus(column[j]), both = hypot(d, length);
+        useless = j > 0 && both <= USELESS * epsilon_of(T()) * sqrt(earlier);
         const A_ phase = d > 0 ? column[j] * (1 / d) : A_(1);
         cosine[j] = both > 0 ? d / both : 0;                                   // a zero column reduces nothing
         sine[j] = both > 0 ? phase * (length / both) : A_(1);
@@ -90,6 +96,10 @@ __global__ void __launch_bounds__(512, 2) gmres(Context* ctx, const int* indptr,
         g[j] = cosine[j] * g[j];
       }
       __syncthreads();
+      if (useless && isfinite(before[0])) {                                    // only rounding is new in this column
+        verdict = BREAKDOWN;
+        break;
+      }
       verdict = judge.after(abs2(g[j + 1]));
       if (!isfinite(before[0])) verdict = NONFINITE;
       ++j;

@@ -17,6 +17,7 @@ from swell.batch.kernels.system import (
     RUNNING,
     apply,
     begin,
+    confirmed,
     epsilon,
     judge,
     leave,
@@ -29,6 +30,8 @@ from swell.batch.kernels.system import (
     verdict,
 )
 from swell.core.compiled import helper, parallel
+
+USELESS = 64.0          # times eps: the new part of a column of R, relative to the rest, that is taken for rounding
 
 
 @parallel
@@ -59,6 +62,7 @@ def solve(indptr, indices, diagonal, a, b, x, record, kind, block, guess, maxite
             now = true_residual(indptr, indices, a, rhs, xs, r)
             if attempt == 0:
                 begin(now, rtol, atol, limits)
+            now = confirmed(indptr, indices, a, rhs, xs, now, limits[0])
             code = verdict(now, limits, last, inner, attempt, done, maxiter, epsilon(r))
             if code != RUNNING:
                 break
@@ -108,12 +112,19 @@ def cycle(indptr, indices, diagonal, a, kind, block, store, x, V, H, w, z, done,
         else:
             for i in range(n):
                 new[i] *= V.real.dtype.type(1 / length)
+        earlier = 0.0
         for i in range(j):                                                     # Givens rotations of the new column
             up, down = column[i], column[i + 1]
             column[i] = cosine[i] * up + sine[i] * down
             column[i + 1] = cosine[i] * down - np.conj(sine[i]) * up
+            earlier += square(column[i])
         d = abs(column[j])
         both = math.hypot(d, length)
+        if not math.isfinite(before):
+            return NONFINITE, done + 1
+        if j > 0 and both <= USELESS * epsilon(new) * math.sqrt(earlier):                     # only rounding is new in this column
+            found = BREAKDOWN
+            break
         phase = column[j] / d if d > 0 else H.dtype.type(1)
         cosine[j] = d / both if both > 0 else 0.0                              # a zero column reduces nothing
         sine[j] = phase * (length / both) if both > 0 else phase
@@ -122,8 +133,6 @@ def cycle(indptr, indices, diagonal, a, kind, block, store, x, V, H, w, z, done,
         g[j] = cosine[j] * g[j]
         done += 1
         found = judge(square(g[j + 1]), done, maxiter, limits)
-        if not math.isfinite(before):
-            return NONFINITE, done
         j += 1
         if ended and found == RUNNING:
             found = BREAKDOWN

@@ -24,13 +24,6 @@ DEVICE unsigned largest_of_warp(unsigned key) {
 #endif
 }
 
-// The code of a solution's Reason: the residual decides. `found` is false if a pivot vanished.
-DEVICE int verdict_on(const Norms3& now, double threshold, double rounding, bool found) {
-  if (!isfinite(now.norm)) return NONFINITE;
-  if (now.norm <= threshold) return CONVERGED;
-  return found && now.backward <= rounding ? ATTAINABLE_ACCURACY : SINGULAR;
-}
-
 // D = A, dense, rows `width` elements apart, in shared memory. Many loads are on their way at once.
 template <class T> DEVICE void spread(const System<T>& A, const unsigned* places, T* D, int width) {
   const int nnz = A.indptr[A.n];
@@ -157,7 +150,7 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
       xs[k] = T(0);
       rs[k] = k / n < count ? of_b[(long long)(k % n) * columns + k / n] : T(0);
     }
-    Norms3 now[SIDES];
+    Norms now[SIDES];
     int steps[SIDES];
     bool found = true;
     for (int attempt = 0; attempt < 2; ++attempt) {              // the second one refines
@@ -183,7 +176,8 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
         for (int k = t; k < count * n; k += blockDim.x) better[k] = xs[k];
       bool missed = false;
       for (int c = 0; c < count; ++c) {
-        const Norms3 then = true_residual(A, of_b + c, columns, better + c * n, rs + c * n, false, turn);
+        const Norms plain = true_residual(A, of_b + c, columns, better + c * n, rs + c * n, false, turn);
+        const Norms then = confirmed(A, of_b + c, columns, better + c * n, plain, fmax(rtol * plain.rhs, atol), turn);
         if (attempt == 0 || then.norm < now[c].norm) {
           now[c] = then, steps[c] = attempt + 1;
           for (int k = t; k < n; k += blockDim.x) xs[c * n + k] = better[c * n + k];
@@ -196,7 +190,7 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
     for (int c = 0; c < count; ++c) {
       for (int k = t; k < n; k += blockDim.x) out[(long long)k * columns + c] = xs[c * n + k];
       leave(record, system * columns + first + c, now[c], steps[c],
-            verdict_on(now[c], fmax(rtol * now[c].rhs, atol), ROUNDING * n * epsilon_of(T()), found));
+            judged(found ? int(CONVERGED) : int(SINGULAR), now[c], fmax(rtol * now[c].rhs, atol), epsilon_of(T())));
     }
     __syncthreads();
   }
@@ -273,7 +267,7 @@ __global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const
   for (int c = 0; c < columns; ++c) {
     const T* of_b = b + system * n * columns + c;
     for (int k = t; k < n; k += blockDim.x) xs[k] = T(0), r[k] = of_b[(long long)k * columns];
-    Norms3 now;
+    Norms now;
     int steps = 0;
     for (int attempt = 0; attempt < 2; ++attempt) {
       for (int k = t; k < n; k += blockDim.x) better[k] = found ? r[k] : T(0);
@@ -285,7 +279,8 @@ __global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const
         }
       if (found) substitute(D, width, n, better);
       for (int k = t; k < n; k += blockDim.x) better[k] = xs[k] + better[k];
-      const Norms3 then = true_residual(A, of_b, columns, better, r, false, turn);
+      const Norms plain = true_residual(A, of_b, columns, better, r, false, turn);
+      const Norms then = confirmed(A, of_b, columns, better, plain, fmax(rtol * plain.rhs, atol), turn);
       if (attempt == 0 || then.norm < now.norm) {
         now = then, steps = attempt + 1;
         for (int k = t; k < n; k += blockDim.x) xs[k] = better[k];
@@ -295,7 +290,7 @@ __global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const
     }
     for (int k = t; k < n; k += blockDim.x) x[system * n * columns + (long long)k * columns + c] = xs[k];
     leave(record, system * columns + c, now, steps,
-          verdict_on(now, fmax(rtol * now.rhs, atol), ROUNDING * n * epsilon_of(T()), found));
+          judged(found ? int(CONVERGED) : int(SINGULAR), now, fmax(rtol * now.rhs, atol), epsilon_of(T())));
     __syncthreads();
   }
 }

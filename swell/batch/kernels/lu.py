@@ -10,16 +10,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from swell.batch.kernels.system import (
-    ATTAINABLE_ACCURACY,
-    CONVERGED,
-    NONFINITE,
-    ROUNDING,
-    SINGULAR,
-    epsilon,
-    leave,
-    true_residual,
-)
+from swell.batch.kernels.system import CONVERGED, SINGULAR, confirmed, epsilon, judged, leave, true_residual
 from swell.core.compiled import helper, parallel
 
 GPU_ONLY = ("lu_rows",)
@@ -46,27 +37,22 @@ def solve(indptr, indices, a, b, x, record, rtol, atol):
     for c in range(b.shape[1]):
         for i in range(n):
             xs[i], r[i], rhs[i] = 0, b[i, c], b[i, c]
-        done, now = 0, (0.0, 0.0, 0.0)
+        done, now = 0, (0.0, 0.0, 0.0, 0.0)
         for attempt in range(2):                                 # the second one refines
             if found:
                 substitute(D, source, r)
             for i in range(n):
                 better[i] = xs[i] + r[i] if found else xs[i]
             then = true_residual(indptr, indices, a, rhs, better, r)
+            threshold = max(rtol * then[1], atol)
+            then = confirmed(indptr, indices, a, rhs, better, then, threshold)
             if attempt == 0 or then[0] < now[0]:
                 now, done = then, attempt + 1
                 for i in range(n):
                     xs[i] = better[i]
-            if not found or not math.isfinite(then[0]) or then[0] <= max(rtol * then[1], atol):
+            if not found or not math.isfinite(then[0]) or then[0] <= threshold:
                 break
-        if not math.isfinite(now[0]):
-            code = NONFINITE
-        elif now[0] <= max(rtol * now[1], atol):
-            code = CONVERGED
-        elif found and now[2] <= ROUNDING * n * epsilon(a):
-            code = ATTAINABLE_ACCURACY
-        else:
-            code = SINGULAR
+        code = judged(CONVERGED if found else SINGULAR, now, max(rtol * now[1], atol), epsilon(a))
         leave(now, done, code, xs, record, x, c)
 
 

@@ -15,10 +15,12 @@ from swell.batch.slots import Kind, Outcome, Record
 from swell.core.compiled import helper
 from swell.core.slots import Code
 from swell.formats.kernels.csr import row_product
+from swell.formats.kernels.residual import minus_product
 
 RUNNING, CONVERGED, MAXITER, STAGNATED, DIVERGED, NONFINITE, BREAKDOWN, INDEFINITE, _ = Code
 FALSE_CONVERGENCE, ATTAINABLE_ACCURACY, SINGULAR, NOT_FACTORED = Outcome
-NO_LIMIT, GROWTH, ROUNDING, LEAST = 1e300, 1e10, 100.0, 2.0**-511     # as in batch.cuh
+NO_LIMIT, GROWTH, LEAST = 1e300, 1e10, 2.0**-511     # as in batch.cuh
+ROUNDING, SINGULAR_TERMS = 8.0, 0.1     # ROUNDING of solving/measure.py and SINGULAR of solving/verdict.py
 
 
 @helper
@@ -48,14 +50,16 @@ def product(indptr, indices, a, v, out):
 
 @helper
 def true_residual(indptr, indices, a, b, x, r):
-    """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error).
+    """r = b − A x; return (‖r‖₂, ‖b‖₂, the backward error, ‖|A||x| + |b|‖₂).
 
     Where all squares underflow, ‖·‖∞ stands for ‖·‖₂: a small b is not zero."""
-    r2, b2, r_most, a_most, x_most, b_most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    r2, b2, t2, r_most, a_most, x_most, b_most = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(x.size):
-        size = 0.0
+        size, terms = 0.0, np.float64(abs(b[i]))
         for k in range(indptr[i], indptr[i + 1]):
             size += abs(a[k])
+            terms += np.float64(abs(a[k])) * abs(x[indices[k]])
+        t2 += terms * terms
         r[i] = b[i] - row_product(indices, a, x, a.dtype.type(0), indptr[i], indptr[i + 1])
         r2 += square(r[i])
         b2 += square(b[i])
@@ -63,9 +67,40 @@ def true_residual(indptr, indices, a, b, x, r):
         a_most, x_most = max(a_most, size), max(x_most, abs(x[i]))
     backward = 0.0 if r_most == 0 else r_most / (a_most * x_most + b_most) if a_most * x_most + b_most > 0 else np.inf
     norm_r, norm_b = math.sqrt(r2), math.sqrt(b2)
-    return r_most if r_most > norm_r else norm_r, b_most if b_most > norm_b else norm_b, backward
+    return r_most if r_most > norm_r else norm_r, b_most if b_most > norm_b else norm_b, backward, math.sqrt(t2)
 
 
+@helper
+def confirmed(indptr, indices, a, b, x, norms, threshold):
+    """Return ``norms``, with ‖r‖₂ in doubled precision where rounding could decide on convergence.
+
+    ``norms``: from `true_residual`, of this x. ``threshold``: the ‖r‖₂ of convergence."""
+    if not (norms[0] <= threshold and threshold < ROUNDING * epsilon(a) * norms[3]):
+        return norms
+    r2, zero = 0.0, sum_of(a)
+    for i in range(x.size):
+        high, rest = zero + b[i], zero
+        for k in range(indptr[i], indptr[i + 1]):
+            high, rest = minus_product(high, rest, a[k], x[indices[k]])
+        r2 += square(high + rest)
+    return math.sqrt(r2), norms[1], norms[2], norms[3]
+
+
+@helper
+def judged(reason, norms, threshold, eps):
+    """The code for the record, from the method's own verdict and the true residual; as ``verdict`` of
+    solving/verdict.py.
+
+    ``norms``: from `confirmed`."""
+    if not math.isfinite(norms[0]):
+        return NONFINITE
+    if norms[0] <= threshold:
+        return CONVERGED
+    if norms[3] > SINGULAR_TERMS / eps * (norms[1] + norms[0]):
+        return SINGULAR
+    if norms[0] <= ROUNDING * eps * norms[3]:
+        return ATTAINABLE_ACCURACY
+    return FALSE_CONVERGENCE if reason == CONVERGED else reason
 @helper
 def judge(norm2, done, maxiter, limits):
     """The verdict on a recursive residual with this squared norm, after ``done`` iterations."""
@@ -90,24 +125,21 @@ def begin(norms, rtol, atol, limits):
 def verdict(norms, limits, last, inner, attempt, done, maxiter, eps):
     """The verdict on a true residual; RUNNING: another cycle shall follow.
 
-    ``norms``: from ``true_residual``. ``last``: the norm before the cycle. ``inner``: the cycle's verdict. Before the
+    ``norms``: from ``confirmed``. ``last``: the norm before the cycle. ``inner``: the cycle's verdict. Before the
     first cycle it is RUNNING, or NOT_FACTORED if the preconditioner does not exist."""
     again = inner == CONVERGED or inner == BREAKDOWN
-    if not math.isfinite(norms[0]):
-        return NONFINITE
-    if norms[0] <= limits[0]:
-        return CONVERGED
+    if not math.isfinite(norms[0]) or norms[0] <= limits[0]:
+        return judged(inner, norms, limits[0], eps)
     if norms[0] < LEAST:
         return BREAKDOWN
     if inner != RUNNING and inner != MAXITER and not again:
-        return inner
+        return judged(inner, norms, limits[0], eps)
     if done >= maxiter:
-        return MAXITER
-    if norms[0] < (0.5 if again else 0.999) * last or (inner == BREAKDOWN and attempt < 3):
+        return judged(MAXITER, norms, limits[0], eps)
+    rounded = norms[0] <= ROUNDING * eps * norms[3]              # nothing much better can come
+    if norms[0] < (0.5 if again or rounded else 0.999) * last or (inner == BREAKDOWN and attempt < 3):
         return RUNNING
-    if inner != CONVERGED:
-        return BREAKDOWN if inner == BREAKDOWN else STAGNATED
-    return ATTAINABLE_ACCURACY if norms[2] <= ROUNDING * eps else FALSE_CONVERGENCE
+    return judged(inner if again else STAGNATED, norms, limits[0], eps)
 
 
 @helper

@@ -5,11 +5,13 @@
 // the first lane of a row's group, so a barrier separates them from their owner.
 #pragma once
 #include "context.cuh"
+#include "doubled.cuh"
 #include "modulus.cuh"
 
-constexpr int MOST_WARPS = 16, MOST_SUMS = 6, PLACES = VERDICT_CODE + 1;
-// Stopping.growth; ROUNDING ε: a backward error of rounding; LEAST: the squares of smaller norms underflow
-constexpr double NO_LIMIT = 1e300, GROWTH = 1e10, ROUNDING = 100, LEAST = 0x1p-511;
+constexpr int MOST_WARPS = 16, MOST_SUMS = 7, PLACES = VERDICT_CODE + 1;
+// Stopping.growth; LEAST: the squares of smaller norms underflow
+constexpr double NO_LIMIT = 1e300, GROWTH = 1e10, LEAST = 0x1p-511;
+constexpr double ROUNDING = 8, SINGULAR_TERMS = 0.1;      // ROUNDING of solving/measure.py, SINGULAR of solving/verdict.py
 
 DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 DEVICE double epsilon_of(float) { return 0x1p-23; }
@@ -61,60 +63,93 @@ template <class T> struct System {
   int n, lanes;
 };
 
-// finish(i, (A v)_i, Σ_j |a_ij|) for each row, in the first of the `lanes` threads that share it; the sizes are
-// computed if SIZES is 1. The caller has a barrier between the writing of v and this.
+// finish(i, (A v)_i, Σ_j |a_ij|, Σ_j |a_ij v_j|) for each row, in the first of the `lanes` threads that share it; the
+// sizes are computed if SIZES is 1. The caller has a barrier between the writing of v and this.
 template <int SIZES, class T, class F> DEVICE void each_row(const System<T>& A, const T* v, F finish) {
   const int part = threadIdx.x % A.lanes, group = threadIdx.x / A.lanes, groups = blockDim.x / A.lanes;
   for (int first = 0; first < A.n; first += groups) {
     const int i = first + group;
     T sum = T(0);
-    double size = 0;
+    double size = 0, terms = 0;
     if (i < A.n) {
       const int begin = A.indptr[i], length = A.indptr[i + 1] - begin;
 #pragma unroll 4
       for (int e = part; e < length; e += A.lanes) {
         const T a = A.a[begin + e];
-        sum = fused(a, v[A.ell[e * A.n + i]], sum);
-        if (SIZES) size += modulus(a);
+        const T own = v[A.ell[e * A.n + i]];
+        sum = fused(a, own, sum);
+        if (SIZES) size += modulus(a), terms += modulus(a) * modulus(own);
       }
     }
     for (int o = A.lanes / 2; o; o >>= 1) {
       sum = sum + shuffle_xor(sum, o);
-      if (SIZES) size += shuffle_xor(size, o);
+      if (SIZES) size += shuffle_xor(size, o), terms += shuffle_xor(terms, o);
     }
-    if (part == 0 && i < A.n) finish(i, sum, size);
+    if (part == 0 && i < A.n) finish(i, sum, size, terms);
   }
 }
 
-// The norms of a true residual.
-struct Norms3 {
-  double norm, rhs, backward;
+// The norms of a true residual; terms is ‖|A||x| + |b|‖₂.
+struct Norms {
+  double norm, rhs, backward, terms;
 };
 
 // r = b − A x and its norms, by the original values. b has `columns` columns. With `zero`, x is zero: r = b.
 template <class T>
-DEVICE Norms3 true_residual(const System<T>& A, const T* b, int columns, const T* x, T* r, bool zero, int& turn) {
-  double v[6] = {0, 0, 0, 0, 0, 0};           // ‖r‖², ‖b‖²; ‖r‖∞, ‖A‖∞, ‖x‖∞, ‖b‖∞
+DEVICE Norms true_residual(const System<T>& A, const T* b, int columns, const T* x, T* r, bool zero, int& turn) {
+  double v[7] = {0, 0, 0, 0, 0, 0, 0};        // ‖r‖², ‖b‖², ‖t‖²; ‖r‖∞, ‖A‖∞, ‖x‖∞, ‖b‖∞
   __syncthreads();
-  auto row = [&](int i, T sum, double size) {
+  auto row = [&](int i, T sum, double size, double terms) {
     const T of_b = b[(long long)i * columns], d = of_b - sum;
     r[i] = d;
-    v[0] += double(abs2(d)), v[1] += double(abs2(of_b));
-    v[2] = larger(v[2], modulus(d)), v[3] = larger(v[3], size);
-    v[4] = larger(v[4], modulus(x[i])), v[5] = larger(v[5], modulus(of_b));
+    terms += modulus(of_b);
+    v[0] += double(abs2(d)), v[1] += double(abs2(of_b)), v[2] += terms * terms;
+    v[3] = larger(v[3], modulus(d)), v[4] = larger(v[4], size);
+    v[5] = larger(v[5], modulus(x[i])), v[6] = larger(v[6], modulus(of_b));
   };
   if (zero)
-    for (int i = threadIdx.x; i < A.n; i += blockDim.x) row(i, T(0), 0.0);
+    for (int i = threadIdx.x; i < A.n; i += blockDim.x) row(i, T(0), 0.0, 0.0);
   else
     each_row<1>(A, x, row);
-  over_block<2>(v, turn);
-  const double scale = v[3] * v[4] + v[5];
+  over_block<3>(v, turn);
+  const double scale = v[4] * v[5] + v[6];
   // Where all squares underflow, ‖·‖∞ stands for ‖·‖₂: a small b is not zero.
-  return {larger(sqrt(v[0]), v[2]), larger(sqrt(v[1]), v[5]), v[2] == 0 ? 0 : v[2] / scale};
+  return {larger(sqrt(v[0]), v[3]), larger(sqrt(v[1]), v[6]), v[3] == 0 ? 0 : v[3] / scale, sqrt(v[2])};
+}
+
+// ‖b − A x‖₂ in doubled precision. The caller has a barrier between the writing of x and this.
+template <class T> __device__ __noinline__ double precise_norm(const System<T>& A, const T* b, int columns, const T* x,
+                                                              int& turn) {
+  double v[1] = {0};
+  for (int i = threadIdx.x; i < A.n; i += blockDim.x) {
+    acc_t<T> high(b[(long long)i * columns]), rest(0);
+    for (int k = A.indptr[i]; k < A.indptr[i + 1]; ++k)
+      minus_product(high, rest, acc_t<T>(A.a[k]), acc_t<T>(x[A.indices[k]]));
+    v[0] += double(abs2(high + rest));
+  }
+  over_block<1>(v, turn);
+  return sqrt(v[0]);
+}
+
+// `now`, of this x, with the norm in doubled precision where rounding could decide on convergence.
+template <class T> DEVICE Norms confirmed(const System<T>& A, const T* b, int columns, const T* x, Norms now,
+                                          double threshold, int& turn) {
+  if (now.norm <= threshold && threshold < ROUNDING * epsilon_of(T()) * now.terms)
+    now.norm = precise_norm(A, b, columns, x, turn);
+  return now;
+}
+
+// The code for the record, from the method's own verdict and the true residual; as `verdict` of solving/verdict.py.
+DEVICE int judged(int reason, const Norms& now, double threshold, double epsilon) {
+  if (!isfinite(now.norm)) return NONFINITE;
+  if (now.norm <= threshold) return CONVERGED;
+  if (now.terms > SINGULAR_TERMS / epsilon * (now.rhs + now.norm)) return SINGULAR;
+  if (now.norm <= ROUNDING * epsilon * now.terms) return ATTAINABLE_ACCURACY;
+  return reason == CONVERGED ? int(FALSE_CONVERGENCE) : reason;
 }
 
 // Write a system's record, at once, since it may lie in the host's memory.
-DEVICE void leave(double* record, long long system, const Norms3& now, int steps, int code) {
+DEVICE void leave(double* record, long long system, const Norms& now, int steps, int code) {
   const int t = threadIdx.x;
   if (t >= PLACES) return;
   const double relative = now.rhs > 0 ? now.norm / now.rhs : now.norm;
@@ -147,23 +182,23 @@ DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out,
   judge.done = 0;
   double last = NO_LIMIT;
   int inner = RUNNING, code = RUNNING;
-  Norms3 now;
+  Norms now;
   for (int attempt = 0;; ++attempt) {
     const bool zero = attempt == 0 && !guess;
     now = true_residual(A, b, columns, x, r, zero, turn);
     const double threshold = fmax(judge.rtol * now.rhs, judge.atol), least = fmax(now.rhs, attempt ? 0.0 : now.norm);
     if (zero && now.norm <= threshold) now = true_residual(A, b, columns, x, r, false, turn);    // A may have a NaN
+    now = confirmed(A, b, columns, x, now, threshold, turn);
     judge.threshold2 = threshold * threshold;
     if (attempt == 0) judge.growth2 = GROWTH * GROWTH * least * least;
     const bool again = inner == CONVERGED || inner == BREAKDOWN;
-    if (!isfinite(now.norm)) code = NONFINITE;
-    else if (now.norm <= threshold) code = CONVERGED;
+    const double epsilon = epsilon_of(T());
+    if (!isfinite(now.norm) || now.norm <= threshold) code = judged(inner, now, threshold, epsilon);
     else if (now.norm < LEAST) code = BREAKDOWN;
-    else if (inner != RUNNING && inner != MAXITER_REACHED && !again) code = inner;
-    else if (judge.done >= judge.maxiter) code = MAXITER_REACHED;
-    else if (!(now.norm < (again ? 0.5 : 0.999) * last) && !(inner == BREAKDOWN && attempt < 3))
-      code = inner != CONVERGED ? inner == BREAKDOWN ? BREAKDOWN : STAGNATED
-             : now.backward <= ROUNDING * epsilon_of(T()) ? ATTAINABLE_ACCURACY : FALSE_CONVERGENCE;
+    else if (inner != RUNNING && inner != MAXITER_REACHED && !again) code = judged(inner, now, threshold, epsilon);
+    else if (judge.done >= judge.maxiter) code = judged(MAXITER_REACHED, now, threshold, epsilon);
+    else if (!(now.norm < (again || now.norm <= ROUNDING * epsilon * now.terms ? 0.5 : 0.999) * last) && !(inner == BREAKDOWN && attempt < 3))
+      code = judged(again ? inner : STAGNATED, now, threshold, epsilon);
     if (code != RUNNING) break;
     last = now.norm;
     inner = cycle(attempt);

@@ -32,6 +32,16 @@ def prefetch(context, array, at):
 
 
 @intrinsic
+def fma(context, a, b, c):
+    """Return a b + c of doubles with one rounding, on every processor. Called as ``fma(a, b, c)``.
+
+    Numba gives ``context``, its typing context."""
+    def build(context, builder, signature, values):
+        return builder.fma(*values)
+    return types.float64(types.float64, types.float64, types.float64), build
+
+
+@intrinsic
 def count_below(context, keys, at, key):
     """Return how many of the `LANES` keys from keys[at] on are less than ``key``; all have the same type.
 

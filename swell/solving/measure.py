@@ -1,0 +1,235 @@
+"""The quality of an x: b − A x of the original system, its rounding floor, and backward errors.
+
+One pass over A computes r = b − A x and t = |A||x| + |b| (``formats/kernels/residual.py``). A computed ‖r‖₂ says
+nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If the tolerance lies below the floor, and the computed ‖r‖₂ below
+the tolerance, a second pass computes r in doubled precision, and that decides.
+
+‖r‖₂ ≤ rtol ‖b‖₂ may hold by the large rows of A alone, as with penalties or mixed units, while x is wrong in the small
+rows. The measure ``rows`` sees this: rows are grouped by the decade of ‖aᵢ‖₁, and ``rows`` is the largest ‖r‖₂/‖t‖₂ of a
+group. The componentwise backward error, max |rᵢ|/tᵢ, would be 1 for a right x that decays below rtol ‖x‖ somewhere,
+as after one implicit step from a point source; a group of rows lets such an x pass.
+"""
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from swell.core.columns import Columns
+from swell.core.errors import InputError
+from swell.core.space import accumulator
+
+EPS = 2.0**-52          # of double precision, in which every residual is computed
+ROUNDING = 8            # a computed residual is uncertain by about ROUNDING eps ‖|A||x| + |b|‖
+SMALL_ROWS = 1e2        # rows count as solved if ``rows`` is at most this times ‖b − A x‖ of convergence / ‖b‖
+SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and squares of far smaller residuals, fit in a double
+LOST = 1e-3             # part of ‖b‖₂ that a narrower type may lose before b is refused
+GROUPS = 32             # decades of row norms below the largest; the last group has all smaller rows
+
+
+class Quality(NamedTuple):
+    """How well x solves A x = b.
+
+    Attributes
+    ----------
+    residual : float
+        ‖b − A x‖₂; infinite if x is not finite.
+    terms : float
+        ‖|A||x| + |b|‖₂; NaN for a matrix-free A, whose |A| is unknown.
+    precise : bool
+        The residual was computed in doubled precision.
+    backward_error : float
+        ‖b − A x‖∞ / (‖A‖∞ ‖x‖∞ + ‖b‖∞); NaN for a matrix-free A.
+    componentwise : float
+        maxᵢ |b − A x|ᵢ / (|A||x| + |b|)ᵢ; NaN for a matrix-free A.
+    rows : float
+        The largest ‖r‖₂/‖t‖₂ of a group of rows, or an upper bound that decides nothing else; NaN if unknown.
+    """
+
+    residual: float
+    terms: float
+    precise: bool
+    backward_error: float
+    componentwise: float
+    rows: float
+
+    @property
+    def floor(self) -> float:
+        """The rounding error of a residual computed in double precision; NaN if unknown."""
+        return ROUNDING * EPS * self.terms
+
+    def confirms(self, threshold) -> bool:
+        """True if ‖b − A x‖₂ ≤ ``threshold`` is certain: above the floor, or computed in doubled precision."""
+        return self.residual <= threshold and (self.precise or not threshold < self.floor)
+
+    def exact(self, dtype) -> bool:
+        """True if x is as good as ``dtype`` can hold: the residual of each group of rows is rounding error."""
+        return max(self.rows, self.residual / self.terms if self.terms else 0.0) <= ROUNDING * np.finfo(dtype).eps
+
+
+EXACT = Quality(0.0, 0.0, True, 0.0, 0.0, 0.0)           # of x = 0 for b = 0
+
+
+class Goal(NamedTuple):
+    """What a right-hand side asks for: the residual norm of convergence, ‖b‖₂ and ‖b‖∞."""
+
+    threshold: float
+    norm_b: float
+    largest_b: float
+
+    @property
+    def of_rows(self) -> float:
+        """The largest ``Quality.rows`` at which every group of rows counts as solved."""
+        return SMALL_ROWS * self.threshold / self.norm_b
+
+
+def read_b(space, workspace, b, out):
+    """Copy the caller's right-hand sides to ``out``, and keep them in double precision for the true residual.
+
+    Parameters
+    ----------
+    space : Space
+    workspace : Workspace
+        It gets the copy in double precision, if ``out`` has a narrower type.
+    b : array, shape (n,), or (n, k) for `Columns`
+        Of the host or this space.
+    out : vector
+
+    Returns
+    -------
+    exact : vector
+        b in double precision; ``out`` itself if that is a double type.
+    norms, largest : float, or arrays of k numbers
+        ‖b‖₂ and ‖b‖∞.
+
+    Raises
+    ------
+    InputError
+        If squares of b leave the range of double precision, or the type of ``out`` rounds b to zero or infinity.
+    """
+    write(space, b, out)
+    exact, (norms, largest) = out, space.norms(out)
+    if out.dtype != accumulator(out.dtype):
+        exact, narrow = workspace.array("b in double", out.size, accumulator(out.dtype)), norms
+        write(space, b, exact)
+        norms, largest = space.norms(exact)
+        _refuse(abs(norms - narrow) > LOST * norms, largest, f"which {out.dtype.name}, the type of the solve, cannot "
+                "hold", ", or give dtype='float64'")
+    off = (np.asarray(largest) != 0) & ~((SAFE[0] < norms) & (norms < SAFE[1]))
+    if isinstance(out, Columns):                 # a column that is not finite ends as such, and others go on
+        off &= np.isfinite(largest)
+    _refuse(off, largest, "whose squares leave the range of double precision")
+    return exact, norms, largest
+
+
+def _refuse(off, largest, why, more=""):
+    """Raise InputError for the first right-hand side that ``off`` marks; ``largest``: ‖b‖∞ of each."""
+    if not np.any(off):
+        return
+    j = int(np.argmax(off))
+    column, most = (f"column {j} of ", largest[j]) if np.ndim(off) else ("", largest)
+    raise InputError(f"{column}b has entries up to {most:.1e}, {why}: solve for it divided by that, and multiply its x "
+                     f"by it{more}")
+
+
+def write(space, vectors, out):
+    """Copy ``vectors``, of the host or this space, to the buffer ``out``; shape (n, k) for `Columns`."""
+    if isinstance(out, Columns):
+        out.array[...] = space.from_host(vectors).T
+    else:
+        space.from_host(vectors, out=out)
+
+
+class Measure:
+    """Computes the `Quality` of solutions of one prepared system, of one right-hand side or of several.
+
+    Parameters
+    ----------
+    A : LinearOperator
+        The original matrix, or its adjoint.
+    norm_A : float
+        ‖A‖∞.
+    space : Space
+        Of the vectors.
+    workspace : Workspace
+    r : vector
+        A buffer of A's type; used if that is a double type.
+    """
+
+    def __init__(self, A, norm_A, space, workspace, r):
+        self.A, self.space, self._workspace = A, space, workspace
+        self.dtype = accumulator(A.dtype)
+        self._rows = space.local_rows(A.shape[0])
+        self.r = r if r.dtype == self.dtype else workspace.array("residual", self._rows, self.dtype)
+        self.terms = workspace.array("terms", self._rows, np.dtype(np.float64))
+        self._numbers = space.local.mapped(5, np.dtype(np.float64))
+        self.follow(norm_A)
+
+    def follow(self, norm_A):
+        """Follow an update of A to other values, with this ‖A‖∞."""
+        self._norm_A, self._groups = norm_A, None
+
+    def of(self, x, b, goals) -> list[Quality]:
+        """Return the quality of x for each right-hand side. ``b``: in double precision. ``goals``: a `Goal` each."""
+        A = self.A
+        A.residual_terms(x, b, self.r, self.terms)
+        numbers, precise = self._assess(x), False
+        if any(math.sqrt(rr) <= goal.threshold < ROUNDING * EPS * math.sqrt(tt)
+               for (rr, tt, *_), goal in zip(numbers, goals)):
+            low = self._workspace.array("residual's low part", self._rows, self.dtype)
+            precise = A.precise_residual(x, b, self.r, low)
+            if precise:
+                numbers = self._assess(x)
+        return [self._quality(j, *numbers[j], precise, goal) for j, goal in enumerate(goals)]
+
+    def _assess(self, x) -> list:
+        """Return [Σ|rᵢ|², Σtᵢ², max |rᵢ|, max |xᵢ|, max |rᵢ|/tᵢ] of all ranks, for each right-hand side."""
+        device, host = self._numbers
+        if self._rows:
+            self.space.kernels("swell.formats", "residual", self.A.dtype).assess(self.r, self.terms, x, device)
+            self.space.synchronize()  # sync
+        mine = [host.tolist()] if self.space.columns == 1 else host.array.tolist()
+        if not self._rows:
+            mine = [[0.0] * 5 for _ in mine]
+        ranks = self.space.of_ranks(mine)
+        if len(ranks) == 1:
+            return mine
+        together = np.array(ranks)               # [rank, column, number]
+        return np.concatenate([together[..., :2].sum(axis=0), together[..., 2:].max(axis=0)], axis=1).tolist()
+
+    def _quality(self, j, rr, tt, most_r, most_x, ratio, precise, goal) -> Quality:
+        """The `Quality` of right-hand side j from the numbers of `_assess`."""
+        terms = math.sqrt(tt)
+        if not math.isfinite(most_x):            # with a zero column of A, b − A x may not show it
+            return Quality(math.inf, terms, precise, math.nan, math.nan, math.nan)
+        residual = math.sqrt(rr)
+        scale = self._norm_A * most_x + goal.largest_b
+        quality = Quality(residual, terms, precise, most_r / scale if scale else 0.0, ratio, ratio)
+        level = goal.of_rows if quality.confirms(goal.threshold) else ROUNDING * float(np.finfo(self.A.dtype).eps)
+        if level < ratio < math.inf and (quality.confirms(goal.threshold) or residual <= level * terms):
+            quality = quality._replace(rows=self._largest_group(j, residual, terms))
+        return quality
+
+    def _largest_group(self, j, residual, terms) -> float:
+        """Return the largest ‖r‖₂/‖t‖₂ over the groups of rows, for right-hand side j; the buffers hold r and t."""
+        if self._groups is None:
+            self._groups = self._find_groups()
+        groups, present = self._groups
+        if len(present) == 1:
+            return residual / terms
+        xp = self.space.xp
+        r, t = (v if self.space.columns == 1 else v.array[j] for v in (self.r, self.terms))
+        squares = abs(r) ** 2, t * t
+        sums = xp.stack([(square * (groups == g)).sum() for g in present for square in squares])
+        sums = np.sum(self.space.of_ranks(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
+        return max((math.sqrt(rr / tt) for rr, tt in sums if tt > 0), default=0.0)
+
+    def _find_groups(self):
+        """Return (the group of each row of this rank as an array of uint8, the list of groups that any rank has)."""
+        xp, norms = self.space.xp, self.A.modulus_sums()
+        with np.errstate(divide="ignore"):       # empty rows are in the last group
+            decades = xp.floor(xp.log10(self._norm_A / norms))
+        groups = xp.clip(decades, 0, GROUPS - 1).astype(np.uint8)
+        counts = [int((groups == g).sum()) for g in range(GROUPS)]  # sync
+        return groups, np.flatnonzero(np.sum(self.space.of_ranks(counts), axis=0)).tolist()
