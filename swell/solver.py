@@ -45,7 +45,7 @@ class Solver:
 
     def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping, adapt=True):
         self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
-        self.stopping, self._named = stopping, named
+        self.stopping, self._named = stopping.for_type(given.A.dtype), named
         self._turn = Turn()
         self._prepared, self._stale = {}, set()
         self._arrays_shared = False              # True: copies share the arrays, so nobody may change them
@@ -237,7 +237,7 @@ class Solver:
             raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
         with self._turn:
             self.space.require_equal(stopping, "when to stop")
-            self.stopping = stopping
+            self.stopping = stopping = stopping.for_type(self.A.dtype)
             with self.space.active(self.A.shape[0]):
                 for prepared in self._prepared.values():
                     prepared.stop_by(stopping)

@@ -16,7 +16,7 @@ from swell.core.settings import shown
 from swell.core.stopping import Stopping
 
 
-def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=1e-8, atol=0.0, maxiter=None, x0=None,
+def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=None, atol=0.0, maxiter=None, x0=None,
                 device=None, dtype=None) -> BatchResult:
     """Solve many small systems Aₛ xₛ = bₛ at once.
 
@@ -87,7 +87,7 @@ def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=1e-8,
     return solver._take(values, keep=False).solve(B, x0)
 
 
-def prepare_batch(A, values=None, *, method=None, precond=None, rtol=1e-8, atol=0.0, maxiter=None, device=None,
+def prepare_batch(A, values=None, *, method=None, precond=None, rtol=None, atol=0.0, maxiter=None, device=None,
                   dtype=None, b_like=None) -> BatchSolver:
     """Read the pattern of a batch once; `swell.solve_batch` documents the parameters.
 
@@ -124,7 +124,8 @@ def _prepared(A, values, b, method, precond, rtol, atol, maxiter, device, dtype)
         own = read_values(values, pattern.nnz).dtype
     elif not isinstance(A, Pattern):
         own = inputs.dtype_of(A, "A") if dtype is None else None
-    return BatchSolver(pattern, make_space(_device(device, values, b)), _type(dtype, own, b), named, stopping)
+    kind = _type(dtype, own, b)
+    return BatchSolver(pattern, make_space(_device(device, values, b)), kind, named, stopping.for_type(kind))
 
 
 def _device(device, values, b) -> str:

@@ -35,8 +35,9 @@ def add_arguments(parser):
                         "the unknowns of a mesh point; default: from the file, or detected")
     parser.add_argument("--partition", choices=("rows", "graph"), default="rows", help="under mpiexec: distribution of "
                         "the rows, consecutive rows or parts of the matrix' graph; default rows")
-    parser.add_argument("--rtol", type=float, default=1e-8, metavar="R",
-                        help="converged means ‖b − Ax‖₂ ≤ max(rtol ‖b‖₂, atol); default 1e-8")
+    parser.add_argument("--rtol", type=float, metavar="R",
+                        help="converged means ‖b − Ax‖₂ ≤ max(rtol ‖b‖₂, atol); default 1e-8, and 1e-5 in single "
+                             "precision")
     parser.add_argument("--atol", type=float, default=0.0, metavar="R", help="see --rtol; default 0")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="judge the residual every N iterations; "
                         "default 1")
@@ -127,6 +128,7 @@ def _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress):
                            b_like=b)
     solver.notes[:0] = notes
     norm_b = float(np.linalg.norm(b)) if np.isfinite(b).all() else 0.0      # the solver refuses b that is not finite
+    stopping = solver.stopping
     progress.tolerance = stopping.threshold(norm_b) / norm_b if norm_b else stopping.rtol
     return solver.solve(b, x0=x0, monitor=progress.monitor), solver.M
 

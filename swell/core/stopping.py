@@ -9,11 +9,13 @@ from __future__ import annotations
 import enum
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from swell.core.errors import InputError
 from swell.core.settings import Idle, shown
 
+# The relative tolerance of a solve that names none: what the type can reach for most systems.
+RTOL = {"float32": 1e-5, "float64": 1e-8, "complex64": 1e-5, "complex128": 1e-8}
 MOST_ITERATIONS = 10**8     # the history takes 8 bytes for each iteration
 
 
@@ -81,8 +83,8 @@ class Stopping:
 
     Attributes
     ----------
-    rtol : float
-        Relative tolerance: ‖b − A x‖₂ ≤ rtol ‖b‖₂ (or rtol ‖b − A x₀‖₂ with ``relative_to="r0"``).
+    rtol : float or None
+        Relative tolerance; None: `RTOL` of the type of the solve, 1e-8 in double and 1e-5 in single precision: ‖b − A x‖₂ ≤ rtol ‖b‖₂ (or rtol ‖b − A x₀‖₂ with ``relative_to="r0"``).
     atol : float
         Absolute tolerance: ‖b − A x‖₂ ≤ atol. The larger of both bounds counts.
     maxiter : int or None
@@ -99,7 +101,7 @@ class Stopping:
         Divergence: the residual exceeds ``growth`` times the larger of ‖b‖ and the first residual.
     """
 
-    rtol: float = 1e-8
+    rtol: float | None = None
     atol: float = 0.0
     maxiter: int | None = None
     relative_to: str = "b"
@@ -113,11 +115,13 @@ class Stopping:
     def __post_init__(self):
         for name in ("rtol", "atol"):
             value = getattr(self, name)
+            if name == "rtol" and value is None:
+                continue
             if not isinstance(value, numbers.Real) or value < 0 or not _finite(value):
                 raise InputError(f"{name}={shown(value)}: expected a finite number, not negative, such as 1e-8")
         if self.rtol == 0 and self.atol == 0:
             raise InputError("rtol=0 and atol=0: only a zero residual would do; give one of them a positive value")
-        if self.rtol >= 1:
+        if self.rtol is not None and self.rtol >= 1:
             raise InputError(f"rtol={shown(self.rtol)}: expected less than 1 (x = 0 already meets it)")
         if self.maxiter is not None:
             _check_count("maxiter", self.maxiter)
@@ -131,10 +135,16 @@ class Stopping:
         if self.relative_to not in ("b", "r0"):
             raise InputError(f"relative_to={shown(self.relative_to)}: expected 'b' or 'r0'")
 
+    def for_type(self, dtype) -> "Stopping":
+        """Return these settings for a solve in ``dtype``: an rtol of None becomes the type's."""
+        return replace(self, rtol=RTOL[dtype.name]) if self.rtol is None else self
+
     def limit(self, n: int) -> int:
         """The iteration limit for n unknowns."""
         return self.maxiter if self.maxiter is not None else min(max(1000, n), 20_000)
 
     def threshold(self, reference: float) -> float:
-        """The residual norm at which a solve has converged; ``reference`` is ‖b‖ or the first residual norm."""
+        """The residual norm at which a solve has converged; ``reference`` is ‖b‖ or the first residual norm.
+
+        Call `for_type` first."""
         return max(self.rtol * reference, self.atol)

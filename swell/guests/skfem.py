@@ -17,7 +17,7 @@ from swell.transforms.nullspace import rigid_body_modes
 
 
 def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, scaling=None, ordering=None, format=None,
-           nullspace=None, smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None,
+           nullspace=None, smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None,
            stopping=None) -> "SkfemSolver":
     """Return a linear solver for ``skfem.solve(A, b, solver=...)``.
 

@@ -10,7 +10,7 @@ from swell.jax.options import Options
 
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-          smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None,
+          smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None, stopping=None,
           has_aux=False):
     """Solve A x = b inside a JAX program.
 
@@ -53,7 +53,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-            smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None):
+            smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None, stopping=None):
     """Read the pattern of A once, and return a function ``f(values, b, has_aux=False)``; `solve` documents the rest.
 
     Parameters

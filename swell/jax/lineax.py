@@ -146,7 +146,7 @@ class Solver(lx.AbstractLinearSolver):
     options: Options = eqx.field(static=True)
 
     def __init__(self, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-                 smoother=None, device=None, dtype=None, block=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None):
+                 smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None, stopping=None):
         self.options = Options(method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype,
                                rtol, atol, maxiter, stopping, device)
         try:

@@ -56,7 +56,7 @@ class Options(SolveOptions):
 
     def check(self, dtype: np.dtype, x64: bool):
         """Raise InputError if solves in ``dtype`` cannot reach the tolerance. ``x64``: JAX's double precision is on."""
-        rtol = self.forward_stopping.rtol
+        rtol = self.forward_stopping.for_type(dtype).rtol
         if dtype.name in ("float32", "complex64") and rtol < SINGLE_RTOL:
             remedy = f"convert A's values or b to {'complex128' if dtype.kind == 'c' else 'float64'}" if x64 else X64
             raise InputError(f"rtol={shown(rtol)} is out of reach in {dtype.name}: expected at least "

@@ -29,7 +29,7 @@ RETRIES = 10            # most runs of a solve, each from the x of the one befor
 VECTORS = 8             # most vectors of length m, and of length n, that a method keeps
 
 
-def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x0=None, scaling=None, device=None,
+def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=None, atol=0.0, maxiter=None, x0=None, scaling=None, device=None,
           monitor=None) -> LeastSquaresResult:
     """Minimise ‖b − A x‖² + damp² ‖x‖².
 
@@ -45,7 +45,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
     damp : float
         Weight of ‖x‖, for ill-posed problems.
     rtol, atol : float
-        Tolerances. Let r̄ = [b − A x; −damp x] and Ā = [A; damp I]. Converged means ‖r̄‖ ≤ max(rtol ‖b‖, atol) or
+        Tolerances; the default rtol is 1e-8, and 1e-5 in float32 and complex64. Let r̄ = [b − A x; −damp x] and Ā = [A; damp I]. Converged means ‖r̄‖ ≤ max(rtol ‖b‖, atol) or
         ‖Āᴴ r̄‖ ≤ rtol ‖A‖_F ‖r̄‖, computed from A and the returned x.
     maxiter : int, optional
         Iteration limit; by default n, but at least 1000 and at most 20 000.
@@ -96,7 +96,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=1e-8, atol=0.0, maxiter=None, x
     with space.active():
         csr, rhs, guess = _read(A, b, x0, space)
     with space.active(max(csr.shape)):
-        solve = Solve(csr, rhs, settings, float(damp), stopping, scaling, monitor)
+        solve = Solve(csr, rhs, settings, float(damp), stopping.for_type(csr.dtype), scaling, monitor)
         result = solve.run(guess)
         result.x = inputs.returned(result.x, space, b)
         LOG.log(logging.INFO if result.reason in FINAL else logging.WARNING, "%r: %s", result, result.message)

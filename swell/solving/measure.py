@@ -63,6 +63,10 @@ class Quality(NamedTuple):
         """True if ‖b − A x‖₂ ≤ ``threshold`` is certain: above the floor, or computed in doubled precision."""
         return self.residual <= threshold and (self.precise or not threshold < self.floor)
 
+    def small_rows_unsolved(self, goal) -> bool:
+        """True if the `Goal` is met, but by the large rows of A alone."""
+        return self.confirms(goal.threshold) and self.rows > goal.of_rows
+
     def exact(self, dtype) -> bool:
         """True if x is as good as ``dtype`` can hold: the residual of each group of rows is rounding error."""
         return max(self.rows, self.residual / self.terms if self.terms else 0.0) <= ROUNDING * np.finfo(dtype).eps
@@ -81,7 +85,7 @@ class Goal(NamedTuple):
     @property
     def of_rows(self) -> float:
         """The largest ``Quality.rows`` at which every group of rows counts as solved."""
-        return SMALL_ROWS * self.threshold / self.norm_b
+        return SMALL_ROWS * self.threshold / self.norm_b if self.norm_b else math.inf
 
 
 def read_b(space, workspace, b, out):

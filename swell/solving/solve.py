@@ -168,7 +168,7 @@ class Solve:
 
     def _verdict(self, reason) -> Reason:
         """Return the reason for the result; note rows that the tolerance leaves unsolved."""
-        if self.quality.confirms(self.threshold) and self.quality.rows > self.goal.of_rows:
+        if self.quality.small_rows_unsolved(self.goal):
             self.notes.append(f"the rows of some size are solved to {self.quality.rows:.1e} of their terms only: the "
                               "tolerance is met by larger rows. Scale the rows to like size, ask for a smaller rtol, "
                               "or use method='direct'")
@@ -268,7 +268,7 @@ class Solve:
             x=p.x0, reason=reason, iterations=self.iterations, residual=q.residual / scale,
             backward_error=q.backward_error, componentwise_error=q.componentwise, rounding_floor=q.floor / scale,
             exact_to_rounding=q.exact(s.A.dtype),
-            small_rows_unsolved=q.confirms(self.threshold) and q.rows > self.goal.of_rows, history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
+            small_rows_unsolved=q.small_rows_unsolved(self.goal), history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
             precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
             configuration=p.describe(),
             tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,

@@ -102,8 +102,7 @@ class Together:
         ``goal``, ``quality``: of this column."""
         threshold = goal.threshold
         more = result.reason in (Reason.BREAKDOWN, Reason.FALSE_CONVERGENCE, Reason.STAGNATED,
-                                 Reason.ATTAINABLE_ACCURACY) or (
-            quality.confirms(threshold) and quality.rows > goal.of_rows)         # small rows are unsolved
+                                 Reason.ATTAINABLE_ACCURACY) or quality.small_rows_unsolved(goal)
         left = self.prepared.loop.maxiter - result.iterations
         if not more or left <= 0 or not np.isfinite(result.residual):
             return result
@@ -195,7 +194,7 @@ class Run:
             x=p.x0.array[j].copy(), reason=reason, iterations=iterations, residual=float(q.residual / scale),
             backward_error=q.backward_error, componentwise_error=q.componentwise,
             rounding_floor=float(q.floor / scale), exact_to_rounding=q.exact(s.A.dtype),
-            small_rows_unsolved=q.confirms(self.goals[j].threshold) and q.rows > self.goals[j].of_rows,
+            small_rows_unsolved=q.small_rows_unsolved(self.goals[j]),
             history=loop.histories[j, :iterations + 1] / scale, method=d.method,
             precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
             configuration=p.describe(), tolerance=float(self.thresholds[j] / scale),

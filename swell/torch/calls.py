@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-          smoother=None, block=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None, together=None,
+          smoother=None, block=None, dtype=None, rtol=None, atol=0.0, maxiter=None, stopping=None, together=None,
           on_failure="raise") -> Tensor:
     """Solve A x = b, differentiably in b and in A's values. A backward pass is one adjoint solve with the same setup.
 
@@ -52,7 +52,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-            smoother=None, block=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None, stopping=None, together=None,
+            smoother=None, block=None, dtype=None, rtol=None, atol=0.0, maxiter=None, stopping=None, together=None,
             keep_preconditioner=False, on_failure="raise") -> Prepared:
     """Prepare a matrix, or a batch, for many solves and training steps. `solve` documents the other parameters.
 
@@ -75,7 +75,7 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     return Prepared(*read_matrix(A), options)
 
 
-def solve_batch(A, b, *, method=None, precond=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None,
+def solve_batch(A, b, *, method=None, precond=None, dtype=None, rtol=None, atol=0.0, maxiter=None,
                 on_failure="raise") -> Tensor:
     """Solve many small systems of one pattern, by `swell.solve_batch`, differentiably in b and in A's values.
 
@@ -101,7 +101,7 @@ def solve_batch(A, b, *, method=None, precond=None, dtype=None, rtol=1e-8, atol=
 
 
 def solve_values(values, crow, col, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None,
-                 nullspace=None, smoother=None, block=None, dtype=None, rtol=1e-8, atol=0.0, maxiter=None,
+                 nullspace=None, smoother=None, block=None, dtype=None, rtol=None, atol=0.0, maxiter=None,
                  stopping=None, together=None, on_failure="raise") -> Tensor:
     """Solve A x = b for a matrix given by its CSR arrays. torch.compile and torch.func take this form.
 
