@@ -187,6 +187,15 @@ class Measure:
                 numbers = self._assess(x)
         return [self._quality(j, *numbers[j], precise, goal) for j, goal in enumerate(goals)]
 
+    def scaled_error(self, x, least, d) -> float:
+        """Return ‖D^-½ r‖₂/(λ ‖D^½ x‖₂), which bounds the relative error of one x in the norm ‖D^½ ·‖₂.
+
+        ``least``: λ, the smallest eigenvalue of D^-½ A D^-½, Hermitian. ``d``: D's diagonal, or 1. r is of the last
+        call of `of`."""
+        mine = [float((abs(self.r) ** 2 / d).sum()), float((abs(x) ** 2 * d).sum())]  # sync
+        rr, xx = np.sum(self.space.of_ranks(mine), axis=0)
+        return math.sqrt(rr / xx) / least if xx else math.nan
+
     def _assess(self, x) -> list:
         """Return [Σ|rᵢ|², Σtᵢ², max |rᵢ|, max |xᵢ|, max |rᵢ|/tᵢ] of all ranks, for each right-hand side."""
         device, host = self._numbers

@@ -37,6 +37,9 @@ class Result:
     rounding_floor : float
         The relative residual below which rounding hides ‖b − A x‖₂ in double precision, 8 eps ‖|A||x| + |b|‖₂ / ‖b‖₂.
         A residual below it was computed in doubled precision. NaN for a matrix-free A: unknown.
+    error_bound : float
+        An estimate from above of the relative error of x, in the norm weighted by A's diagonal, from CG's smallest Ritz
+        value. NaN if unknown, and where A's condition leaves at least two digits of x.
     small_rows_unsolved : bool
         True if ‖b − A x‖₂ meets the tolerance by the large rows of A, and smaller rows are solved much less well.
     exact_to_rounding : bool
@@ -87,6 +90,7 @@ class Result:
     tolerance: float = 0.0
     componentwise_error: float = float("nan")
     rounding_floor: float = float("nan")
+    error_bound: float = float("nan")
     small_rows_unsolved: bool = False
     exact_to_rounding: bool = False
     products: int = 0
@@ -120,7 +124,7 @@ class Result:
         the solve."""
         if self.reason is Reason.ATTAINABLE_ACCURACY:
             return self.exact_to_rounding
-        return self.reason in FINAL and not (self.converged and self.small_rows_unsolved)
+        return self.reason in FINAL and not (self.converged and (self.small_rows_unsolved or self.error_bound > 0.1))
 
     def as_dict(self) -> dict:
         """All fields except x and the history, in plain types, for JSON."""
@@ -130,7 +134,7 @@ class Result:
             "reason": self.reason.name, "message": self.message, "iterations": self.iterations,
             "residual": self.residual, "tolerance": self.tolerance, "rounding_floor": self.rounding_floor,
             "backward_error": self.backward_error, "componentwise_error": self.componentwise_error,
-            "small_rows_unsolved": self.small_rows_unsolved, "exact_to_rounding": self.exact_to_rounding, "products": self.products,
+            "error_bound": self.error_bound, "small_rows_unsolved": self.small_rows_unsolved, "exact_to_rounding": self.exact_to_rounding, "products": self.products,
             "reductions": self.reductions, "preconditioner_applications": self.preconditioner_applications,
             "setup_seconds": self.timings.get("setup", 0.0), "solve_seconds": self.timings.get("solve", 0.0),
             "timings": self.timings, "memory": self.memory, "host_reads": self.host_reads,

@@ -12,11 +12,13 @@ from swell.core.settings import describe
 from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
 from swell.krylov.method import Counts
-from swell.solving.measure import EXACT, ROUNDING, SAFE, Goal
+from swell.solving.considered import count
+from swell.solving.measure import EPS, EXACT, ROUNDING, SAFE, Goal
 from swell.solving.result import Result
 from swell.solving.verdict import verdict
 
 RETRIES = 10            # largest number of runs in one solve; each resumes from the last x
+DOUBTED = 1e-2          # relative error of x that a note tells
 
 
 class Earlier(NamedTuple):
@@ -259,14 +261,37 @@ class Solve:
         p.transform("backward_x", p.x, p.x0, self.setup.transforms[::-1])
         self.quality, = p.measure.of(p.x0, p.exact_b, [self.goal])
 
+    def _error_bound(self) -> float:
+        """Estimate the relative error of x from above, by CG's smallest Ritz value; NaN if it is unknown or harmless.
+
+        Known: CG without a preconditioner, or with the diagonal as preconditioner or scaling. Harmless: the condition
+        leaves two digits for every b."""
+        c, spectrum = self.setup.configuration, self.spectrum
+        if spectrum is None or self.iterations < 2 or not self.quality.confirms(self.threshold):
+            return np.nan
+        harmless = DOUBTED * self.norm_b / max(self.quality.residual, EPS * self.norm_b)
+        if not spectrum.may_exceed(harmless) or not spectrum.condition > harmless:
+            return np.nan
+        diagonal = [part for part in (c.name("precond"), c.name("scaling")) if part != "none"]
+        if not set(diagonal) <= {"jacobi"} or not self.setup.A.has_entries or self.setup.nullspace is not None:
+            return np.nan
+        p, least = self.prepared, spectrum.extremes[0]
+        bound = p.measure.scaled_error(p.x0, least, abs(self.setup.A.diagonal()) if diagonal else 1.0)
+        if bound > DOUBTED:
+            self.notes.append(f"A's condition is {spectrum.condition:.0e} or more: this residual makes "
+                              f"about {count(max(0, int(-np.log10(bound))), 'digit')} of x certain. Ask for a smaller rtol, or use "
+                              "method='direct'")
+        return bound
+
     def result(self, reason) -> Result:
         """Return the Result; its x is the buffer x0, not a copy."""
         self.space.synchronize()
+        bound = self._error_bound()
         p, s, d, watch, q = self.prepared, self.setup, self.prepared.description, self.watch, self.quality
         scale = self.norm_b if self.largest_b else 1.0
         return Result(
             x=p.x0, reason=reason, iterations=self.iterations, residual=q.residual / scale,
-            backward_error=q.backward_error, componentwise_error=q.componentwise, rounding_floor=q.floor / scale,
+            backward_error=q.backward_error, componentwise_error=q.componentwise, rounding_floor=q.floor / scale, error_bound=bound,
             exact_to_rounding=q.exact(s.A.dtype),
             small_rows_unsolved=q.small_rows_unsolved(self.goal), history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
             precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,

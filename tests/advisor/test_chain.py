@@ -168,6 +168,6 @@ def test_memory_that_runs_out_at_once_is_swells_own_error(monkeypatch):
 @pytest.mark.parametrize("last", [Reason.BREAKDOWN, Reason.MAXITER])
 def test_the_reason_is_one_that_a_user_can_get(last):
     """The best x may belong to an attempt that was left for another choice; that is no reason to stop."""
-    attempts = [SimpleNamespace(reason=reason, residual=residual) for reason, residual in
+    attempts = [SimpleNamespace(reason=reason, residual=residual, final=False, converged=False) for reason, residual in
                 ((Reason.OVERTAKEN, 0.1), (Reason.STAGNATED, 0.5), (last, 0.1))]
     assert _final(attempts, False) is attempts[0] and attempts[0].reason is last

@@ -51,7 +51,8 @@ def test_the_solution_is_that_of_a_dense_one(method, damp, dtype, device):
             assert np.linalg.norm(r.x - least(A, b, damp)) <= 1e-7 * (1 + np.linalg.norm(r.x))
             whole, normal = norms(A, b, r.x, damp)
             assert r.solved == ("equations" if whole <= 1e-11 * np.linalg.norm(b) else "least squares")
-            assert r.normal_residual == pytest.approx(normal, rel=1e-2, abs=1e-13)
+            if whole > 1e-14 * np.linalg.norm(b):                # below it NumPy's r is rounding error
+                assert r.normal_residual == pytest.approx(normal, rel=1e-2, abs=1e-13)
             assert r.residual == pytest.approx(np.linalg.norm(b - A @ r.x) / np.linalg.norm(b), rel=1e-3, abs=1e-14)
             assert r.norm_x == pytest.approx(np.linalg.norm(r.x))
 
@@ -220,7 +221,7 @@ BAD = [
     ((A34, np.ones(3)), {"scaling": "rows"}, "scaling='rows': expected 'columns'"),
     ((A34, np.ones(3)), {"monitor": 3}, "monitor=3: expected a function"),
     ((A34, np.ones(3)), {"device": "cuda:all"}, "lstsq runs on one device"),
-    ((A34, 1e200 * np.ones(3)), {}, "leaves the range of double precision"),
+    ((A34, 1e200 * np.ones(3)), {}, "leave the range of double precision"),
     ((spla.aslinearoperator(A34), np.ones(3)), {}, "expected a matrix with entries"),
     ((np.ones(3), np.ones(3)), {}, "two dimensions"),
 ]

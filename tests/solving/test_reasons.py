@@ -74,7 +74,15 @@ def overtaken():
     return solver._prepare(0).run(np.ones(100), watch=lambda norm, threshold: norm < 1)
 
 
+def unsolved_rows():
+    """A value prescribed by a penalty of 1e30: rounding its row hides the residual of all others."""
+    A, b = gallery.poisson2d(10).tolil(), np.zeros(100)
+    A[0, 0], b[0] = 1e30, 1e30
+    return swell.solve(A.tocsr(), b, method="cg", precond="jacobi")
+
+
 REASONS = {
+    Reason.UNSOLVED_ROWS: unsolved_rows,
     Reason.CONVERGED: named(lambda: gallery.poisson2d(10), "cg"),
     Reason.MAXITER: named(lambda: gallery.poisson2d(10), "cg", maxiter=3),
     Reason.STAGNATED: named(lambda: sp.csr_array(np.roll(np.eye(600), 1, axis=1)), "gmres(restart=5, lengthen=False)",
