@@ -5,8 +5,8 @@ nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If the tolerance li
 the tolerance, a second pass computes r in doubled precision, and that decides.
 
 ‖r‖₂ ≤ rtol ‖b‖₂ may hold by the large rows of A alone, as with penalties or mixed units, while x is wrong in the small
-rows. The measure ``rows`` sees this: rows are grouped by the decade of ‖aᵢ‖₁, and ``rows`` is the largest ‖r‖₂/‖t‖₂ of a
-group. The componentwise backward error, max |rᵢ|/tᵢ, would be 1 for a right x that decays below rtol ‖x‖ somewhere,
+rows. The measure ``rows`` sees this: rows are grouped by ‖aᵢ‖₁, a factor of 1000 a group, and ``rows`` is the largest
+‖r‖₂/‖t‖₂ of a group. The componentwise backward error, max |rᵢ|/tᵢ, would be 1 for a right x that decays below rtol ‖x‖ somewhere,
 as after one implicit step from a point source; a group of rows lets such an x pass.
 """
 from __future__ import annotations
@@ -25,7 +25,8 @@ ROUNDING = 8            # a computed residual is uncertain by about ROUNDING eps
 SMALL_ROWS = 1e2        # rows count as solved if ``rows`` is at most this times ‖b − A x‖ of convergence / ‖b‖
 SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and squares of far smaller residuals, fit in a double
 LOST = 1e-3             # part of ‖b‖₂ that a narrower type may lose before b is refused
-GROUPS = 32             # decades of row norms below the largest; the last group has all smaller rows
+WIDTH = 3               # decades of row norms in a group
+GROUPS = 32             # groups below the largest row norm; the last one has all smaller rows
 
 
 class Quality(NamedTuple):
@@ -45,6 +46,9 @@ class Quality(NamedTuple):
         maxᵢ |b − A x|ᵢ / (|A||x| + |b|)ᵢ; NaN for a matrix-free A.
     rows : float
         The largest ‖r‖₂/‖t‖₂ of a group of rows, or an upper bound that decides nothing else; NaN if unknown.
+    shift : float
+        maxᵢ |rᵢ|/(‖aᵢ‖₁ ‖x‖∞): by how much, in parts of ‖x‖∞, solving one row would move x. It is 0 if all rows are in
+        one group, and where ``rows`` is an upper bound.
     """
 
     residual: float
@@ -53,6 +57,7 @@ class Quality(NamedTuple):
     backward_error: float
     componentwise: float
     rows: float
+    shift: float = 0.0
 
     @property
     def floor(self) -> float:
@@ -112,7 +117,8 @@ def read_b(space, workspace, b, out):
     InputError
         If squares of b leave the range of double precision, or the type of ``out`` rounds b to zero or infinity.
     """
-    write(space, b, out)
+    with np.errstate(over="ignore"):             # refused below
+        write(space, b, out)
     exact, (norms, largest) = out, space.norms(out)
     if out.dtype != accumulator(out.dtype):
         exact, narrow = workspace.array("b in double", out.size, accumulator(out.dtype)), norms
@@ -221,28 +227,33 @@ class Measure:
         quality = Quality(residual, terms, precise, most_r / scale if scale else 0.0, ratio, ratio)
         level = goal.of_rows if quality.confirms(goal.threshold) else ROUNDING * float(np.finfo(self.A.dtype).eps)
         if level < ratio < math.inf and (quality.confirms(goal.threshold) or residual <= level * terms):
-            quality = quality._replace(rows=self._largest_group(j, residual, terms))
+            rows, shift = self._groups_of_rows(j, residual, terms)
+            quality = quality._replace(rows=rows, shift=shift / most_x if most_x else 0.0)
         return quality
 
-    def _largest_group(self, j, residual, terms) -> float:
-        """Return the largest ‖r‖₂/‖t‖₂ over the groups of rows, for right-hand side j; the buffers hold r and t."""
+    def _groups_of_rows(self, j, residual, terms) -> tuple[float, float]:
+        """Return (the largest ‖r‖₂/‖t‖₂ over the groups of rows, maxᵢ |rᵢ|/‖aᵢ‖₁) for right-hand side j; the buffers
+        hold r and t."""
         if self._groups is None:
             self._groups = self._find_groups()
-        groups, present = self._groups
+        groups, norms, present = self._groups
         if len(present) == 1:
-            return residual / terms
+            return residual / terms, 0.0
         xp = self.space.xp
         r, t = (v if self.space.columns == 1 else v.array[j] for v in (self.r, self.terms))
         squares = abs(r) ** 2, t * t
         sums = xp.stack([(square * (groups == g)).sum() for g in present for square in squares])
         sums = np.sum(self.space.of_ranks(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
-        return max((math.sqrt(rr / tt) for rr, tt in sums if tt > 0), default=0.0)
+        moves = xp.where(norms > 0, abs(r) / xp.maximum(norms, np.finfo(np.float64).tiny), 0)
+        return (max((math.sqrt(rr / tt) for rr, tt in sums if tt > 0), default=0.0),
+                self.space.max_over_ranks(float(moves.max()) if moves.size else 0.0))  # sync
 
     def _find_groups(self):
-        """Return (the group of each row of this rank as an array of uint8, the list of groups that any rank has)."""
+        """Return (the group of each row of this rank as an array of uint8, ‖aᵢ‖₁ of each, the list of groups that any
+        rank has)."""
         xp, norms = self.space.xp, self.A.modulus_sums()
         with np.errstate(divide="ignore"):       # empty rows are in the last group
             decades = xp.floor(xp.log10(self._norm_A / norms))
-        groups = xp.clip(decades, 0, GROUPS - 1).astype(np.uint8)
+        groups = xp.clip(decades / WIDTH, 0, GROUPS - 1).astype(np.uint8)
         counts = [int((groups == g).sum()) for g in range(GROUPS)]  # sync
-        return groups, np.flatnonzero(np.sum(self.space.of_ranks(counts), axis=0)).tolist()
+        return groups, norms, np.flatnonzero(np.sum(self.space.of_ranks(counts), axis=0)).tolist()

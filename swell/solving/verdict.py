@@ -9,7 +9,8 @@ from swell.core.stopping import Reason
 from swell.solving.measure import ROUNDING, Goal, Quality
 
 SINGULAR = 0.1          # A is singular to working precision if ‖|A||x| + |b|‖ > SINGULAR/eps (‖b‖ + ‖r‖)
-UNSOLVED = 0.01         # a group of rows whose residual is more than this part of its terms is not solved
+UNSOLVED = 0.2          # a group of rows whose residual is more than this part of its terms is not solved at all
+MOVES = 0.01            # and solving it would move x by more than this part of ‖x‖∞
 
 
 def verdict(reason: Reason, quality: Quality, goal: Goal, dtype) -> Reason:
@@ -26,7 +27,9 @@ def verdict(reason: Reason, quality: Quality, goal: Goal, dtype) -> Reason:
         The type of x.
     """
     confirmed = quality.confirms(goal.threshold)
-    unsolved = confirmed and quality.rows > max(UNSOLVED, goal.of_rows)
+    unsolved = confirmed and min(quality.rows, quality.shift) > goal.of_rows and (
+        quality.residual <= quality.floor                        # rounding of the large rows hides the small ones
+        or quality.rows > UNSOLVED and quality.shift > MOVES)
     if confirmed and not unsolved:
         return Reason.CONVERGED
     if reason in (Reason.INTERRUPTED, Reason.STOPPED, Reason.OVERTAKEN):

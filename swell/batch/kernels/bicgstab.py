@@ -58,7 +58,7 @@ def solve(indptr, indices, diagonal, a, b, x, record, shadow, kind, block, guess
             now = true_residual(indptr, indices, a, rhs, xs, r)
             if attempt == 0:
                 begin(now, rtol, atol, limits)
-            now = confirmed(indptr, indices, a, rhs, xs, now, limits[0])
+            now = confirmed(indptr, indices, a, rhs, xs, r, now, limits[0])
             code = verdict(now, limits, last, inner, attempt, done, maxiter, epsilon(r))
             if code != RUNNING:
                 break

@@ -45,7 +45,7 @@ def solve(indptr, indices, a, b, x, record, rtol, atol):
                 better[i] = xs[i] + r[i] if found else xs[i]
             then = true_residual(indptr, indices, a, rhs, better, r)
             threshold = max(rtol * then[1], atol)
-            then = confirmed(indptr, indices, a, rhs, better, then, threshold)
+            then = confirmed(indptr, indices, a, rhs, better, r, then, threshold)
             if attempt == 0 or then[0] < now[0]:
                 now, done = then, attempt + 1
                 for i in range(n):

@@ -71,10 +71,10 @@ def true_residual(indptr, indices, a, b, x, r):
 
 
 @helper
-def confirmed(indptr, indices, a, b, x, norms, threshold):
-    """Return ``norms``, with ‖r‖₂ in doubled precision where rounding could decide on convergence.
+def confirmed(indptr, indices, a, b, x, r, norms, threshold):
+    """Return ``norms``, with r and ‖r‖₂ in doubled precision where rounding could decide on convergence.
 
-    ``norms``: from `true_residual`, of this x. ``threshold``: the ‖r‖₂ of convergence."""
+    ``norms``: from `true_residual`, of this x and r. ``threshold``: the ‖r‖₂ of convergence."""
     if not (norms[0] <= threshold and threshold < ROUNDING * epsilon(a) * norms[3]):
         return norms
     r2, zero = 0.0, sum_of(a)
@@ -83,6 +83,7 @@ def confirmed(indptr, indices, a, b, x, norms, threshold):
         for k in range(indptr[i], indptr[i + 1]):
             high, rest = minus_product(high, rest, a[k], x[indices[k]])
         r2 += square(high + rest)
+        r[i] = a.dtype.type(high + rest)
     return math.sqrt(r2), norms[1], norms[2], norms[3]
 
 

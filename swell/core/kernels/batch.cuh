@@ -117,25 +117,26 @@ DEVICE Norms true_residual(const System<T>& A, const T* b, int columns, const T*
   return {larger(sqrt(v[0]), v[3]), larger(sqrt(v[1]), v[6]), v[3] == 0 ? 0 : v[3] / scale, sqrt(v[2])};
 }
 
-// ‖b − A x‖₂ in doubled precision. The caller has a barrier between the writing of x and this.
+// r = b − A x in doubled precision; returns ‖r‖₂. The caller has a barrier between the writing of x and this.
 template <class T> __device__ __noinline__ double precise_norm(const System<T>& A, const T* b, int columns, const T* x,
-                                                              int& turn) {
+                                                              T* r, int& turn) {
   double v[1] = {0};
   for (int i = threadIdx.x; i < A.n; i += blockDim.x) {
     acc_t<T> high(b[(long long)i * columns]), rest(0);
     for (int k = A.indptr[i]; k < A.indptr[i + 1]; ++k)
       minus_product(high, rest, acc_t<T>(A.a[k]), acc_t<T>(x[A.indices[k]]));
     v[0] += double(abs2(high + rest));
+    r[i] = T(high + rest);
   }
   over_block<1>(v, turn);
   return sqrt(v[0]);
 }
 
-// `now`, of this x, with the norm in doubled precision where rounding could decide on convergence.
-template <class T> DEVICE Norms confirmed(const System<T>& A, const T* b, int columns, const T* x, Norms now,
+// `now`, of this x, with r and its norm in doubled precision where rounding could decide on convergence.
+template <class T> DEVICE Norms confirmed(const System<T>& A, const T* b, int columns, const T* x, T* r, Norms now,
                                           double threshold, int& turn) {
   if (now.norm <= threshold && threshold < ROUNDING * epsilon_of(T()) * now.terms)
-    now.norm = precise_norm(A, b, columns, x, turn);
+    now.norm = precise_norm(A, b, columns, x, r, turn);
   return now;
 }
 
@@ -188,7 +189,7 @@ DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out,
     now = true_residual(A, b, columns, x, r, zero, turn);
     const double threshold = fmax(judge.rtol * now.rhs, judge.atol), least = fmax(now.rhs, attempt ? 0.0 : now.norm);
     if (zero && now.norm <= threshold) now = true_residual(A, b, columns, x, r, false, turn);    // A may have a NaN
-    now = confirmed(A, b, columns, x, now, threshold, turn);
+    now = confirmed(A, b, columns, x, r, now, threshold, turn);
     judge.threshold2 = threshold * threshold;
     if (attempt == 0) judge.growth2 = GROWTH * GROWTH * least * least;
     const bool again = inner == CONVERGED || inner == BREAKDOWN;
