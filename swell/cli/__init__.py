@@ -1,7 +1,7 @@
 """The command line ``swell <command>``: one module for each command.
 
-Exit status: 0 converged (or done), 1 not converged, 2 bad input or environment, 130 interrupted before there was a
-solution. Errors are one line on stderr. Nothing heavy is imported before a command runs.
+Exit status: 0 converged (or done), 1 not converged, 2 bad input or environment, 3 exact to rounding and the tolerance asks
+for more, 130 interrupted before there was a solution. Errors are one line on stderr. Nothing heavy is imported before a command runs.
 """
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Parser(argparse.ArgumentParser):
 def parser() -> Parser:
     """Return the parser of the whole command line; each command's module adds its own arguments."""
     top = Parser(prog="swell", description="Solve the large sparse linear systems that discretised PDEs produce.",
-                 epilog="Exit status: 0 converged or done, 1 not converged, 2 bad input or environment, "
-                        "130 interrupted before there was a solution.")
+                 epilog="Exit status: 0 converged or done, 1 not converged, 2 bad input or environment, 3 exact "
+                        "to rounding where the tolerance asks for more, 130 interrupted before there was a solution.")
     top.add_argument("--version", action="store_true", help="print the version and end")
     commands = top.add_subparsers(dest="command", metavar="command")
     for name in COMMANDS:
