@@ -47,7 +47,7 @@ def test_the_tests_that_hold_promises_exist():
         assert not function or f"def {function}(" in (root / path).read_text(), f"{path}::{function}"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/FEATURES.md", "docs/SADDLE_POINTS.md", "docs/BATCHES.md",
+@pytest.mark.parametrize("page", ["README.md", "docs/CONVERGED.md", "docs/FEATURES.md", "docs/SADDLE_POINTS.md", "docs/BATCHES.md",
                                   "docs/FILES_AND_ARRAYS.md"])
 def test_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,7 +1,8 @@
 """The command line ``swell <command>``: one module for each command.
 
-Exit status: 0 converged (or done), 1 not converged, 2 bad input or environment, 3 exact to rounding and the tolerance asks
-for more, 130 interrupted before there was a solution. Errors are one line on stderr. Nothing heavy is imported before a command runs.
+Exit status: 0 converged (or done), 1 not converged, 2 bad input or environment, 3 exact to rounding and the tolerance
+asks for more, 130 interrupted before there was a solution. Errors are one line on stderr. Nothing heavy is imported
+before a command runs.
 """
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ class Stopping:
     Attributes
     ----------
     rtol : float or None
-        Relative tolerance; None: `RTOL` of the type of the solve, 1e-8 in double and 1e-5 in single precision: ‖b − A x‖₂ ≤ rtol ‖b‖₂ (or rtol ‖b − A x₀‖₂ with ``relative_to="r0"``).
+        Relative tolerance: ‖b − A x‖₂ ≤ rtol ‖b‖₂ (or rtol ‖b − A x₀‖₂ with ``relative_to="r0"``). None: `RTOL` of the
+        type of the solve, 1e-8 in double and 1e-5 in single precision.
     atol : float
         Absolute tolerance: ‖b − A x‖₂ ≤ atol. The larger of both bounds counts.
     maxiter : int or None

@@ -45,8 +45,9 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=None, atol=0.0, maxiter=None, x
     damp : float
         Weight of ‖x‖, for ill-posed problems.
     rtol, atol : float
-        Tolerances; the default rtol is 1e-8, and 1e-5 in float32 and complex64. Let r̄ = [b − A x; −damp x] and Ā = [A; damp I]. Converged means ‖r̄‖ ≤ max(rtol ‖b‖, atol) or
-        ‖Āᴴ r̄‖ ≤ rtol ‖A‖_F ‖r̄‖, computed from A and the returned x.
+        Tolerances; the default rtol is 1e-8, and 1e-5 in float32 and complex64. Let r̄ = [b − A x; −damp x] and Ā = [A;
+        damp I]. Converged means ‖r̄‖ ≤ max(rtol ‖b‖, atol) or ‖Āᴴ r̄‖ ≤ rtol ‖A‖_F ‖r̄‖, computed from A, b and the
+        returned x, and certain in spite of rounding.
     maxiter : int, optional
         Iteration limit; by default n, but at least 1000 and at most 20 000.
     x0 : array, shape (n,), optional
@@ -245,7 +246,7 @@ class Solve:
         self.solved = self._condition(allowed)
         if self.solved and floor > (allowed if self.whole <= allowed else self.stopping.rtol * self.whole):
             low = self.workspace.array("residual's low part", self.r.size, self.r.dtype)
-            self._residual(bound, self.A.precise_residual, low)                # rounding could decide: doubled precision
+            self._residual(bound, self.A.precise_residual, low)                # rounding could decide
             self.solved = self._condition(allowed)
         if not self.whole < SAFE[1]:
             if not self.iterations:

@@ -1,13 +1,13 @@
 """The quality of an x: b − A x of the original system, its rounding floor, and backward errors.
 
 One pass over A computes r = b − A x and t = |A||x| + |b| (``formats/kernels/residual.py``). A computed ‖r‖₂ says
-nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If the tolerance lies below the floor, and the computed ‖r‖₂ below
-the tolerance, a second pass computes r in doubled precision, and that decides.
+nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If the tolerance lies below the floor, and the computed ‖r‖₂
+below the tolerance, a second pass computes r in doubled precision, and that decides.
 
 ‖r‖₂ ≤ rtol ‖b‖₂ may hold by the large rows of A alone, as with penalties or mixed units, while x is wrong in the small
 rows. The measure ``rows`` sees this: rows are grouped by ‖aᵢ‖₁, a factor of 1000 a group, and ``rows`` is the largest
-‖r‖₂/‖t‖₂ of a group. The componentwise backward error, max |rᵢ|/tᵢ, would be 1 for a right x that decays below rtol ‖x‖ somewhere,
-as after one implicit step from a point source; a group of rows lets such an x pass.
+‖r‖₂/‖t‖₂ of a group. The componentwise backward error, max |rᵢ|/tᵢ, would be 1 for a right x that decays below
+rtol ‖x‖ somewhere, as after one implicit step from a point source; a group of rows lets such an x pass.
 """
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ EPS = 2.0**-52          # of double precision, in which every residual is comput
 ROUNDING = 8            # a computed residual is uncertain by about ROUNDING eps ‖|A||x| + |b|‖
 SMALL_ROWS = 1e2        # rows count as solved if ``rows`` is at most this times ‖b − A x‖ of convergence / ‖b‖
 SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and squares of far smaller residuals, fit in a double
+TOO_FAR = ("{}b has entries up to {:.1e}, whose squares leave the range of double precision: solve for it divided by that, "
+           "and multiply its x by it")
 LOST = 1e-3             # part of ‖b‖₂ that a narrower type may lose before b is refused
 WIDTH = 3               # decades of row norms in a group
 GROUPS = 32             # groups below the largest row norm; the last one has all smaller rows
@@ -117,30 +119,33 @@ def read_b(space, workspace, b, out):
     InputError
         If squares of b leave the range of double precision, or the type of ``out`` rounds b to zero or infinity.
     """
-    with np.errstate(over="ignore"):             # refused below
-        write(space, b, out)
-    exact, (norms, largest) = out, space.norms(out)
+    exact = out
     if out.dtype != accumulator(out.dtype):
-        exact, narrow = workspace.array("b in double", out.size, accumulator(out.dtype)), norms
-        write(space, b, exact)
-        norms, largest = space.norms(exact)
-        _refuse(abs(norms - narrow) > LOST * norms, largest, f"which {out.dtype.name}, the type of the solve, cannot "
-                "hold", ", or give dtype='float64'")
-    off = (np.asarray(largest) != 0) & ~((SAFE[0] < norms) & (norms < SAFE[1]))
-    if isinstance(out, Columns):                 # a column that is not finite ends as such, and others go on
-        off &= np.isfinite(largest)
-    _refuse(off, largest, "whose squares leave the range of double precision")
+        exact = _in_double(space, workspace, b, out)
+    else:
+        write(space, b, out)
+    norms, largest = space.norms(exact)
+    if not isinstance(out, Columns):
+        if largest and not SAFE[0] < norms < SAFE[1]:
+            raise InputError(TOO_FAR.format("", largest))
+        return exact, norms, largest
+    off = (largest != 0) & ~((SAFE[0] < norms) & (norms < SAFE[1])) & np.isfinite(largest)
+    if off.any():                                # a column that is not finite ends as such, and others go on
+        raise InputError(TOO_FAR.format(f"column {off.argmax()} of ", largest[off.argmax()]))
     return exact, norms, largest
 
 
-def _refuse(off, largest, why, more=""):
-    """Raise InputError for the first right-hand side that ``off`` marks; ``largest``: ‖b‖∞ of each."""
-    if not np.any(off):
-        return
-    j = int(np.argmax(off))
-    column, most = (f"column {j} of ", largest[j]) if np.ndim(off) else ("", largest)
-    raise InputError(f"{column}b has entries up to {most:.1e}, {why}: solve for it divided by that, and multiply its x "
-                     f"by it{more}")
+def _in_double(space, workspace, b, out):
+    """Write b to ``out``, of a single type, and return it in double precision. InputError if ``out`` cannot hold it."""
+    exact = workspace.array("b in double", out.size, accumulator(out.dtype))
+    with np.errstate(over="ignore"):
+        write(space, b, out)
+    write(space, b, exact)
+    (narrow, _), (norms, largest) = space.norms(out), space.norms(exact)
+    if np.any(abs(norms - narrow) > LOST * norms):
+        raise InputError(f"b has entries up to {np.max(largest):.1e}, which {out.dtype.name}, the type of the solve, "
+                         "cannot hold: solve for b divided by that, and multiply x by it, or give dtype='float64'")
+    return exact
 
 
 def write(space, vectors, out):

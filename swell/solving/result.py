@@ -114,8 +114,8 @@ class Result:
     def message(self) -> str:
         """The reason as a sentence, with advice on what to do next."""
         if self.reason is Reason.ATTAINABLE_ACCURACY and self.exact_to_rounding:
-            return (f"x is exact to rounding: the tolerance {self.tolerance:.1e} asks for more than {self.dtype} can hold "
-                    "for this b; accept this x, relax rtol, or use a wider dtype")
+            return (f"x is exact to rounding: the tolerance {self.tolerance:.1e} asks for more than {self.dtype} can "
+                    "hold for this b; accept this x, relax rtol, or use a wider dtype")
         return self.reason.sentence
 
     @property
@@ -134,7 +134,8 @@ class Result:
             "reason": self.reason.name, "message": self.message, "iterations": self.iterations,
             "residual": self.residual, "tolerance": self.tolerance, "rounding_floor": self.rounding_floor,
             "backward_error": self.backward_error, "componentwise_error": self.componentwise_error,
-            "error_bound": self.error_bound, "small_rows_unsolved": self.small_rows_unsolved, "exact_to_rounding": self.exact_to_rounding, "products": self.products,
+            "error_bound": self.error_bound, "small_rows_unsolved": self.small_rows_unsolved,
+            "exact_to_rounding": self.exact_to_rounding, "products": self.products,
             "reductions": self.reductions, "preconditioner_applications": self.preconditioner_applications,
             "setup_seconds": self.timings.get("setup", 0.0), "solve_seconds": self.timings.get("solve", 0.0),
             "timings": self.timings, "memory": self.memory, "host_reads": self.host_reads,
@@ -159,10 +160,10 @@ class Result:
         return "converged" if self.converged else f"NOT converged ({self.reason.name})"
 
     def __str__(self):
-        unknown = self.rounding_floor != self.rounding_floor
-        lines = [f"{self._state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e} (rounding "
-                 f"floor {'unknown' if unknown else format(self.rounding_floor, '.0e')}), backward error "
-                 f"{self.backward_error:.1e}, componentwise {self.componentwise_error:.1e}"]
+        floor = "unknown" if np.isnan(self.rounding_floor) else f"{self.rounding_floor:.0e}"
+        lines = [f"{self._state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e} "
+                 f"(rounding floor {floor}), backward error {self.backward_error:.1e}, componentwise "
+                 f"{self.componentwise_error:.1e}"]
         if not self.converged:
             lines.append(f"  {self.message}")
         lines += ["  " + line for line in self.configuration]

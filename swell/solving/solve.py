@@ -269,18 +269,18 @@ class Solve:
         c, spectrum = self.setup.configuration, self.spectrum
         if spectrum is None or self.iterations < 2 or not self.quality.confirms(self.threshold):
             return np.nan
-        harmless = DOUBTED * self.norm_b / max(self.quality.residual, EPS * self.norm_b)
-        if not spectrum.may_exceed(harmless) or not spectrum.condition > harmless:
-            return np.nan
         diagonal = [part for part in (c.name("precond"), c.name("scaling")) if part != "none"]
         if not set(diagonal) <= {"jacobi"} or not self.setup.A.has_entries or self.setup.nullspace is not None:
+            return np.nan
+        harmless = DOUBTED * self.norm_b / max(self.quality.residual, EPS * self.norm_b)
+        if not spectrum.may_exceed(harmless) or not spectrum.condition > harmless:
             return np.nan
         p, least = self.prepared, spectrum.extremes[0]
         bound = p.measure.scaled_error(p.x0, least, abs(self.setup.A.diagonal()) if diagonal else 1.0)
         if bound > DOUBTED:
-            self.notes.append(f"A's condition is {spectrum.condition:.0e} or more: this residual makes "
-                              f"about {count(max(0, int(-np.log10(bound))), 'digit')} of x certain. Ask for a smaller rtol, or use "
-                              "method='direct'")
+            digits = count(max(0, int(-np.log10(bound))), "digit")
+            self.notes.append(f"A's condition is {spectrum.condition:.0e} or more: this residual makes about {digits} "
+                              "of x certain. Ask for a smaller rtol, or use method='direct'")
         return bound
 
     def result(self, reason) -> Result:
@@ -291,9 +291,10 @@ class Solve:
         scale = self.norm_b if self.largest_b else 1.0
         return Result(
             x=p.x0, reason=reason, iterations=self.iterations, residual=q.residual / scale,
-            backward_error=q.backward_error, componentwise_error=q.componentwise, rounding_floor=q.floor / scale, error_bound=bound,
-            exact_to_rounding=q.exact(s.A.dtype),
-            small_rows_unsolved=q.small_rows_unsolved(self.goal), history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
+            backward_error=q.backward_error, componentwise_error=q.componentwise, rounding_floor=q.floor / scale,
+            error_bound=bound, exact_to_rounding=q.exact(s.A.dtype),
+            small_rows_unsolved=q.small_rows_unsolved(self.goal),
+            history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
             precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
             configuration=p.describe(),
             tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,

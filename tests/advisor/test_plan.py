@@ -86,7 +86,8 @@ class Outcome:
 
     def __init__(self, choice, reason, iterations, residual=0.5):
         self.choice, self.reason, self.iterations, self.residual = choice, reason, iterations, residual
-        self.converged, self.x, self.timings = reason is Reason.CONVERGED, "x", {"setup": 1.0, "solve": 2.0}
+        self.converged = self.final = reason is Reason.CONVERGED
+        self.x, self.timings = "x", {"setup": 1.0, "solve": 2.0}
 
 
 class TestPlan:

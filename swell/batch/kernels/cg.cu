@@ -35,7 +35,9 @@ __global__ void __launch_bounds__(512, 2) cg(Context* ctx, const int* indptr, co
     over_block<1>(rho, turn);                                                  // ρ = (r, z)
     for (;;) {
       double sigma[1] = {0};
-      each_row<0>(A, p, [&](int i, T sum, double, double) { q[i] = sum, sigma[0] += double(real(conj_mul(p[i], sum))); });
+      each_row<0>(A, p, [&](int i, T sum, double, double) {
+        q[i] = sum, sigma[0] += double(real(conj_mul(p[i], sum)));
+      });
       over_block<1>(sigma, turn);                                              // q = A p;  σ = (p, q)
       if (!(sigma[0] > 0) || !(rho[0] > 0)) return isfinite(sigma[0]) && isfinite(rho[0]) ? INDEFINITE : NONFINITE;
       const real_t<T> alpha = real_t<T>(rho[0] / sigma[0]);

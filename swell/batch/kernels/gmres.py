@@ -122,7 +122,7 @@ def cycle(indptr, indices, diagonal, a, kind, block, store, x, V, H, w, z, done,
         both = math.hypot(d, length)
         if not math.isfinite(before):
             return NONFINITE, done + 1
-        if j > 0 and both <= USELESS * epsilon(new) * math.sqrt(earlier):                     # only rounding is new in this column
+        if j > 0 and both <= USELESS * epsilon(new) * math.sqrt(earlier):      # only rounding is new in this column
             found = BREAKDOWN
             break
         phase = column[j] / d if d > 0 else H.dtype.type(1)

@@ -177,7 +177,8 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
       bool missed = false;
       for (int c = 0; c < count; ++c) {
         const Norms plain = true_residual(A, of_b + c, columns, better + c * n, rs + c * n, false, turn);
-        const Norms then = confirmed(A, of_b + c, columns, better + c * n, rs + c * n, plain, fmax(rtol * plain.rhs, atol), turn);
+        const Norms then = confirmed(A, of_b + c, columns, better + c * n, rs + c * n, plain,
+                                     fmax(rtol * plain.rhs, atol), turn);
         if (attempt == 0 || then.norm < now[c].norm) {
           now[c] = then, steps[c] = attempt + 1;
           for (int k = t; k < n; k += blockDim.x) xs[c * n + k] = better[c * n + k];

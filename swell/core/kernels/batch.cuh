@@ -11,7 +11,8 @@
 constexpr int MOST_WARPS = 16, MOST_SUMS = 7, PLACES = VERDICT_CODE + 1;
 // Stopping.growth; LEAST: the squares of smaller norms underflow
 constexpr double NO_LIMIT = 1e300, GROWTH = 1e10, LEAST = 0x1p-511;
-constexpr double ROUNDING = 8, SINGULAR_TERMS = 0.1;      // ROUNDING of solving/measure.py, SINGULAR of solving/verdict.py
+// ROUNDING of solving/measure.py, SINGULAR of solving/verdict.py
+constexpr double ROUNDING = 8, SINGULAR_TERMS = 0.1;
 
 DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 DEVICE double epsilon_of(float) { return 0x1p-23; }
@@ -194,11 +195,12 @@ DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out,
     if (attempt == 0) judge.growth2 = GROWTH * GROWTH * least * least;
     const bool again = inner == CONVERGED || inner == BREAKDOWN;
     const double epsilon = epsilon_of(T());
+    const bool rounded = now.norm <= ROUNDING * epsilon * now.terms;           // nothing much better can come
     if (!isfinite(now.norm) || now.norm <= threshold) code = judged(inner, now, threshold, epsilon);
     else if (now.norm < LEAST) code = BREAKDOWN;
     else if (inner != RUNNING && inner != MAXITER_REACHED && !again) code = judged(inner, now, threshold, epsilon);
     else if (judge.done >= judge.maxiter) code = judged(MAXITER_REACHED, now, threshold, epsilon);
-    else if (!(now.norm < (again || now.norm <= ROUNDING * epsilon * now.terms ? 0.5 : 0.999) * last) && !(inner == BREAKDOWN && attempt < 3))
+    else if (!(now.norm < (again || rounded ? 0.5 : 0.999) * last) && !(inner == BREAKDOWN && attempt < 3))
       code = judged(again ? inner : STAGNATED, now, threshold, epsilon);
     if (code != RUNNING) break;
     last = now.norm;

@@ -1,5 +1,5 @@
-// The true residual of a CSR system and the size of its rounding errors. residual.py is the CPU's version, and says what
-// is computed and why. The entries of a row are added by `lanes` lanes, a power of two up to the mean row length.
+// The true residual of a CSR system and the size of its rounding errors. residual.py is the CPU's version, and says
+// what is computed and why. The entries of a row are added by `lanes` lanes, a power of two up to the mean row length.
 #include "columns.cuh"
 #include "doubled.cuh"
 #include "modulus.cuh"
@@ -10,11 +10,11 @@ DEVICE int lanes_of(long long n, long long nnz) {
   return lanes;
 }
 
-// r = b − A x and terms = |A||x| + |b|. With `rows`: r[rows] −= A x, terms[rows] += |A||x|, and b is not read.
+// r = b − A x and terms = |A||x| + |b|. With `boundary`: r[boundary] −= A x, and likewise; b is not read.
 // launch: elements of r, 256 threads
-template <typename T, typename I, bool ROWS>
-__global__ void residual(Context* ctx, const I* indptr, const I* indices, const T* data, const int* rows, const T* x,
-    const acc_t<T>* b, acc_t<T>* r, double* terms, long long n, long long indptr_size, long long data_size) {
+template <typename T, typename I, bool BOUNDARY>
+__global__ void residual(Context* ctx, const I* indptr, const I* indices, const T* data, const int* boundary,
+    const T* x, const acc_t<T>* b, acc_t<T>* r, double* terms, long long n, long long indptr_size, long long data_size) {
   if (stopped(ctx)) return;
   const int lanes = lanes_of(indptr_size - 1, data_size), lane = threadIdx.x % 32, part = lane % lanes;
   const long long first = thread_id() - lane;
@@ -32,22 +32,22 @@ __global__ void residual(Context* ctx, const I* indptr, const I* indices, const 
       size += shuffle_xor(size, o);
     }
     if (part || k >= indptr_size - 1) continue;
-    const long long i = ROWS ? rows[k] : k;
-    const acc_t<T> from = ROWS ? r[i] : b[i];
-    r[i] = from - sum, terms[i] = (ROWS ? terms[i] : modulus(from)) + size;
+    const long long i = BOUNDARY ? boundary[k] : k;
+    const acc_t<T> from = BOUNDARY ? r[i] : b[i];
+    r[i] = from - sum, terms[i] = (BOUNDARY ? terms[i] : modulus(from)) + size;
   }
 }
 
-// r + low = b − A x, as two numbers a row: the sum and its rounding error. `rows`: as for `residual`.
+// r + low = b − A x, as two numbers a row: the sum and its rounding error. `boundary`: as for `residual`.
 // launch: elements of r, 256 threads
-template <typename T, typename I, bool ROWS>
-__global__ void precise(Context* ctx, const I* indptr, const I* indices, const T* data, const int* rows, const T* x,
-    const acc_t<T>* b, acc_t<T>* r, acc_t<T>* low, long long n, long long indptr_size) {
+template <typename T, typename I, bool BOUNDARY>
+__global__ void precise(Context* ctx, const I* indptr, const I* indices, const T* data, const int* boundary,
+    const T* x, const acc_t<T>* b, acc_t<T>* r, acc_t<T>* low, long long n, long long indptr_size) {
   if (stopped(ctx)) return;
   const long long k = thread_id();
   if (k >= indptr_size - 1) return;
-  const long long i = ROWS ? rows[k] : k;
-  acc_t<T> high = ROWS ? r[i] : b[i], rest = ROWS ? low[i] : acc_t<T>(0);
+  const long long i = BOUNDARY ? boundary[k] : k;
+  acc_t<T> high = BOUNDARY ? r[i] : b[i], rest = BOUNDARY ? low[i] : acc_t<T>(0);
   for (I e = indptr[k]; e < indptr[k + 1]; ++e)
     minus_product(high, rest, acc_t<T>(data[e]), acc_t<T>(x[indices[e]]));
   r[i] = high, low[i] = rest;

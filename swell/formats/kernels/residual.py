@@ -5,7 +5,7 @@ exact one by at most about mᵢ eps tᵢ, with mᵢ entries in row i. `precise` 
 place of eps: every product and every sum keeps its rounding error (Ogita, Rump and Oishi, "Accurate sum and dot
 product", SIAM J. Sci. Comput. 26, 2005, algorithm Dot2). No kernel here may reorder or fuse operations.
 
-A matrix across ranks adds its entries in ghost columns by a second call, with ``rows``: the row of each row of A.
+A matrix across ranks adds its entries in ghost columns by a second call, with ``boundary``: the row of each row of A.
 """
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from swell.core.kernels.vector import CHUNKS, chunk_rows, total
 
 
 @parallel
-def residual(indptr, indices, data, rows, x, b, r, terms):
-    """r = b − A x and terms = |A||x| + |b|. With ``rows``: r[rows] −= A x, terms[rows] += |A||x|, and b is not read."""
+def residual(indptr, indices, data, boundary, x, b, r, terms):
+    """r = b − A x and terms = |A||x| + |b|. With ``boundary``, of A's length: r[boundary] −= A x, terms[boundary] +=
+    |A||x|, and b is not read."""
     for k in prange(indptr.size - 1):
-        i = np.int64(rows[k]) if rows.size else np.int64(k)
-        value, size = (r[i], terms[i]) if rows.size else (b[i], abs(b[i]))
+        i = np.int64(boundary[k]) if boundary.size else np.int64(k)
+        value, size = (r[i], terms[i]) if boundary.size else (b[i], abs(b[i]))
         for e in range(indptr[k], indptr[k + 1]):
             product = (1.0 * data[np.uint64(e)]) * x[np.uint64(indices[np.uint64(e)])]
             value, size = value - product, size + abs(product)
@@ -33,11 +34,11 @@ def residual(indptr, indices, data, rows, x, b, r, terms):
 
 
 @parallel
-def precise(indptr, indices, data, rows, x, b, r, low):
-    """r + low = b − A x, as two numbers a row: the sum and its rounding error. ``rows``: as for `residual`."""
+def precise(indptr, indices, data, boundary, x, b, r, low):
+    """r + low = b − A x, as two numbers a row: the sum and its rounding error. ``boundary``: as for `residual`."""
     for k in prange(indptr.size - 1):
-        i = np.int64(rows[k]) if rows.size else np.int64(k)
-        high, rest = (r[i], low[i]) if rows.size else (b[i], 0 * b[i])
+        i = np.int64(boundary[k]) if boundary.size else np.int64(k)
+        high, rest = (r[i], low[i]) if boundary.size else (b[i], 0 * b[i])
         for e in range(indptr[k], indptr[k + 1]):
             high, rest = minus_product(high, rest, data[np.uint64(e)], x[np.uint64(indices[np.uint64(e)])])
         r[i], low[i] = high, rest
