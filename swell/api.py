@@ -92,16 +92,18 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     >>> r.converged
     True
     """
-    inputs.check_monitor(monitor, together)
-    check_progress(progress)
-    named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
-    stopping = _stopping(stopping, rtol, atol, maxiter)
-    if device == ALL_GPUS:
-        with live_line(progress, monitor, stopping) as monitor:
-            return _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping).solve(b, x0, monitor, together)
-    given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method), named.parts)
-    with live_line(progress, monitor, stopping, given.space) as monitor:
-        return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
+    with inputs.agreed(A):
+        inputs.check_monitor(monitor, together)
+        check_progress(progress)
+        named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
+        stopping = _stopping(stopping, rtol, atol, maxiter)
+        if device == ALL_GPUS:
+            with live_line(progress, monitor, stopping) as monitor:
+                solver = _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping)
+                return solver.solve(b, x0, monitor, together)
+        given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method), named.parts)
+        with live_line(progress, monitor, stopping, given.space) as monitor:
+            return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
@@ -128,13 +130,14 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     >>> all(s.solve(np.full(900, k)).converged for k in (1.0, 2.0))
     True
     """
-    named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
-    stopping = _stopping(stopping, rtol, atol, maxiter)
-    b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
-    if device == ALL_GPUS:
-        return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
-    given = inputs.read_matrix(A, device, dtype, b_dtype, b_device, block, _search_below(named.method), named.parts)
-    return Solver(given, named, stopping, adapt)
+    with inputs.agreed(A):
+        named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
+        stopping = _stopping(stopping, rtol, atol, maxiter)
+        b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
+        if device == ALL_GPUS:
+            return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
+        given = inputs.read_matrix(A, device, dtype, b_dtype, b_device, block, _search_below(named.method), named.parts)
+        return Solver(given, named, stopping, adapt)
 
 
 @dataclass(frozen=True, eq=False)

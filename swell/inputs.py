@@ -5,6 +5,7 @@ The guest of an object's library reads the object (`swell.core.guests`); all obj
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +33,11 @@ class Input:
     kept: LinearOperator | None = None           # the user's matrix in one of swell's formats, used unconverted
 
 
+def agreed(A):
+    """Return a context for a call with A: where A is in parts, an error of one rank is raised on all of them."""
+    return A.space.agreed() if isinstance(A, LinearOperator) else nullcontext()
+
+
 def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below=0, parts=()):
     """Check a whole system, each part once: A, then the right-hand sides and the starting vectors.
 
@@ -51,11 +57,10 @@ def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below
     Raises
     ------
     InputError
-        On every rank, if any part cannot be solved as given.
+        If any part cannot be solved as given.
     """
     given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block, search_below, parts)
-    with given.space.agreed():
-        return given, *read_vectors(given.A, b, x0)
+    return given, *read_vectors(given.A, b, x0)
 
 
 def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None, search_below=0,

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from swell.core.arrays import check_finite, checked_dtype, stored_size
 from swell.core.errors import InputError
+from swell.distributed.communicator import collective
 from swell.distributed.devices import on_device
 from swell.distributed.entries import compressed
 from swell.distributed.halo import Halo
@@ -18,6 +19,7 @@ from swell.formats.blocks import checked_block_size
 from swell.formats.csr import CSRMatrix
 
 
+@collective
 def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, block=None,
               overlap=True) -> DistributedMatrix:
     """Return a new matrix made from the rows that each rank passes. All ranks call it together.
@@ -57,6 +59,7 @@ def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, bloc
     return from_parts(communicator, *parts, device=device, starts=starts, order=order, block=block, overlap=overlap)
 
 
+@collective
 def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, order=None, block=None,
                overlap=True) -> DistributedMatrix:
     """Return a new matrix made from rows that each rank has split into diagonal block and rest, as PETSc stores them.

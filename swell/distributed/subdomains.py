@@ -18,6 +18,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from swell.core.errors import InputError, SwellError
+from swell.distributed.communicator import collective
 from swell.distributed.entries import gathered
 from swell.distributed.halo import Halo
 from swell.distributed.partition import consecutive
@@ -27,6 +28,7 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, checked_groups, entries
 
 
+@collective
 def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=True):
     """Assemble a distributed matrix from subdomains that the ranks pass. All ranks call it together.
 
