@@ -169,7 +169,10 @@ class Prepared(Shareable):
             return solve.result(Reason.CONVERGED, 0.0, 0.0)
         threshold = solve.start(x0)
         if self.setup.failure is not None:
-            return solve.unfactored()
+            result = solve.unfactored()
+            if solve.first <= threshold:         # the starting vector meets the tolerance, and no factor is needed
+                result.reason = Reason.CONVERGED
+            return result
         reason, residual, error = solve.iterate(x0 is None)
         reason = last_word(reason, residual, threshold, solve.norm_b, self.setup.A, self.x0)
         return solve.result(reason, residual, error)
