@@ -6,6 +6,7 @@ A call's steps: validate -> choose (the user's names, or the advisor's chain) ->
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from swell import inputs
 from swell.core.configuration import Configuration
 from swell.core.cpu import SERIAL
 from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
 from swell.core.settings import shown
 from swell.core.stopping import Stopping
@@ -92,7 +94,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     >>> r.converged
     True
     """
-    with inputs.agreed(A):
+    with _agreed(A):
         inputs.check_monitor(monitor, together)
         check_progress(progress)
         named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
@@ -130,7 +132,7 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     >>> all(s.solve(np.full(900, k)).converged for k in (1.0, 2.0))
     True
     """
-    with inputs.agreed(A):
+    with _agreed(A):
         named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
         stopping = _stopping(stopping, rtol, atol, maxiter)
         b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
@@ -179,6 +181,11 @@ def relative(stopping) -> Stopping:
         raise InputError(f"rtol=0 with atol={shown(stopping.atol)}: a derivative needs a relative tolerance, since its "
                          "size is unknown; give rtol, too")
     return replace(stopping, atol=0.0)
+
+
+def _agreed(A):
+    """Return a context for a call with A: where A is in parts, an error of one rank is raised on all of them."""
+    return A.space.agreed() if isinstance(A, LinearOperator) else nullcontext()
 
 
 def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -> Configuration:

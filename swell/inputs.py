@@ -5,7 +5,6 @@ The guest of an object's library reads the object (`swell.core.guests`); all obj
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,11 +30,6 @@ class Input:
     space: Space
     notes: list[str] = field(default_factory=list)
     kept: LinearOperator | None = None           # the user's matrix in one of swell's formats, used unconverted
-
-
-def agreed(A):
-    """Return a context for a call with A: where A is in parts, an error of one rank is raised on all of them."""
-    return A.space.agreed() if isinstance(A, LinearOperator) else nullcontext()
 
 
 def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below=0, parts=()):

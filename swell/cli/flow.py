@@ -235,8 +235,8 @@ class _Outputs:
                 _write_collection(out, self._pieces)
             self.written = [f"{out}, {len(self._pieces)} times"]
         if self.arguments.write_case and solution.diverged:
-            solution.notes.append("the diverged fields were not written into the case, where --start latest would begin "
-                                  "with them: --out FILE keeps them")
+            solution.notes.append("the diverged fields were not written into the case, where --start latest would "
+                                  "begin with them: --out FILE keeps them")
         elif self.arguments.write_case:
             name = f"{time:.14g}"
             self.case.write(name, solution)

@@ -102,9 +102,8 @@ def _restore():
 def _in_child():
     """Repair what the fork has left.
 
-    Make threading count this thread alone, if SuperLU has kept it from that. Make Numba start its own threads in a forked child; if OpenMP is too old for that, keep an error message.
-
-    `require_threads` raises the message."""
+    Make threading count this thread alone, if SuperLU has kept it from that. Make Numba start its own threads; if
+    OpenMP is too old for that, keep an error message, which `require_threads` raises."""
     hook = _restore()
     if hook is not None and hook.failed:
         threading._after_fork()

@@ -10,14 +10,10 @@ every run, and so all ranks come to the same verdict.
 """
 from __future__ import annotations
 
-import functools
-import inspect
 import pickle
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import contextmanager, suppress
-from typing import TypeVar
 
 import numpy as np
 
@@ -26,7 +22,6 @@ from swell.core.errors import InputError, SwellError
 from swell.core.sharing import Shareable
 from swell.core.slots import Flag
 
-Function = TypeVar("Function", bound=Callable)
 HEARD = 5.0             # seconds in which the other ranks must receive an unexpected error, or all ranks end
 
 
@@ -273,18 +268,6 @@ class Exchange(Shareable):
         dots[0]."""
         self.finish()
         kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots, A.kernel_block)
-
-
-def collective(function: Function) -> Function:
-    """Decorate a function that all ranks call together, with a communicator as its first argument: an error that one
-    rank raises anywhere in it is raised on all ranks."""
-    first = next(iter(inspect.signature(function).parameters))
-
-    @functools.wraps(function)
-    def called(*given, **named):
-        with (given[0] if given else named[first]).agreed():
-            return function(*given, **named)
-    return called
 
 
 def parts(buffer, counts):

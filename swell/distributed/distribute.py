@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from swell.core.arrays import stored_size
 from swell.core.errors import InputError
 from swell.core.devices import make_space
-from swell.distributed.communicator import collective
 from swell.distributed.entries import gathered
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.partition import consecutive
@@ -22,7 +21,6 @@ from swell.formats.csr import CSRMatrix
 PARTITIONS = ("rows", "graph")
 
 
-@collective
 def scatter(communicator, A=None, *, device="cpu", partition="rows", block=None, overlap=True) -> DistributedMatrix:
     """Give every rank its rows of a matrix that rank 0 has. All ranks call it together.
 
@@ -64,7 +62,6 @@ def scatter(communicator, A=None, *, device="cpu", partition="rows", block=None,
     return _built(communicator, rows, device, partition, block, overlap)
 
 
-@collective
 def read(communicator, path, *, device="cpu", partition="rows", block=None, overlap=True) -> DistributedMatrix:
     """Read a matrix from a file; every rank reads its own rows and at most a piece more. All ranks call it together.
 

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 import numpy as np
 
 from swell.core.errors import InputError, SwellError
-from swell.distributed.communicator import collective
 from swell.distributed.entries import gathered
 from swell.distributed.halo import Halo
 from swell.distributed.partition import consecutive
@@ -28,7 +27,6 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.subdomains import Pieces, Subdomains, checked_groups, entries
 
 
-@collective
 def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=True):
     """Assemble a distributed matrix from subdomains that the ranks pass. All ranks call it together.
 
@@ -57,8 +55,8 @@ def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=Tru
         On every rank, if a rank has no subdomains, ``swell.Subdomains`` would refuse its subdomains, or lower ranks
         own all its rows.
     """
-    counts = communicator.allgather(len(parts))
     with communicator.agreed():
+        counts = communicator.allgather(len(parts))
         if not min(counts):
             raise InputError(f"rank {counts.index(0)} of {len(counts)} brings no subdomain, all together bring "
                              f"{sum(counts)}: give each rank one at least, or start fewer ranks")
