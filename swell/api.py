@@ -6,6 +6,7 @@ A call's steps: validate -> choose (the user's names, or the advisor's chain) ->
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from swell import inputs
 from swell.core.configuration import Configuration
 from swell.core.cpu import SERIAL
 from swell.core.errors import InputError
+from swell.core.operator import LinearOperator
 from swell.core.registry import resolve
 from swell.core.settings import shown
 from swell.core.stopping import Stopping
@@ -93,6 +95,7 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     >>> r.converged
     True
     """
+<<<<<<< HEAD
     inputs.check_monitor(monitor, together)
     check_progress(progress)
     named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
@@ -104,6 +107,20 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     stopping = stopping.for_type(given.A.dtype)
     with live_line(progress, monitor, stopping, given.space) as monitor:
         return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
+=======
+    with _agreed(A):
+        inputs.check_monitor(monitor, together)
+        check_progress(progress)
+        named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
+        stopping = _stopping(stopping, rtol, atol, maxiter)
+        if device == ALL_GPUS:
+            with live_line(progress, monitor, stopping) as monitor:
+                solver = _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping)
+                return solver.solve(b, x0, monitor, together)
+        given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method), named.parts)
+        with live_line(progress, monitor, stopping, given.space) as monitor:
+            return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
+>>>>>>> ranks
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
@@ -130,13 +147,14 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     >>> all(s.solve(np.full(900, k)).converged for k in (1.0, 2.0))
     True
     """
-    named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
-    stopping = _stopping(stopping, rtol, atol, maxiter)
-    b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
-    if device == ALL_GPUS:
-        return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
-    given = inputs.read_matrix(A, device, dtype, b_dtype, b_device, block, _search_below(named.method), named.parts)
-    return Solver(given, named, stopping, adapt)
+    with _agreed(A):
+        named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
+        stopping = _stopping(stopping, rtol, atol, maxiter)
+        b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
+        if device == ALL_GPUS:
+            return _on_all_gpus(A, dtype, b_dtype, block, named, stopping)
+        given = inputs.read_matrix(A, device, dtype, b_dtype, b_device, block, _search_below(named.method), named.parts)
+        return Solver(given, named, stopping, adapt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +196,11 @@ def relative(stopping) -> Stopping:
         raise InputError(f"rtol=0 with atol={shown(stopping.atol)}: a derivative needs a relative tolerance, since its "
                          "size is unknown; give rtol, too")
     return replace(stopping, atol=0.0)
+
+
+def _agreed(A):
+    """Return a context for a call with A: where A is in parts, an error of one rank is raised on all of them."""
+    return A.space.agreed() if isinstance(A, LinearOperator) else nullcontext()
 
 
 def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -> Configuration:

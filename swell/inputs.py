@@ -51,11 +51,10 @@ def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below
     Raises
     ------
     InputError
-        On every rank, if any part cannot be solved as given.
+        If any part cannot be solved as given.
     """
     given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block, search_below, parts)
-    with given.space.agreed():
-        return given, *read_vectors(given.A, b, x0)
+    return given, *read_vectors(given.A, b, x0)
 
 
 def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None, search_below=0,

@@ -5,6 +5,7 @@ of the advisor fails, the solver tries the next.
 """
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -96,14 +97,24 @@ class Solver:
             return named
         return replace(named, format=default_format(self.A.diagonal_block))
 
+    @contextmanager
+    def _together(self):
+        """Take the turn of this Solver. Where A is in parts, all ranks do it together, and an error of one is raised on
+        all of them."""
+        with self._turn, self.space.agreed():
+            yield
+
     def _prepare(self, k) -> Prepared:
         if self._failure is not None:
             raise InputError(f"the last update failed ({self._failure}): update with another matrix, or prepare again")
         if k not in self._prepared:
-            self._prepared[k] = Prepared(self.A, self.chain[k], self.stopping, self.kept)
+            with self.space.agreed():            # a caller may go on to the next choice, which all ranks then do
+                made = Prepared(self.A, self.chain[k], self.stopping, self.kept)
+            self._prepared[k] = made
         elif k in self._stale:
+            with self.space.agreed():
+                self._prepared[k].update(self.A)
             self._stale.discard(k)
-            self._prepared[k].update(self.A)
         return self._prepared[k]
 
     def solve(self, b, x0=None, monitor=None, together=None, adjoint=False, progress=False) -> Result | Any:
@@ -117,13 +128,12 @@ class Solver:
         InputError
             If a part has no adjoint, such as a preconditioner that varies, or a function without ``rmatvec``.
         """
-        with self._turn:
-            with self.space.agreed():
-                inputs.check_monitor(monitor, together)
-                check_progress(progress)
-                if not isinstance(adjoint, bool):
-                    raise InputError(f"adjoint={shown(adjoint)}: expected True, to solve with Aᴴ, or False")
-                rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
+        with self._together():
+            inputs.check_monitor(monitor, together)
+            check_progress(progress)
+            if not isinstance(adjoint, bool):
+                raise InputError(f"adjoint={shown(adjoint)}: expected True, to solve with Aᴴ, or False")
+            rhs, guess = inputs.read_vectors(self.A, b, x0, finite_later=True)
             with live_line(progress, monitor, self.stopping, self.space) as monitor:
                 if not (adjoint and self._own_adjoint() == "symmetric"):
                     return self._solve_all(rhs, guess, monitor, b, together, adjoint)
@@ -134,7 +144,7 @@ class Solver:
 
     def require_adjoint(self):
         """Raise InputError unless ``solve(b, adjoint=True)`` can be done; it then takes its time for the setup now."""
-        with self._turn, self.space.active(self.A.shape[0]):
+        with self._together(), self.space.active(self.A.shape[0]):
             if self._own_adjoint() is None:
                 self._prepare(0).adjoint()
 
@@ -190,13 +200,14 @@ class Solver:
             Solver is then unchanged. If instead the setup fails for the new values, the Solver refuses to solve
             until another update succeeds.
         """
-        with self._turn:
+        with self._together():
             self.space.require_equal(keep_preconditioner, "keep_preconditioner")
-            given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
-            new, old = given.A, self.A
-            if not (old.has_entries and type(new) is type(old)):
-                raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
-                                 "DistributedMatrix: prepare again")
+            with self.space.agreed():
+                given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
+                new, old = given.A, self.A
+                if not (old.has_entries and type(new) is type(old)):
+                    raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
+                                     "DistributedMatrix: prepare again")
             if self._arrays_shared and (keep_preconditioner or self.kept is not None):
                 what = "preconditioner, which is to be kept" if keep_preconditioner else "matrix in a format of its own"
                 raise InputError(f"update: copies of this Solver share its {what}; prepare a Solver for each thread")
@@ -204,7 +215,7 @@ class Solver:
                 if self._arrays_shared:
                     self.A = old.with_values(old.data.copy())
                     self._prepared, self._stale, self._arrays_shared = {}, set(), False
-                with self.space.agreed():
+                with self.space.agreed():        # a rank whose update is refused must not begin a setup
                     self.A.update(new)
                 try:
                     self._update_first(keep_preconditioner)
@@ -233,9 +244,9 @@ class Solver:
 
     def stop_by(self, stopping: Stopping) -> "Solver":
         """Use other tolerances from now on, as Newton's method needs them. All setups are kept."""
-        if not isinstance(stopping, Stopping):
-            raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
-        with self._turn:
+        with self._together():
+            if not isinstance(stopping, Stopping):
+                raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
             self.space.require_equal(stopping, "when to stop")
             self.stopping = stopping = stopping.for_type(self.A.dtype)
             with self.space.active(self.A.shape[0]):
@@ -266,9 +277,9 @@ class Solver:
 
     def prefer(self, k) -> "Solver":
         """Try choice k of the chain first from now on; useful if the choices before it failed for a similar matrix."""
-        if k not in range(len(self.chain)):
-            raise InputError(f"prefer({k!r}): expected the number of a choice, 0 to {len(self.chain) - 1}")
-        with self._turn:
+        with self._together():
+            if k not in range(len(self.chain)):
+                raise InputError(f"prefer({k!r}): expected the number of a choice, 0 to {len(self.chain) - 1}")
             order = [k, *(other for other in range(len(self.chain)) if other != k)]
             with self.space.active(self.A.shape[0]):
                 self._prepare(k)

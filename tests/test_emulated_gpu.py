@@ -21,6 +21,7 @@ RANKS = {"distributed/test_gpus.py": "test_inner_products_beside_a_product and 2
 CASES = {"preconditioners/amg/test_levels.py": "(agree and (neumann or triangles)) or costs or by_rows",
          "preconditioners/amg/test_aggregation.py": "agree or loop or hold", "formats/test_transpose.py": "float64",
          "krylov/test_krylov.py": "test_true_residual and cuda-float64 and not idrs",
+         "transforms/test_transforms.py": "three or columns_never",
          "core/test_sharing.py": "amg or block_jacobi", "formats/test_parts.py": "kernels_product or smaller_chunks",
          "batch/test_solve_batch.py": "float64 and (preconditioner or size) or refines or chip"}
 START = """
@@ -72,6 +73,24 @@ def refused(f):
 y = np.ones(64)
 print(all(map(refused, [lambda: np.asarray(x), lambda: x + y, lambda: y + x, lambda: cupy.sqrt(y)])))
 """,
+    "a gather or a copy in place": """
+def refused(f):
+    try: f()
+    except ValueError as error: return 'overlap' in str(error)
+def fine(f):
+    f()
+    return True
+def assign(target, places, value): target[places] = value
+y, order, M = cupy.ones(64), cupy.arange(64)[::-1].copy(), cupy.ones((8, 8))
+print(all(map(refused, [
+    lambda: cupy.take(x, order, out=x), lambda: x.take(order, out=x), lambda: cupy.take(x, order[:32], out=x[32:]),
+    lambda: cupy.take(y, order, out=order), lambda: assign(x, order, x), lambda: assign(x, order[:32], x[:32]),
+    lambda: assign(order, order, 0), lambda: assign(x, slice(1, None), x[:-1]),
+    lambda: assign(x, ..., x[::-1]), lambda: cupy.matmul(M, M, out=M)]))
+    and all(map(fine, [
+    lambda: cupy.take(x, order, out=y), lambda: assign(x, order, x[order]), lambda: assign(x, ..., x),
+    lambda: assign(x, slice(32, None), x[:32]), lambda: cupy.multiply(x, y, out=x), lambda: assign(x, order, y),
+    lambda: assign(M, (slice(4, None), slice(4)), M[:4, 4:].T)])))""",
     "a graph": """
 s = cupy.cuda.Stream()
 with s:
@@ -121,7 +140,8 @@ def test_it_shows(what):
 @pytest.mark.parametrize("file, order", [
     *((file, "random") for file in CASES),                       # and contracted where there is arithmetic of its own
     *((file, "contracted") for file in CASES if file not in (
-        "formats/test_transpose.py", "core/test_sharing.py", "preconditioners/amg/test_aggregation.py"))])
+        "formats/test_transpose.py", "core/test_sharing.py", "preconditioners/amg/test_aggregation.py",
+        "transforms/test_transforms.py"))])
 def test_gpu_tests(file, order):
     printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", CASES[file]],
                        ORDERS[order])

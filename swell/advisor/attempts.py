@@ -42,7 +42,8 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
                 break
             start = route.start(x0)              # the x of an attempt is an array of the user's library
             start = None if start is None else guest_of(start).read_vector(start, "x0")
-            result = ready.run(b, start, _converting(monitor, ready.space, original), route.watch(k))
+            with ready.space.agreed():           # all ranks go on to the next choice, or none
+                result = ready.run(b, start, _converting(monitor, ready.space, original), route.watch(k))
         except (InputError, MemoryError) as error:               # of this choice: others have run, or may
             if not attempts:
                 inputs.check_finite("b", b)      # `Solver.solve` leaves that to what refuses b

@@ -266,7 +266,7 @@ class Route:
                 count += now.iterations
             elif mine and not mine[-1].final:
                 count = math.inf
-            found.append(replace(now, iterations=count if mine else before.iterations))
+            found.append(replace(now, iterations=count or before.iterations))    # b = 0 and an exact x0 tell nothing
         if plan.adapt:
             plan.estimates, plan.solves = found, plan.solves + 1
         return told

@@ -76,6 +76,6 @@ def remaining(norms, threshold) -> float:
     before, now = min(norms[:half + 1]), min(norms)
     if now <= threshold:
         return 0.0
-    if not now < before:
+    if not now < before or threshold <= 0:
         return math.inf
     return (len(norms) - 1 - half) * math.log(now / threshold) / math.log(before / now)

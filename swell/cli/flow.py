@@ -53,7 +53,7 @@ def add_arguments(parser):
     parser.add_argument("--out", metavar="FILE", help="fields for ParaView: .vtu, of a decomposed case .pvtu; in time "
                         ".pvd, with such a file for each output")
     parser.add_argument("--write-case", action="store_true", help="write U, p and phi into the case, in folders of the "
-                        "times (steady: start plus number of iterations)")
+                        "times (steady: start plus number of iterations), unless the flow has diverged")
     parser.add_argument("--report", metavar="FILE", help="write an HTML report: fields, residuals, forces")
     parser.add_argument("--forces", metavar="NAMES", help="walls, such as cylinder or wing*,flap, whose forces are "
                         "recorded in each iteration or step: columns of --history, a curve in the report")
@@ -234,7 +234,10 @@ class _Outputs:
             if self._alone:
                 _write_collection(out, self._pieces)
             self.written = [f"{out}, {len(self._pieces)} times"]
-        if self.arguments.write_case:
+        if self.arguments.write_case and solution.diverged:
+            solution.notes.append("the diverged fields were not written into the case, where --start latest would "
+                                  "begin with them: --out FILE keeps them")
+        elif self.arguments.write_case:
             name = f"{time:.14g}"
             self.case.write(name, solution)
             self.written.append(str(self.case.path / ("processor*" if self._parts else "") / name))

@@ -6,6 +6,10 @@ its next parallel loop would wait for the other threads forever. Numba therefore
 it before each fork, and the child tells Numba that it has its own threads. Numba's other threading layers survive a
 fork.
 
+SciPy's SuperLU leaves an exception behind in a child if another thread of the parent holds its factors: it frees that
+thread's record, and takes None for an address. The first function that Python calls in the child then fails, which is
+threading's own: it would still count the lost threads. The child calls it again, and its error is not reported.
+
 A CUDA context does not survive a fork, and there is no remedy: the child refuses to use a GPU.
 """
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 
 from swell.core.errors import SwellError
 
@@ -62,18 +67,46 @@ def _pause(openmp):
     return getattr(ctypes.CDLL(openmp.__file__), PAUSE, None)
 
 
+class _Reports:
+    """``sys.unraisablehook`` in a fork: the previous hook, except for the error that SuperLU causes in threading."""
+
+    def __init__(self, previous):
+        self.previous, self.failed = previous, False
+
+    def __call__(self, report):
+        if report.object is threading._after_fork and isinstance(report.exc_value, SystemError):
+            self.failed = True
+        else:
+            self.previous(report)
+
+
 def _before():
     """End OpenMP's threads before a fork."""
+    if not isinstance(sys.unraisablehook, _Reports):
+        sys.unraisablehook = _Reports(sys.unraisablehook)
     openmp = _gnu_openmp()
     pause = openmp and _pause(openmp)
     if pause:
         pause(SOFT)
 
 
-def _in_child():
-    """Make Numba start its own threads in a forked child; if OpenMP is too old for that, keep an error message.
+def _restore():
+    """Restore the hook that `_before` replaced, and return the replacement; None if somebody else has replaced it."""
+    hook = sys.unraisablehook
+    if not isinstance(hook, _Reports):
+        return None
+    sys.unraisablehook = hook.previous
+    return hook
 
-    `require_threads` raises the message."""
+
+def _in_child():
+    """Repair what the fork has left.
+
+    Make threading count this thread alone, if SuperLU has kept it from that. Make Numba start its own threads; if
+    OpenMP is too old for that, keep an error message, which `require_threads` raises."""
+    hook = _restore()
+    if hook is not None and hook.failed:
+        threading._after_fork()
     openmp = _gnu_openmp()
     if openmp is None:
         return
@@ -86,4 +119,4 @@ def _in_child():
 
 
 if hasattr(os, "register_at_fork"):              # not on Windows, which cannot fork
-    os.register_at_fork(before=_before, after_in_child=_in_child)
+    os.register_at_fork(before=_before, after_in_parent=_restore, after_in_child=_in_child)

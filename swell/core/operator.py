@@ -72,7 +72,10 @@ class LinearOperator(ABC):
 
     @abstractmethod
     def apply(self, x, out, alpha=1, beta=0):
-        """``out = alpha A x + beta out``, with A this operator; with ``beta == 0`` the old ``out`` is never read."""
+        """``out = alpha A x + beta out``, with A this operator; with ``beta == 0`` the old ``out`` is never read.
+
+        x and ``out`` share no memory, since most operators gather from x while they write ``out``. A class that allows
+        ``out`` to be x says so (`TriangularOperator`). The same holds for `apply_adjoint` and `apply_dots`."""
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         """``out = alpha Aᴴ x + beta out``.

@@ -2,6 +2,9 @@
 
 A transform replaces A x = b by A' x' = b' with A' = L A R, b' = L b, x = R x'. It is not a preconditioner: the judge
 still uses the original residual b − A x = L⁻¹ (b' − A' x').
+
+``forward_b``, ``forward_x`` and ``backward_x`` read one vector and write another: the two never share memory, so a
+transform may gather. The caller alternates between two buffers (`Prepared.transform`).
 """
 from __future__ import annotations
 
@@ -32,15 +35,15 @@ class Transform(ABC):
 
     @abstractmethod
     def forward_b(self, b, out):
-        """``out = L b``."""
+        """``out = L b``; b and ``out`` share no memory."""
 
     @abstractmethod
     def forward_x(self, x, out):
-        """``out = R⁻¹ x``, for a starting vector."""
+        """``out = R⁻¹ x``, for a starting vector; x and ``out`` share no memory."""
 
     @abstractmethod
     def backward_x(self, x, out):
-        """``out = R x``."""
+        """``out = R x``; x and ``out`` share no memory."""
 
     def adjoint(self) -> "Transform":
         """The transform of Aᴴ, with Rᴴ and Lᴴ in place of L and R: this one, where R = Lᴴ."""

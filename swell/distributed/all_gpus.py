@@ -171,7 +171,7 @@ class SolverOnAllGPUs:
         """Call ``call(communicator, this rank's Solver, *arguments)`` on all ranks; return rank 0's result, or raise an
         error of any rank."""
         answers = self._group.run(_agreed, self._solvers, call, *arguments)
-        if isinstance(answers[0], Exception):
+        if isinstance(answers[0], BaseException):
             raise answers[0]
         return answers[0]
 
@@ -186,12 +186,12 @@ def _agreed(communicator, solvers, call, *arguments):
             return answer
         except Broken:
             raise
-        except Exception as error:
+        except BaseException as error:
             if not getattr(error, "told", False):
                 with suppress(Broken):           # too late: the ranks have ended
                     communicator.tell_unasked(error)
             raise
-    except Exception as error:
+    except BaseException as error:
         if not getattr(error, "told", False):
             raise
         return error

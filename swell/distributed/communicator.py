@@ -13,11 +13,12 @@ from __future__ import annotations
 import pickle
 import threading
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
 from swell.core.columns import plain
+from swell.core.errors import InputError, SwellError
 from swell.core.sharing import Shareable
 from swell.core.slots import Flag
 
@@ -120,21 +121,28 @@ class Communicator(ABC):
     @contextmanager
     def agreed(self):
         """Context manager for a block in which ranks may fail alone: if any rank raises an error in the block, every
-        rank raises the error of the first such rank at the block's end. Blocks may be nested: an error is sent once."""
+        rank raises the error of the first such rank at the block's end. Blocks may be nested: an error is sent once.
+
+        Ctrl-C is such an error, since a program may catch it. So is ``sys.exit``, of which the others hear as an
+        InputError."""
         try:
             yield
-        except Exception as own:
+        except BaseException as own:
             if getattr(own, "told", False):
                 raise
-            self._tell(own)
+            with suppress(Broken):               # the other ranks have ended, and hear nothing more
+                self._tell(own)
+            raise
         self.allgather(None)
 
     def _tell(self, error):
         """Send this rank's error to the other ranks, then raise on this rank the error of the first rank that has
         one."""
-        sent = _portable(error)
+        sent = _portable(error) if not isinstance(error, SystemExit) else InputError(
+            f"rank {self.rank} has ended its program by sys.exit({error.code!r}), and other ranks still need it: let "
+            "all ranks end together, or raise an error")
         answers = self._gather_objects((sent, None))
-        answers[self.rank] = sent, None          # the error itself, not its pickle, which has no traceback
+        answers[self.rank] = sent if isinstance(error, Exception) else error, None     # not its pickle: no traceback
         _raise_first(answers)
 
     def tell_unasked(self, error):
@@ -158,7 +166,6 @@ class Communicator(ABC):
     def require_equal(self, value, what: str):
         """Raise InputError, on every rank, unless all ranks pass an equal value. ``what`` names the value in the
         message."""
-        from swell.core.errors import InputError
         values = self.allgather(value)
         if any(other != values[0] for other in values):
             found = ", ".join(f"{v!r} on rank {k}" for k, v in enumerate(values))
@@ -274,7 +281,6 @@ def parts(buffer, counts):
 def _raise_first(answers):
     """Raise the error of the first rank that has one; do nothing if none has. ``answers``: (error or None, value) of
     each rank. The raised error's attribute ``told`` is set: all ranks know it."""
-    from swell.core.errors import SwellError
     for error, _ in answers:
         if error is not None:
             error.told = True

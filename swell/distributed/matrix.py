@@ -165,11 +165,11 @@ class DistributedMatrix(SystemMatrix):
             if len(shape) not in (1, 2) or shape[0] != rows:
                 raise InputError(f"x has shape {tuple(shape)}: expected ({rows},) or ({rows}, k), this rank's part, as "
                                  "a solve returns it")
-        host = self.space.to_host(x)
-        parts = self.space.communicator.allgather((self.rows, host))
-        whole = np.empty((self.shape[0], *host.shape[1:]), host.dtype)
-        for rows, part in parts:
-            whole[rows] = part
+            host = self.space.to_host(x)
+            parts = self.space.communicator.allgather((self.rows, host))
+            whole = np.empty((self.shape[0], *host.shape[1:]), host.dtype)
+            for rows, part in parts:
+                whole[rows] = part
         return whole
 
     # -- other values on the same pattern ----------------------------------------------------------------------------

@@ -22,8 +22,9 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
     From then on an error that one rank does not catch ends all ranks, with its message.
 
     If M or a monitor raises an error on one rank, the iterations stop and the error is raised on all ranks. A note on
-    it names the rank. A program may catch it and solve again. If one rank ends its program alone, by sys.exit or its
-    last line, a later call on the other ranks raises InputError.
+    it names the rank. KeyboardInterrupt is such an error, and so is any other BaseException. A program may catch it and
+    solve again. If one rank ends its program alone, by sys.exit or its last line, a call on the other ranks raises
+    InputError.
 
     Each rank uses an equal share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it
     to some cores.
@@ -72,7 +73,8 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
         if world.rank:
             quiet()                              # rank 0 says what all of them compile
         atexit.register(communicator.leave)
-    communicator.messages, communicator.share_gpus = checked_messages(messages), share_gpus
+    with communicator.agreed():
+        communicator.messages, communicator.share_gpus = checked_messages(messages), share_gpus
     return communicator
 
 

@@ -45,8 +45,8 @@ def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, bloc
         On every rank, if the ranks' rows do not form a square matrix, a rank has no rows, entries are not finite, a
         rank's rows begin or end inside a block, or there are fewer GPUs than ranks.
     """
-    block = stored_size(rows) if block is None else block
     with communicator.agreed():
+        block = stored_size(rows) if block is None else block
         rows = canonical(rows)
     shapes = communicator.allgather(rows.shape)
     with communicator.agreed():
@@ -81,10 +81,10 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
         or end inside a block, or there are fewer GPUs than ranks.
     """
     local, communicator = on_device(communicator, device)
-    counts = communicator.allgather(own.shape[0])
-    starts = _starts(counts) if starts is None else starts
-    communicator.require_equal(block, "the size of blocks (block, or SciPy's BSR)")
     with communicator.agreed(), local.active():
+        counts = communicator.allgather(own.shape[0])
+        starts = _starts(counts) if starts is None else starts
+        communicator.require_equal(block, "the size of blocks (block, or SciPy's BSR)")
         _check_counts(counts)
         _check_block(checked_block_size(block, int(starts[-1])), starts)
         _check_parts(own, rest, ghosts, starts[communicator.rank:communicator.rank + 2], starts[-1])

@@ -56,7 +56,7 @@ class DistributedSpace(Space):
             yield
         except Broken:
             raise
-        except Exception as error:
+        except BaseException as error:           # Ctrl-C too: a program may catch it
             if not getattr(error, "told", False):
                 with suppress(Broken):           # they did not hear of it, and have ended
                     self.communicator.tell_unasked(error)
@@ -85,8 +85,9 @@ class DistributedSpace(Space):
             return function(*arguments)
         except Broken:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:           # Ctrl-C and sys.exit too
             rank = self.communicator.rank
+            error.told = False                   # an object that an earlier solve told of may be raised again
             error.add_note(f"raised on rank {rank} of {self.communicator.size}, by a preconditioner or monitor")
             self.failure = self.failure or error
             return True

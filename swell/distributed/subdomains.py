@@ -55,8 +55,8 @@ def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=Tru
         On every rank, if a rank has no subdomains, ``swell.Subdomains`` would refuse its subdomains, or lower ranks
         own all its rows.
     """
-    counts = communicator.allgather(len(parts))
     with communicator.agreed():
+        counts = communicator.allgather(len(parts))
         if not min(counts):
             raise InputError(f"rank {counts.index(0)} of {len(counts)} brings no subdomain, all together bring "
                              f"{sum(counts)}: give each rank one at least, or start fewer ranks")

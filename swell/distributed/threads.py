@@ -85,10 +85,13 @@ class ThreadCommunicator(HostCommunicator):
 
     def _gather_objects(self, value):
         self.group.table[self.rank] = value
-        self._meet()
-        values = list(self.group.table)
-        self._meet()                             # no rank writes its next value before all have read this one
-        return values
+        try:
+            self._meet()
+            values = list(self.group.table)
+            self._meet()                         # no rank writes its next value before all have read this one
+            return values
+        finally:
+            self.group.table[self.rank] = None   # an error has frames, which would keep a Solver's memory
 
     def _gather_numbers(self, numbers, out):
         for k, part in enumerate(self.allgather(np.array(numbers).reshape(-1))):

@@ -29,8 +29,8 @@ def p1_laplacian(n, seed=0, mass=1e-6):
     from scipy.sparse.csgraph import reverse_cuthill_mckee
     from scipy.spatial import Delaunay
 
-    if n < 3:
-        raise InputError(f"n = {n} came, expected 3 points or more, for a triangle.")
+    if not isinstance(n, int | np.integer) or n < 3:
+        raise InputError(f"n={n!r}: expected an integer of at least 3, the number of points")
     points = np.random.default_rng(seed).random((n, 2))
     # Points sorted in strips about one mesh width wide are close in memory: meshing takes a third less time.
     along = np.lexsort((points[:, 1], np.floor(points[:, 0] * np.sqrt(n))))

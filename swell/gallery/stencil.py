@@ -14,10 +14,10 @@ from swell.core.errors import InputError
 
 def checked_shape(shape):
     """Return `shape` as a tuple of positive integers; raise `InputError` if it is not valid."""
-    shape = tuple(shape)
-    if not shape or not all(isinstance(size, int | np.integer) and size >= 1 for size in shape):
-        raise InputError(f"A grid of shape {shape} came, expected positive integers, one per axis, such as (32, 32).")
-    return tuple(int(size) for size in shape)
+    sizes = tuple(shape) if np.iterable(shape) else ()
+    if not sizes or not all(isinstance(size, int | np.integer) and size >= 1 for size in sizes):
+        raise InputError(f"shape={shape!r}: expected a positive integer for each axis, such as (32, 32)")
+    return tuple(int(size) for size in sizes)
 
 
 def star(shape, diagonal, lower, upper, xp=np):

@@ -24,8 +24,8 @@ EPS = 2.0**-52          # of double precision, in which every residual is comput
 ROUNDING = 8            # a computed residual is uncertain by about ROUNDING eps ‖|A||x| + |b|‖
 SMALL_ROWS = 1e2        # rows count as solved if ``rows`` is at most this times ‖b − A x‖ of convergence / ‖b‖
 SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and squares of far smaller residuals, fit in a double
-TOO_FAR = ("{}b has entries up to {:.1e}, whose squares leave the range of double precision: solve for it divided by that, "
-           "and multiply its x by it")
+TOO_FAR = ("{}b has entries up to {:.1e}, whose squares leave the range of double precision: solve for it divided by "
+           "that, and multiply its x by it")
 LOST = 1e-3             # part of ‖b‖₂ that a narrower type may lose before b is refused
 WIDTH = 3               # decades of row norms in a group
 GROUPS = 32             # groups below the largest row norm; the last one has all smaller rows

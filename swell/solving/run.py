@@ -194,9 +194,11 @@ class Prepared(Shareable):
     def transform(self, step, source, out, transforms):
         """Apply the method ``step`` (such as "forward_b") of all transforms in order to ``source``; write ``out``.
 
-        The buffer r0 is overwritten."""
-        for k, transform in enumerate(transforms):
-            target = out if k == len(transforms) - 1 else self.r0
+        ``source`` and ``out`` are different arrays if there are transforms; neither is r0, which is overwritten. A
+        transform never writes where it reads: the steps alternate between ``out`` and r0, and the last writes ``out``.
+        """
+        for left, transform in zip(reversed(range(len(transforms))), transforms):
+            target = self.r0 if left % 2 else out
             getattr(transform, step)(source, target)
             source = target
 

@@ -45,7 +45,7 @@ class TestWatch:
     def test_a_steady_fall_is_extrapolated(self):
         assert remaining([10.0**-k for k in range(5)], 1e-8) == pytest.approx(4)
         assert remaining([1.0, 1.0, 1.0], 1e-8) == math.inf
-        assert remaining([1.0, 1e-9], 1e-8) == 0
+        assert remaining([1.0, 1e-9], 1e-8) == 0 and remaining([1.0, 0.1, 0.01], 0.0) == math.inf
 
     def test_a_fast_method_is_left_alone(self):
         watch = Watch(1e-3, lambda taken, seconds: 1e-9)
@@ -138,6 +138,16 @@ class TestPlan:
             firsts.append(route.next())
             route.finished([Outcome(firsts[-1], Reason.CONVERGED, 10 if firsts[-1] == 0 else 1)])
         assert firsts == [0, 0, 0, 1]
+
+    def test_a_solve_without_iterations_tells_nothing(self):
+        """As for b = 0, and for a start from the solution."""
+        choices = [Choice(Estimate(0, 1, 10)), Choice(Estimate(300, 1, 1, False))]
+        plan = Plan(choices)
+        for iterations, expected in ((0, 10), (12, 12), (0, 12)):
+            route = plan.route(choices, [0])
+            assert route.next() == 0
+            route.finished([Outcome(0, Reason.CONVERGED, iterations)])
+            assert plan.estimates[0].iterations == expected
 
     def test_something_is_tried_though_nothing_is_promised(self):
         """After all iterations failed, and with factors that do not fit; also where nothing else was ever there."""
@@ -273,6 +283,21 @@ class TestSolves:
         start = next(k for k, line in enumerate(shown) if "predicted s: setup + solve" in line)
         assert any(line.endswith("OVERTAKEN") for line in shown[start:]) and any("direct, none" in line for line in shown)
         assert "predicted again" in shown[start] and "(1 iteration)" in str(r) and "(1 iterations)" not in str(r)
+
+    @pytest.mark.parametrize("first", ["zero", "solution", "zero columns", "columns of the solution"])
+    def test_a_load_after_no_load(self, first, nothing_outright):
+        """First time steps and first Newton steps have b = 0, or start from the solution."""
+        A = gallery.poisson2d(100)
+        b, s = B(10_000), swell.prepare(A)
+        x = swell.solve(A, b, method="direct").x
+        load, start = {"zero": (0 * b, None), "solution": (b, x), "zero columns": (np.zeros((10_000, 3)), None),
+                       "columns of the solution": (np.stack([b, 0 * b, b], 1), np.stack([x, x, x], 1))}[first]
+        none = s.solve(load, x0=start)
+        assert not any(r.iterations for r in (none if load.ndim > 1 else [none]))
+        for right in (b, np.stack([0 * b, b, 2 * b], 1), b):
+            again = s.solve(right)
+            assert np.linalg.norm(right - A @ again.x) <= 1.01e-8 * np.linalg.norm(right) and str(again)
+        assert s.update(2 * A).solve(b).converged
 
     def test_the_same_call_takes_the_same_path(self):
         A = gallery.jumping_diffusion((40, 40), 1e6)

@@ -85,6 +85,17 @@ def test_steady_by_the_application(cli, cavity):
     assert status == 2 and "--dt is missing, and the case has no system/controlDict with deltaT" in err
 
 
+@pytest.mark.parametrize("options", [("--dt", "20", "--end", "4000", "--every", "4000"),
+                                     ("--steady", "--relax", "0.95", "--scheme", "linear")])
+def test_a_diverged_flow_is_no_start(cli, cavity, options):
+    """It would be the latest time of the case."""
+    put(cavity, "constant/transportProperties", f"nu {1e-9 if '--steady' in options else 1e-4};")
+    status, out, err = cli("flow", cavity, *options, "--write-case", "--json")
+    found = json.loads(out)
+    assert status == 1 and not err and "it diverged" in found["notes"][0]
+    assert "not written into the case" in found["notes"][-1] and times(cavity) == {"0"} and not found["written"]
+
+
 def test_divergence_is_said(cli, cavity, tmp_path):
     """Exit status 1, the Courant number and a smaller step; the fields at the end are written, the forces left out."""
     put(cavity, "constant/transportProperties", "nu 1e-4;")

@@ -135,6 +135,35 @@ def test_a_solver_in_use_by_a_thread_is_refused_in_the_child():
     assert said[2:] == ["True"] * 3 and "another thread" in said[0] and said[0] == said[1]
 
 
+def test_a_fork_beside_a_thread_that_holds_factors():
+    """SuperLU leaves an exception in the child, by which threading's own repair failed, and said so on the terminal."""
+    said = run("""
+        import sys
+        factored, go_on = threading.Event(), threading.Event()
+        def work():
+            solver = swell.prepare(A, method="direct")
+            factored.set()
+            go_on.wait()
+        thread = threading.Thread(target=work)
+        thread.start()
+        factored.wait()
+        hook = sys.unraisablehook
+        read, write = os.pipe()
+        def alone():
+            return threading.enumerate() == [threading.current_thread()] and sys.unraisablehook is hook and solve(1)
+        terminal = os.dup(2)
+        os.dup2(write, 2)
+        print(in_child(alone))
+        os.dup2(terminal, 2)
+        os.close(write)
+        print(os.read(read, 10_000) == b"")
+        print(sys.unraisablehook is hook)
+        go_on.set()
+        thread.join()
+    """)
+    assert said == ["True"] * 3
+
+
 def test_an_openmp_that_keeps_its_threads_is_an_error_in_the_child():
     """Before OpenMP 5.0 nothing ends its threads: then the child refuses, the parent goes on."""
     said = run("""

@@ -34,7 +34,7 @@ def caught(communicator, solve):
     """The error of this rank; and that the ranks can go on."""
     try:
         solve()
-    except Exception as error:
+    except BaseException as error:
         communicator.allgather(None)
         return type(error), str(error), "".join(getattr(error, "__notes__", ()))
     raise AssertionError(f"no error on rank {communicator.rank}")
@@ -92,6 +92,104 @@ def test_a_monitor(several, method):
 
     for after in (0, 3):
         check(several.run(failed, after), several.size, RuntimeError, f"Mine: at {after}")
+
+
+class Odd(BaseException):
+    """An error that is no Exception."""
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, Odd])
+@pytest.mark.parametrize("by", ["monitor", "M"])
+def test_ctrl_c_in_a_users_function(several, by, kind):
+    """A program that catches it goes on, and on all ranks."""
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        fails = failing(communicator, 3, kind("mine"))
+        settings = {"M": fails} if by == "M" else {"monitor": lambda k, residual: fails(False)}
+        found = caught(communicator, lambda: swell.solve(M, b, method="cg", **settings))
+        assert swell.solve(M, b, method="cg").converged
+        return found
+
+    check(several.run(failed), several.size, kind, "mine")
+
+
+def test_a_rank_that_leaves_in_a_monitor_and_is_held_back(several):
+    """The others hear that it left."""
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        fails = failing(communicator, 3, SystemExit(3))
+        found = caught(communicator, lambda: swell.solve(M, b, method="cg", monitor=lambda k, residual: fails(False)))
+        assert swell.solve(M, b, method="cg").converged
+        return communicator.rank, *found[:2]
+
+    last = several.size - 1
+    for rank, kind, message in several.run(failed):
+        if rank == last:
+            assert (kind, message) == (SystemExit, "3")
+        else:
+            assert kind is swell.InputError and f"rank {last} has ended its program by sys.exit(3)" in message
+
+
+def test_an_error_that_is_raised_twice(several):
+    """The same object, as a module may keep one."""
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        error = ZeroDivisionError("mine")
+        return [caught(communicator, lambda: swell.solve(M, b, method="cg", M=failing(communicator, 2, error)))[:2]
+                for _ in range(2)]
+
+    for found in several.run(failed):
+        assert found == 2 * [(ZeroDivisionError, "mine")]
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda c, A, b, bad: swell.solve(A, b, method="cgg" if bad else "cg"), "unknown method 'cgg'"),
+    (lambda c, A, b, bad: swell.solve(A, b, method="cg", precond="ilu(0)x" if bad else None), "cannot read 'ilu(0)x'"),
+    (lambda c, A, b, bad: swell.solve(A, b, method="cg", rtol=-1 if bad else 1e-8), "rtol=-1"),
+    (lambda c, A, b, bad: swell.solve(A, b, method="cg", stopping=3 if bad else swell.Stopping()), "stopping=3"),
+    (lambda c, A, b, bad: swell.solve(A, b, method="cg", monitor=3 if bad else None), "monitor=3"),
+    (lambda c, A, b, bad: swell.solve(A, b, method="cg", progress=3 if bad else False), "progress=3"),
+    (lambda c, A, b, bad: swell.solve(A, "b" if bad else b, method="cg"), "b has dtype"),
+    (lambda c, A, b, bad: swell.solve(A, b, method="cg", device="cuda" if bad else None), "A lives in the cpu space"),
+    (lambda c, A, b, bad: swell.prepare(A, method="cg", M=len if bad else None, precond="ic0"), "both M and precond"),
+    (lambda c, A, b, bad: swell.prepare(A, method="cg", dtype="int8" if bad else None), "dtype='int8'"),
+    (lambda c, A, b, bad: swell.prepare(A, method="cg").solve(b, adjoint=3 if bad else False), "adjoint=3"),
+    (lambda c, A, b, bad: swell.prepare(A, method="cg").update("A" if bad else A), "A is str"),
+    (lambda c, A, b, bad: swell.prepare(A, method="cg").stop_by(3 if bad else swell.Stopping()), "stop_by(3)"),
+    (lambda c, A, b, bad: swell.prepare(A, method="cg").prefer(3 if bad else 0), "prefer(3)"),
+    (lambda c, A, b, bad: distributed.scatter(c, system()[0], device=3 if bad else "cpu"), "the device"),
+    (lambda c, A, b, bad: distributed.from_subdomains(c, 3 if bad else [(system()[0], range(441))]), "'int'"),
+    (lambda c, A, b, bad: distributed.from_parts(c, None if bad else A.own.to_scipy(), None, None), "NoneType"),
+    (lambda c, A, b, bad: A.gather(3 if bad else b), "x has shape ()")])
+def test_a_mistake_of_one_rank(several, call, message):
+    """Found before the ranks have said anything, it is the same error on all of them, in the same call."""
+    def failed(communicator):
+        A, M, b = matrix(communicator)
+        found = caught(communicator, lambda: call(communicator, M, b, communicator.rank == communicator.size - 1))
+        assert swell.solve(M, b, method="cg").converged
+        return found[:2]
+
+    found = several.run(failed)
+    assert len(set(found)) == 1 and message in found[0][1], found
+
+
+def test_what_agreement_costs(ranks):
+    """Messages for each call, and none for each iteration."""
+    def counted(communicator):
+        A, M, b = matrix(communicator)
+        solver, gather, calls = swell.prepare(M, method="cg"), communicator._gather_objects, []
+        communicator._gather_objects = lambda value: calls.append(value) or gather(value)
+        counts = []
+        for rtol in (1e-2, 1e-10):
+            solver.stop_by(swell.Stopping(rtol=rtol))
+            calls.clear()
+            monitored = solver.solve(b)
+            counts.append((monitored.iterations, sum(value[1] is None and value[0] is None for value in calls)))
+        del communicator._gather_objects
+        return counts
+
+    for (few, first), (many, second) in ranks.run(counted):
+        assert many > 2 * few and second - first <= many // 10 + 1
 
 
 def test_two_ranks_with_different_errors(several):

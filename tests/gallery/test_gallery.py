@@ -304,12 +304,14 @@ def test_chip_heat_of_the_demo_is_large():
 @pytest.mark.parametrize("call, message", [
     (lambda: gallery.get("poisson4d"), "no matrix 'poisson4d'. Expected one of: poisson1d"),
     (lambda: gallery.get("poisson2d", 0), "at least 1"), (lambda: gallery.get("poisson2d", 1e4), "an integer"),
-    (lambda: poisson((3, -1)), "positive integers"), (lambda: poisson(()), "one per axis"),
+    (lambda: poisson((3, -1)), "a positive integer for each axis"), (lambda: poisson(()), "for each axis"),
+    (lambda: gallery.coupled_transport(6, 4), "shape=6: expected"), (lambda: poisson(None), "shape=None: expected"),
+    (lambda: gallery.stokes(2.5), "shape=2.5: expected"), (lambda: p1_laplacian((6, 6)), r"n=\(6, 6\): expected"),
     (lambda: anisotropic2d(4, 0.0), "positive number"), (lambda: jumping_diffusion((4,), -1.0), "positive numbers"),
     (lambda: gallery.convection_diffusion((4,), 1.0, "central"), "'centred' or 'upwind'"),
     (lambda: gallery.convection_diffusion((4, 4), (1.0,)), "one per axis"),
     (lambda: gallery.advection((4,)), "2 or 3 axes"), (lambda: gallery.advection((4, 4), "curved"), "'oblique', 'rotating'"),
-    (lambda: gallery.advection((4, 4), diffusion=-1), "at least 0"), (lambda: gallery.helmholtz((1, 4)), "two nodes"), (lambda: p1_laplacian(2), "3 points"),
+    (lambda: gallery.advection((4, 4), diffusion=-1), "at least 0"), (lambda: gallery.helmholtz((1, 4)), "two nodes"), (lambda: p1_laplacian(2), "at least 3"),
     (lambda: elasticity2d(3, poisson=0.5), "poisson < 0.5"), (lambda: chip_heat(4), "at least 8")])
 def test_bad_arguments(call, message):
     with pytest.raises(InputError, match=message):
@@ -346,5 +348,5 @@ def test_a_thermal_plate_conducts_as_its_mesh_does_where_nothing_varies_across_i
 @pytest.mark.parametrize("make", [lambda: gallery.coupled_transport((4, 4), 0), lambda: gallery.multiconductor(100, 33),
                                   lambda: gallery.multiconductor(3), lambda: gallery.thermal_plate(9, 0), lambda: gallery.coupled_transport((0, 4))])
 def test_block_systems_that_mean_nothing(make):
-    with pytest.raises(InputError, match="came, expected"):
+    with pytest.raises(InputError, match="expected"):
         make()

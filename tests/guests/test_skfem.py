@@ -37,6 +37,15 @@ def test_a_pattern_that_recurs_is_updated():
     assert solve.setups == 2
 
 
+def test_the_first_step_has_no_load(nothing_outright):
+    mesh = skfem.MeshTri().refined(6)
+    basis = skfem.Basis(mesh, skfem.ElementTriP1())
+    K, f = skfem.condense(laplace.assemble(basis), unit_load.assemble(basis), D=mesh.boundary_nodes(), expand=False)
+    solve = solver()
+    assert not solve(K, 0 * f).any()
+    assert np.allclose(solve(2 * K, f), solve(K, f) / 2) and solve.setups == 1
+
+
 def test_a_caller_who_changes_the_matrix_in_place_is_noticed():
     K, f = skfem.condense(A, B, D=D, expand=False)
     solve = solver(method="direct")

@@ -231,6 +231,16 @@ def test_reuse_saves_iterations(waves):
     assert counts[8] < 0.5 * counts[0], counts
 
 
+@pytest.mark.parametrize("columns", [(), (2,)])
+def test_a_sweep_that_begins_without_sound(columns, waves):
+    """b = 0 takes no iterations, and tells nothing about what a preconditioner is worth."""
+    K, M, B = waves
+    sweep, b = Sweep(K, M, B, **ITERATIVE), np.ones((K.shape[0], *columns), complex)
+    for omega, strength in ((8.0, 0), (8.1, 1), (8.2, 0), (8.3, 1)):
+        r = sweep.solve(omega, strength * b)
+        assert np.all(r.converged) and (not strength) == (not np.any(r.x)), omega
+
+
 def test_keeping_the_preconditioner():
     """``update(keep_preconditioner=True)``: the new matrix with the old factors; the answer is the new one's."""
     A, b = gallery.convection_diffusion((20, 20)), np.ones(400)

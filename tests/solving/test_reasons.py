@@ -119,6 +119,18 @@ def test_every_reason_is_produced(reason, nothing_outright):
     assert r.as_dict()["reason"] == reason.name
 
 
+@pytest.mark.parametrize("A, settings", [(cases.empty_rows(), {"method": "direct"}),
+                                         (-gallery.poisson2d(6), {"method": "cg", "precond": "ic0"})])
+@pytest.mark.parametrize("columns", [(), (2,)])
+def test_a_start_that_meets_the_tolerance_needs_no_factors(A, settings, columns):
+    b = np.ones((A.shape[0], *columns))
+    r = swell.solve(A, b, atol=1e3, **settings)
+    assert np.all(r.converged) and not r.x.any()
+    assert not np.any(swell.solve(A, b, atol=1e-3, **settings).converged)
+    x0 = np.full(b.shape, 1e-6)
+    assert (swell.solve(A, b, x0=x0, atol=1e3, **settings).x == x0).all()
+
+
 def test_an_incomplete_factorisation_that_fails_is_not_called_the_direct_solver():
     r = swell.solve(-gallery.poisson2d(6), np.ones(36), method="cg", precond="ic0")
     assert r.reason is Reason.NOT_FACTORED and "direct solver" not in r.message and "preconditioner" in r.message

@@ -8,9 +8,11 @@ from tests.support.cases import badly_scaled, rng
 
 import swell
 from swell import gallery
-from swell.core.registry import names, resolve
+from swell.core.columns import plain
 from swell.core.devices import make_space
+from swell.core.registry import names, resolve
 from swell.formats.csr import CSRMatrix
+from swell.solving.together import bound
 from swell.transforms.scaling import gershgorin
 
 TRANSFORMS = [*(("scaling", s) for s in names("scaling")), *(("ordering", o) for o in names("ordering"))]
@@ -46,6 +48,64 @@ def test_there_and_back(named, dtype, space):
         weights = transform.residual_weights()
         norm2 = float((abs(r)**2 * (1 if weights is None else weights)).sum())
     assert np.sqrt(norm2) == pytest.approx(np.linalg.norm(b - A @ x), rel=1e-6)     # weights are in single precision
+
+
+class Apart:
+    """A transform that refuses to write where it reads, as every transform may: NumPy buffers it, a GPU has a race."""
+
+    def __init__(self, transform):
+        self._transform = transform
+
+    def __getattr__(self, name):
+        method = getattr(self._transform, name)
+        if name not in ("forward_b", "forward_x", "backward_x"):
+            return method
+
+        def checked(source, out):
+            assert plain(source) is not plain(out), f"{name} of {type(self._transform).__name__} in place"
+            method(source, out)
+        return checked
+
+
+def apart(setup):
+    setup.transforms = [Apart(transform) for transform in setup.transforms]
+    return setup.transforms
+
+
+def test_three_transforms_never_write_where_they_read(device):
+    """b, x0 and x pass null space, ordering and scaling, of A and of Aᴴ, in more rows than a GPU runs at a time."""
+    n = 10_000
+    rows = rng().uniform(1, 2, n)
+    A = sp.csr_array(sp.diags_array(rows) @ gallery.neumann((100, 100)))
+    left = 1 / rows
+    s = swell.prepare(A, method="gmres", nullspace=swell.NullSpace("constants", left=left), ordering="rcm",
+                      scaling="ruiz(p=inf)", device=device)
+    for matrix, null, adjoint in ((A, np.ones(n), False), (A.T, left, True)):
+        prepared = s._preparing(adjoint)(0)
+        assert len(apart(prepared.setup)) == 3
+        x = rng().standard_normal(n)
+        x -= null * (null @ x) / (null @ null)                   # the solution of least norm
+        r = s.solve(matrix @ x, x0=x, adjoint=adjoint)
+        assert r.converged and r.iterations == 0 and abs(r.x - x).max() < 1e-13, adjoint
+
+
+def test_columns_never_write_where_they_read(device):
+    A = gallery.poisson2d(100)
+    X = rng().standard_normal((10_000, 2))
+    s = swell.prepare(A, method="cg", ordering="rcm", scaling="ruiz", device=device)
+    together = bound(s._prepared[0], 2)
+    assert len(apart(together.prepared.setup)) == 2
+    r = s.solve(A @ X, x0=X, together=True)
+    assert all(one.iterations == 0 for one in r) and abs(r.x - X).max() < 1e-13
+
+
+def test_a_singular_system_with_an_ordering_and_a_scaling(device):
+    A = gallery.neumann((100, 100))
+    x = rng().standard_normal(10_000)
+    x -= x.mean()
+    r = swell.solve(A, A @ x, method="cg", precond="amg", nullspace="constants", ordering="rcm", scaling="ruiz(p=inf)",
+                    device=device)
+    assert r.converged and abs(r.x - x).max() < 1e-5
 
 
 def test_jacobi_scaling_leaves_a_constant_diagonal_and_symmetry(dtype, space):

@@ -14,7 +14,8 @@ DEVICE int lanes_of(long long n, long long nnz) {
 // launch: elements of r, 256 threads
 template <typename T, typename I, bool BOUNDARY>
 __global__ void residual(Context* ctx, const I* indptr, const I* indices, const T* data, const int* boundary,
-    const T* x, const acc_t<T>* b, acc_t<T>* r, double* terms, long long n, long long indptr_size, long long data_size) {
+    const T* x, const acc_t<T>* b, acc_t<T>* r, double* terms, long long n, long long indptr_size,
+    long long data_size) {
   if (stopped(ctx)) return;
   const int lanes = lanes_of(indptr_size - 1, data_size), lane = threadIdx.x % 32, part = lane % lanes;
   const long long first = thread_id() - lane;

@@ -114,12 +114,14 @@ class Flow:
             phi[patch.start:patch.start + patch.size] = 0
         return metrics.mesh.on_mesh(phi)
 
-    def forces(self, solution) -> dict:
-        """Return the force on each wall and other patch of given velocity, for a fluid of density 1.
+    def forces(self, solution, names=("*",)) -> dict:
+        """Return the force on each wall, for a fluid of density 1.
 
         Parameters
         ----------
         solution : FlowSolution
+        names : sequence of str
+            Names or patterns of walls; "*" stands for all of them. An inlet must be named.
 
         Returns
         -------
@@ -130,7 +132,7 @@ class Flow:
         with self.mesh.agreed():
             self._check_solution(solution, "solution")
         metrics = self._metrics()
-        forces = Forces(self, metrics)
+        forces = Forces(self, metrics, names)
         u, p = np.ascontiguousarray(metrics.with_ghosts(solution.velocity).T), metrics.with_ghosts(solution.p)
         found = forces(dict(enumerate(u)), p)
         return {name: (pressure, viscous) for name, (pressure, viscous) in zip(forces.patches, found)}

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import fnmatch
 
+import numpy as np
+
 from swell.core.errors import InputError
-from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated
+from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, lines
 from swell.pde.fvm.gradient import LeastSquares
+
+THROUGH = 0.05          # share of Σ |u| |s| that Σ |u·s| exceeds on an inlet; a moving wall of flat faces stays below
 
 
 class Forces:
@@ -20,7 +24,8 @@ class Forces:
     flow : Flow
     metrics : Metrics
     names : sequence of str
-        Names or patterns of patches, such as "cylinder" or "wing*".
+        Names or patterns of patches, such as "cylinder" or "wing*"; "*" stands for all walls: the patches of given
+        velocity that no fluid passes.
 
     Attributes
     ----------
@@ -35,13 +40,15 @@ class Forces:
     def __init__(self, flow, metrics, names=("*",)):
         first, mesh = metrics.n_internal, metrics.mesh
         sizes = mesh.whole.of_ranks({patch.name: patch.size for patch in mesh.patches})
-        walls = [p for p in mesh.patches if isinstance(flow.velocity.get(p.name), Dirichlet)
+        given = [p for p in mesh.patches if isinstance(flow.velocity.get(p.name), Dirichlet)
                  and any(of_rank.get(p.name) for of_rank in sizes)]
         for name in names:
-            if name != "*" and not any(fnmatch.fnmatchcase(patch.name, name) for patch in walls):
+            if name != "*" and not any(fnmatch.fnmatchcase(patch.name, name) for patch in given):
                 raise InputError(f"forces: {name!r} is no patch of given velocity, such as a wall. There are: "
-                                 f"{', '.join(patch.name for patch in walls) or 'none'}")
-        walls = [patch for patch in walls if any(fnmatch.fnmatchcase(patch.name, name) for name in names)]
+                                 f"{', '.join(patch.name for patch in given) or 'none'}")
+        inlets = _inlets(flow, mesh.whole)
+        walls = [patch for patch in given if any(
+            patch.name not in inlets if name == "*" else fnmatch.fnmatchcase(patch.name, name) for name in names)]
         outside = slice(first, None)
         self.metrics, self.patches = metrics, [patch.name for patch in walls]
         self.faces = [slice(patch.start - first, patch.start - first + patch.size) for patch in walls]
@@ -66,3 +73,16 @@ class Forces:
         found = [both[..., faces].sum(-1) for faces in self.faces]
         found = space.to_host(xp.stack(found) if found else xp.zeros((0, 2, 3)))
         return sum(self.metrics.mesh.whole.of_ranks(found))
+
+
+def _inlets(flow, whole):
+    """Return the names of the patches whose given velocity passes through them. All ranks call it together; ``whole``
+    is the mesh that knows them."""
+    first = flow.mesh.neighbour.size
+    u, s = lines(flow.mesh, flow.velocity, components=3)[2], flow.mesh.face_areas[first:]
+    through, sizes = abs((u * s).sum(1)), np.linalg.norm(u, axis=1) * np.linalg.norm(s, axis=1)
+    faces = {patch.name: slice(patch.start - first, patch.start - first + patch.size) for patch in flow.mesh.patches}
+    of_ranks = whole.of_ranks({name: (through[own].sum(), sizes[own].sum()) for name, own in faces.items()})
+    sums = {name: np.sum([of_rank[name] for of_rank in of_ranks if name in of_rank], axis=0)
+            for name in {name for of_rank in of_ranks for name in of_rank}}
+    return {name for name, (passes, size) in sums.items() if passes > THROUGH * size}

@@ -119,7 +119,7 @@ class March(Coupling):
         settings = self.settings
         self.begin(start)
         self.before, t, shown, given = None, 0.0, 0, 0.0
-        residuals, notes, self.times = [], [], []
+        residuals, notes, self.times, self.diverged = [], [], [], False
         steps = count_steps(settings.end, settings.dt)
         for step in range(1, steps + 1):
             before, t = t, step * settings.dt if step < steps else settings.end
@@ -134,6 +134,7 @@ class March(Coupling):
             if progress is not None:
                 progress(t, courant, mass)
             if self.lost(fastest, LOST):
+                self.diverged = True
                 notes.append(f"it diverged at t = {t:.6g}{self._remedy(courant)}, or scheme='upwind'")
                 break
             if self.interrupted:
@@ -160,7 +161,7 @@ class March(Coupling):
 
     def _at(self, t, residuals, notes, courant):
         found = self.solution(not notes, residuals, list(notes), t)
-        found.courant, found.times = courant, np.array(self.times)
+        found.courant, found.times, found.diverged = courant, np.array(self.times), self.diverged
         return found
 
     def courant(self, dt):

@@ -130,7 +130,7 @@ class Steady(Coupling):
         FlowSolution. ``watch``: as in `Flow.solve`."""
         settings = self.settings
         self.begin(start)
-        residuals, notes, converged = [], [], False
+        residuals, notes, converged, diverged = [], [], False, False
         for _ in range(settings.maxiter):
             momentum, mass, fastest = self.iterate()
             residuals.append((momentum, mass))
@@ -141,6 +141,7 @@ class Steady(Coupling):
                 notes.append("interrupted: this is the current iterate, from which a new run may start (start=...)")
                 break
             if self.lost(fastest, TOO_FAST) or not momentum + mass <= LOST * max(sum(residuals[0]), settings.rtol):
+                diverged = True
                 notes.append("it diverged: relax more, velocity=0.5 (--relax 0.5), or begin with scheme='upwind'")
                 break
             if len(residuals) > 1 and max(momentum, mass) <= settings.rtol:
@@ -148,7 +149,9 @@ class Steady(Coupling):
                 break
         if self.failed and not converged:
             notes.append(f"{self.failed}, in one iteration or more: take another preconditioner or method for it")
-        return self.solution(converged, residuals, notes)
+        found = self.solution(converged, residuals, notes)
+        found.diverged = diverged
+        return found
 
     def iterate(self):
         """Do steps 1 to 4 (top of this file). Return the relative residual of the momentum equation and the relative

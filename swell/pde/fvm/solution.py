@@ -249,6 +249,8 @@ class FlowSolution:
         The largest Courant number of its last step.
     times : ndarray, shape (steps, 2), or None
         In time: the time after each step, and the step's largest Courant number.
+    diverged : bool
+        The run ended because speeds or residuals grew without bound.
     forces : dict of str to ndarray
         Patch → forces after each iteration or step, (pressure, viscous) of shape (iterations, 2, 3), for a fluid of
         density 1; empty unless they were recorded.
@@ -265,6 +267,7 @@ class FlowSolution:
     time: float | None = None
     courant: float | None = None
     times: np.ndarray | None = None
+    diverged: bool = False
     forces: dict = field(default_factory=dict)
 
     @property

@@ -279,13 +279,16 @@ class Sweep:
         """Decide from a Result or Results whether to keep the preconditioner for the next frequency, and which of the
         advisor's choices to try first. ``kept``: this solve used an old preconditioner.
 
-        Several right-hand sides count by the one with the most iterations."""
+        Several right-hand sides count by the one with the most iterations. A solve without iterations, as for b = 0,
+        tells nothing."""
         found = columns_of(result)
         longest = max(found, key=lambda r: r.iterations)
         if result.converged and all(r.attempts for r in found):  # the advisor's later choice converged: begin with it
             self.solver.prefer(longest.choice)
-        if not result.converged or any(r.attempts for r in found) or not longest.iterations:
-            self._serves = result.converged and not any(r.attempts for r in found)
+        if not result.converged or any(r.attempts for r in found):
+            self._serves = False
+        elif not longest.iterations:
+            return
         elif kept:
             self._serves = longest.iterations <= self._fresh + self._worth
         else:

@@ -10,7 +10,8 @@ with a fiber for each CUDA thread (`device/runtime.cpp`). Arrays are NumPy's, on
 
 It finds: wrong results and bits; accesses behind an array (a page that nobody may touch) and writes before it; reads of
 what nobody wrote (all bits are set); deadlocks; warp operations whose lanes do not all come; missing barriers; arrays
-of the host that are taken for the device's; host reads while a graph is captured.
+of the host that are taken for the device's; host reads while a graph is captured; gathers, products and copies whose
+source and target overlap.
 
 Threads run one after the other until they must wait. SWELL_EMULATED_ORDER=reverse or random:7 runs them in another
 order, random in small steps and three blocks at a time: results must not depend on it. SWELL_EMULATED_FMA=1 lets the

@@ -9,6 +9,7 @@ import numpy as np
 
 from cupy import cuda
 
+ANYWHERE = {"take", "put", "take_along_axis", "matmul"}          # an element of the result depends on any of the source
 NUMPY_ALONE = {"initial", "where"}               # options of reductions that CuPy lacks
 
 
@@ -29,6 +30,19 @@ def _contents(value):
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}: an array of the host where the device's are expected")
     return value
+
+
+def _refuse_overlap(what, target, *sources):
+    """Raise ValueError if ``target`` shares elements with a source: threads would read what others have written."""
+    for source in sources:
+        if isinstance(source, np.ndarray) and np.shares_memory(source, target):
+            raise ValueError(f"{what}: source and target overlap, which is a race on a GPU; use another array")
+
+
+def _same(one, other):
+    """True if each element of one array is the same element of the other."""
+    return (one.shape, one.strides, one.dtype) == (other.shape, other.strides, other.dtype) and (
+        one.__array_interface__["data"] == other.__array_interface__["data"])
 
 
 def _wrapped(result, near=()):
@@ -60,6 +74,11 @@ def call(function, *given, out=None, **named):
     if out is not None:
         target = out[0] if isinstance(out, tuple) else out
         options["out"] = _contents(target)
+        if not isinstance(function, np.ufunc) or function.signature:             # CuPy's ufuncs copy what overlaps
+            sources = [*values, *(value for name, value in options.items() if name != "out")]
+            name = getattr(function, "__name__", "out=")
+            _refuse_overlap(name, options["out"], *(source for source in sources if name in ANYWHERE or not (
+                isinstance(source, np.ndarray) and _same(source, options["out"]))))
         stream.do(compute)
         return target
     result = _wrapped(compute(), near)
@@ -196,6 +215,13 @@ class ndarray:
         if isinstance(value, np.ndarray) and value.ndim and (place is Ellipsis or place == slice(None)):
             return self.set(np.broadcast_to(value, self.shape).astype(self.dtype))
         content = value.item() if isinstance(value, np.ndarray) and not value.ndim else _contents(value)
+        chosen, places = self._held[place], place if isinstance(place, tuple) else (place,)
+        if isinstance(content, np.ndarray) and content.ndim:
+            if not np.may_share_memory(chosen, self._held):      # index arrays pick a copy: they may write anywhere
+                _refuse_overlap("a[places] = b", self._held, content)
+            elif not _same(chosen, content):
+                _refuse_overlap("a[places] = b", chosen, content)
+        _refuse_overlap("a[places] = b", self._held, *places)
 
         def assign():
             with np.errstate(all="ignore"):
@@ -258,7 +284,10 @@ def _method(name):
     def method(self, *given, **named):
         for option in NUMPY_ALONE & named.keys():
             raise TypeError(f"{name}() got an unexpected keyword argument '{option}'")
-        return call(lambda a, *rest, **options: getattr(a, name)(*rest, **options), self, *given, **named)
+        def function(a, *rest, **options):
+            return getattr(a, name)(*rest, **options)
+        function.__name__ = name
+        return call(function, self, *given, **named)
     return method
 
 
