@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from swell.batch.kernels.system import (
     ATTAINABLE_ACCURACY,
@@ -20,7 +20,7 @@ from swell.batch.kernels.system import (
     leave,
     true_residual,
 )
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 
 GPU_ONLY = ("lu_rows",)
 
