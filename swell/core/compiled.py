@@ -53,13 +53,18 @@ class NotYetCalled(CPUDispatcher):
         return self(*arguments)
 
 
-def njit(function=None, cache=False, parallel=False, **options):
-    """Numba's ``njit`` for a kernel; ``cache`` keeps it in swell's own cache. ``options``: Numba's.
+def njit(function=None, cache=False, parallel=False, fastmath=None, inline=None, forceinline=None, _nrt=None,
+         no_cpython_wrapper=None, no_cfunc_wrapper=None):
+    """Numba's ``njit`` for a kernel, with swell's own cache; its options that swell uses. None: not stated.
 
-    Without ``function`` it returns the decorator."""
+    Numba compiles a function that states no ``fastmath`` with the flags of the kernel that calls it first. Without
+    ``function`` it returns the decorator."""
+    stated = {name: value for name, value in (
+        ("fastmath", fastmath), ("inline", inline), ("forceinline", forceinline), ("_nrt", _nrt),
+        ("no_cpython_wrapper", no_cpython_wrapper), ("no_cfunc_wrapper", no_cfunc_wrapper)) if value is not None}
     if function is None:
-        return functools.partial(njit, cache=cache, parallel=parallel, **options)
-    made = numba.njit(parallel=parallel, **options)(function)
+        return functools.partial(njit, cache=cache, parallel=parallel, **stated)
+    made = numba.njit(parallel=parallel, **stated)(function)
     if isinstance(made, CPUDispatcher):          # not with NUMBA_DISABLE_JIT
         if cache:
             keep(made)
