@@ -57,14 +57,15 @@ def njit(function=None, cache=False, parallel=False, fastmath=None, inline=None,
          no_cpython_wrapper=None, no_cfunc_wrapper=None):
     """Numba's ``njit`` for a kernel, with swell's own cache; its options that swell uses. None: not stated.
 
-    Numba compiles a function that states no ``fastmath`` with the flags of the kernel that calls it first. Without
+    A real number divided by zero gives inf or NaN, as on a GPU; of complex ones Numba raises ZeroDivisionError. Numba
+    compiles a function that states no ``fastmath`` with the flags of the kernel that calls it first. Without
     ``function`` it returns the decorator."""
     stated = {name: value for name, value in (
         ("fastmath", fastmath), ("inline", inline), ("forceinline", forceinline), ("_nrt", _nrt),
         ("no_cpython_wrapper", no_cpython_wrapper), ("no_cfunc_wrapper", no_cfunc_wrapper)) if value is not None}
     if function is None:
         return functools.partial(njit, cache=cache, parallel=parallel, **stated)
-    made = numba.njit(parallel=parallel, **stated)(function)
+    made = numba.njit(parallel=parallel, error_model="numpy", **stated)(function)
     if isinstance(made, CPUDispatcher):          # not with NUMBA_DISABLE_JIT
         if cache:
             keep(made)

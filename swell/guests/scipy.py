@@ -12,7 +12,11 @@ class SciPy(ArrayLibrary):
     """Arrays and sparse matrices on the host, sequences of numbers, and objects with ``__array__``."""
 
     def dtype_of(self, given, name):
-        return given.dtype if hasattr(given, "dtype") else host_array(given, name).dtype
+        try:
+            np.dtype(given.dtype)
+            return given.dtype
+        except (AttributeError, TypeError):      # pandas has types of its own
+            return host_array(given, name).dtype
 
     def read_matrix(self, A):
         """Return A as it is, or as a SciPy matrix if its class is another one with a method ``tocsr``."""
