@@ -18,6 +18,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from swell.core.columns import plain
+from swell.core.errors import InputError
 from swell.core.sharing import Shareable
 from swell.core.slots import Flag
 
@@ -26,6 +27,13 @@ HEARD = 5.0             # seconds in which the other ranks must receive an unexp
 
 class Broken(RuntimeError):
     """Another rank failed; the caller sees that rank's own error."""
+
+
+def require_ranks(given):
+    """Raise InputError unless ``given``, the first argument of a call across ranks, is a Communicator."""
+    if not isinstance(given, Communicator):
+        raise InputError(f"the first argument is a {type(given).__name__}: expected the ranks, as in "
+                         "ranks = swell.distributed.init(); swell.distributed.scatter(ranks, A)")
 
 
 class Communicator(ABC):

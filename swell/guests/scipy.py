@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.arrays import by_parts, checked_dtype, host_array, native, stored_size
+from swell.core.arrays import by_parts, check_dense, checked_dtype, host_array, native, stored_size
 from swell.core.errors import InputError
 from swell.core.guests import ArrayLibrary, Given
 
@@ -24,7 +24,10 @@ class SciPy(ArrayLibrary):
         return A.tocsr() if hasattr(A, "tocsr") and not sp.issparse(A) else A
 
     def read_vector(self, v, name):
-        return host_array(v.toarray() if hasattr(v, "toarray") else v, name)
+        if hasattr(v, "toarray"):
+            check_dense(name, v.shape, np.dtype(v.dtype).itemsize)
+            v = v.toarray()
+        return host_array(v, name)
 
     def read_preconditioner(self, M):
         """Return the factors of ``splu`` or ``spilu`` as an operator that solves with them."""

@@ -183,8 +183,8 @@ def ritz_values(A, diagonal, steps):
             H[:k + 1, k] += space.to_host(h)  # sync
         norm = float(xp.sqrt(xp.vdot(w, weights * w).real))
         if not (np.isfinite(norm) and np.isfinite(H[:, k]).all()):
-            raise InputError("the Chebyshev smoother needs the largest eigenvalue of D⁻¹A, and its estimate overflows: the "
-                             "rows of A differ too much in size; give scaling='ruiz', or use another smoother")
+            raise InputError("the Chebyshev smoother needs the largest eigenvalue of D⁻¹A, and its estimate overflows: "
+                             "the rows of A differ too much in size; give scaling='ruiz', or use another smoother")
         if norm <= ENDED * np.abs(H).max():
             return np.sort(np.linalg.eigvals(H[:k + 1, :k + 1]).real), True
         H[k + 1, k] = norm

@@ -225,8 +225,8 @@ class FoamFile:
         except (DeprecationWarning, ValueError) as error:
             number = INTEGER if dtype is np.int64 else REAL
             wrong = next((word for word in text.split() if not number.fullmatch(word)), b"?").decode("ascii", "replace")
-            raise InputError(f"{self.path} has {wrong[:60]!r} where a number was expected; it is damaged: copy or write it "
-                             "again") from error
+            raise InputError(f"{self.path} has {wrong[:60]!r} where a number was expected; it is damaged: copy or "
+                             "write it again") from error
 
     def _raw(self, kind, what, count, start):
         """Return ``count`` raw numbers from byte ``start``, as int32, int64 or float64; ``kind``: "label" or "scalar";

@@ -25,8 +25,8 @@ def is_good(pivot, scale, tiny):
 @helper
 def replaced(pivot, scale, replacement, one):
     """Return the replacement of a tiny pivot: ``scale`` × ``replacement``, with the pivot's sign (or complex phase).
-    ``one`` is the sign of a zero pivot: 1 of the matrix's type. Infinite where the replacement underflows to zero, which
-    nothing can be divided by."""
+    ``one`` is the sign of a zero pivot: 1 of the matrix's type. Infinite where the replacement underflows to zero, by
+    which nothing can be divided."""
     modulus, size = abs(pivot), scale * replacement
     sign = pivot / modulus if 0 < modulus < np.inf else one
     return sign * (size if size > 0 else np.inf)
