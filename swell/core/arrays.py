@@ -97,8 +97,8 @@ def check_dense(name, shape, itemsize=8):
     size = itemsize * math.prod(shape)
     if len(shape) > 1 and shape[1] > 1 and size > MOST_DENSE:
         raise InputError(f"{name} is sparse, of shape {tuple(shape)}: a dense copy takes {size / 2**30:.3g} GiB, and "
-                         f"x as much; expected at most {MOST_DENSE / 2**30:.3g} GiB. Solve for some columns at a time, by "
-                         f"solver = swell.prepare(A) and solver.solve({name}[:, j:j + 64]), or give a dense array")
+                         f"x as much; expected at most {MOST_DENSE / 2**30:.3g} GiB. Solve for some columns at a time, "
+                         f"by solver = swell.prepare(A) and solver.solve({name}[:, j:j + 64]), or give a dense array")
 
 
 def by_parts(solve, r, dtype):
