@@ -7,7 +7,10 @@ The Options set here can also be given on the command line, which takes preceden
 """
 import sys
 
-import petsc4py
+try:
+    import petsc4py
+except ImportError as error:
+    raise SystemExit(f"this example needs petsc4py ({error}): pip install petsc petsc4py") from None
 
 petsc4py.init(sys.argv)
 from petsc4py import PETSc                   # noqa: E402

@@ -339,7 +339,7 @@ def read_vector(v, n: int, name: str, part: str = "", space=None, finite_later=F
     if space is not None:
         _check_gpu(v, name, space)
     if v.dtype.kind not in "fciub":
-        raise InputError(f"{name} has dtype {v.dtype}: expected numbers")
+        raise InputError(f"{name} has dtype {v.dtype}: expected numbers; {name}.astype('float64') converts them")
     checked_dtype(v.dtype, name)
     if v.ndim not in (1, 2) or v.shape[0] != n:
         raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({n},) or ({n}, k) for "

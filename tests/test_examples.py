@@ -37,6 +37,12 @@ def test_example(path, capsys):
     assert capsys.readouterr().out or path.read_text().count("print(") == 0
 
 
+def test_the_example_of_petsc_says_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "petsc4py", None)           # as where it is not installed
+    with pytest.raises(SystemExit, match="needs petsc4py .*: pip install petsc petsc4py"):
+        runpy.run_path(str(ROOT / "examples" / "14_inside_petsc.py"), run_name="__main__")
+
+
 def test_algorithms_page_is_what_the_registry_says():
     done = subprocess.run([sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.stopping import Reason
 from swell.solving.considered import count, paired
 
@@ -51,6 +52,7 @@ class SystemResult:
         return (f"SystemResult({self.index}: {state}, {count(self.iterations, 'iteration')}, residual "
                 f"{self.residual:.2e})")
 
+    @printable
     def __str__(self):
         state = "converged" if self.converged else f"NOT converged ({self.reason.name}: {self.message})"
         return (f"system {self.index}: {state} in {count(self.iterations, 'iteration')}, ‖b − Ax‖/‖b‖ = "
@@ -159,6 +161,7 @@ class BatchResult:
         sizes = np.nan_to_num(self.residual.reshape(len(self), -1), nan=np.inf, posinf=np.inf).max(axis=1)[failed]
         return failed[np.argsort(-sizes, kind="stable")]
 
+    @printable
     def __str__(self):
         counts, residuals = self.iterations, self.residual[self.converged]
         lines = [f"{self._systems().sum()} of {count(len(self), 'system')} converged; iterations {counts.min()} to "

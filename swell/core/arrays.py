@@ -1,10 +1,14 @@
 """Checks of the user's arrays: their type, finite values, and conversion to NumPy."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import DTYPES
+
+MOST_DENSE = 2**30      # bytes of a sparse b that become dense unasked
 
 
 def checked_dtype(dtype, name):
@@ -83,6 +87,18 @@ def host_array(array, name: str):
         return native(np.asarray(array))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(f"{name} is no array ({error}): expected shape (n,) or (n, k)") from None
+
+
+def check_dense(name, shape, itemsize=8):
+    """Raise InputError if a sparse array of this shape, several right-hand sides, is too large to become dense by
+    itself.
+
+    ``name`` is its name in the message, and ``itemsize`` the bytes of an entry. b and x are dense in every solve."""
+    size = itemsize * math.prod(shape)
+    if len(shape) > 1 and shape[1] > 1 and size > MOST_DENSE:
+        raise InputError(f"{name} is sparse, of shape {tuple(shape)}: a dense copy takes {size / 2**30:.3g} GiB, and "
+                         f"x as much; expected at most {MOST_DENSE / 2**30:.3g} GiB. Solve for some columns at a time, "
+                         f"by solver = swell.prepare(A) and solver.solve({name}[:, j:j + 64]), or give a dense array")
 
 
 def by_parts(solve, r, dtype):

@@ -1,4 +1,5 @@
-"""Decorators of Numba kernels: ``parallel`` for kernels with parallel loops, ``helper`` for functions that they call.
+"""Decorators of Numba kernels: ``parallel`` for kernels with parallel loops, ``helper`` for functions that they call,
+``njit`` for others.
 
 Numba compiles the body of every parallel loop a second time, as a function that its threads call. This second
 compilation is half of the work when a first solve compiles. ``CpuSpace.active`` runs a small system on one thread.
@@ -9,6 +10,9 @@ Neither variant has a wrapper for C, which nothing here calls: it is an eighth o
 
 The number of rows chooses the variant; the number of threads does not. A call therefore always runs the same machine
 code.
+
+Numba has several threading layers. Its last resort, "workqueue", where libgomp and TBB are missing, ends the process
+if two threads of the program run parallel loops at the same time. With this layer, and no other, they take turns.
 """
 from __future__ import annotations
 
@@ -16,8 +20,10 @@ import functools
 import threading
 import types
 
-from numba import njit
+import numba
 from numba.core.registry import CPUDispatcher
+
+from swell.core.kernel_cache import keep
 
 
 class _Here(threading.local):
@@ -27,6 +33,45 @@ class _Here(threading.local):
 
 
 here = _Here()
+workqueue = threading.RLock()   # held by the thread whose parallel loop runs on Numba's layer of that name
+
+
+class OneAtATime(CPUDispatcher):
+    """A function with parallel loops, on the layer "workqueue"."""
+
+    def __call__(self, *arguments):
+        with workqueue:
+            return super().__call__(*arguments)
+
+
+class NotYetCalled(CPUDispatcher):
+    """A function with parallel loops before its first call, which starts the threading layer."""
+
+    def __call__(self, *arguments):
+        numba.get_num_threads()                  # starts it
+        self.__class__ = OneAtATime if numba.threading_layer() == "workqueue" else CPUDispatcher
+        return self(*arguments)
+
+
+def njit(function=None, cache=False, parallel=False, fastmath=None, inline=None, forceinline=None, _nrt=None,
+         no_cpython_wrapper=None, no_cfunc_wrapper=None):
+    """Numba's ``njit`` for a kernel, with swell's own cache; its options that swell uses. None: not stated.
+
+    A real number divided by zero gives inf or NaN, as on a GPU; of complex ones Numba raises ZeroDivisionError. Numba
+    compiles a function that states no ``fastmath`` with the flags of the kernel that calls it first. Without
+    ``function`` it returns the decorator."""
+    stated = {name: value for name, value in (
+        ("fastmath", fastmath), ("inline", inline), ("forceinline", forceinline), ("_nrt", _nrt),
+        ("no_cpython_wrapper", no_cpython_wrapper), ("no_cfunc_wrapper", no_cfunc_wrapper)) if value is not None}
+    if function is None:
+        return functools.partial(njit, cache=cache, parallel=parallel, **stated)
+    made = numba.njit(parallel=parallel, error_model="numpy", **stated)(function)
+    if isinstance(made, CPUDispatcher):          # not with NUMBA_DISABLE_JIT
+        if cache:
+            keep(made)
+        if parallel:
+            made.__class__ = NotYetCalled
+    return made
 
 
 class ParallelKernel:

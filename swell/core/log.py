@@ -5,6 +5,7 @@ every user, and are lines on stderr until then: kernels compile for long, or hav
 """
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 
@@ -18,4 +19,5 @@ def tell(level, text):
     if heard and LOG.isEnabledFor(level):
         LOG.log(level, text)
     else:
-        print(f"swell: {text}", file=sys.stderr, flush=True)
+        with contextlib.suppress(OSError):       # stderr may be a file on a full disk: a line ends no solve
+            print(f"swell: {text}", file=sys.stderr, flush=True)

@@ -2,9 +2,7 @@
 
 A name is declared once. The host and Numba's kernels import it; the loader of device kernels writes it as an ``enum``
 before the source (``declarations``). An array of slots belongs to one right-hand side; with several right-hand sides,
-each has its own.
-
-Numba's compiled functions in ``__pycache__`` contain these numbers: delete them (``*.nbi``) after a change here.
+each has its own. Compiled kernels contain these numbers; their cache notices a change here (``core/kernel_cache.py``).
 """
 from __future__ import annotations
 

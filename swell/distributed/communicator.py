@@ -29,6 +29,13 @@ class Broken(RuntimeError):
     """Another rank failed; the caller sees that rank's own error."""
 
 
+def require_ranks(given):
+    """Raise InputError unless ``given``, the first argument of a call across ranks, is a Communicator."""
+    if not isinstance(given, Communicator):
+        raise InputError(f"the first argument is a {type(given).__name__}: expected the ranks, as in "
+                         "ranks = swell.distributed.init(); swell.distributed.scatter(ranks, A)")
+
+
 class Communicator(ABC):
     """A group of ranks, seen from one of them.
 

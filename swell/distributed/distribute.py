@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from swell.core.arrays import stored_size
 from swell.core.errors import InputError
 from swell.core.devices import make_space
+from swell.distributed.communicator import require_ranks
 from swell.distributed.entries import gathered
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.partition import consecutive
@@ -46,8 +47,8 @@ def scatter(communicator, A=None, *, device="cpu", partition="rows", block=None,
         On every rank, if rank 0 passes no square sparse matrix, the block size does not divide it, there are more ranks
         than blocks or than GPUs, or the ranks pass different arguments.
     """
-    parts = [None] * communicator.size
     _check_partition(communicator, partition, block)
+    parts = [None] * communicator.size
     with communicator.agreed():
         if communicator.rank == 0:
             if not sp.issparse(A) or A.ndim != 2 or A.shape[0] != A.shape[1]:
@@ -105,6 +106,7 @@ def read(communicator, path, *, device="cpu", partition="rows", block=None, over
 
 
 def _check_partition(communicator, partition, block):
+    require_ranks(communicator)
     with communicator.agreed():
         if partition not in PARTITIONS:
             raise InputError(f"partition={partition!r}: expected 'rows' or 'graph'")

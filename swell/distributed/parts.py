@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from swell.core.arrays import check_finite, checked_dtype, stored_size
 from swell.core.errors import InputError
+from swell.distributed.communicator import require_ranks
 from swell.distributed.devices import on_device
 from swell.distributed.entries import compressed
 from swell.distributed.halo import Halo
@@ -45,6 +46,7 @@ def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, bloc
         On every rank, if the ranks' rows do not form a square matrix, a rank has no rows, entries are not finite, a
         rank's rows begin or end inside a block, or there are fewer GPUs than ranks.
     """
+    require_ranks(communicator)
     with communicator.agreed():
         block = stored_size(rows) if block is None else block
         rows = canonical(rows)
@@ -80,6 +82,7 @@ def from_parts(communicator, own, rest, ghosts, *, device="cpu", starts=None, or
         On every rank, if a rank has no rows, its parts do not fit together, entries are not finite, a rank's rows begin
         or end inside a block, or there are fewer GPUs than ranks.
     """
+    require_ranks(communicator)
     local, communicator = on_device(communicator, device)
     with communicator.agreed(), local.active():
         counts = communicator.allgather(own.shape[0])

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from swell.core.errors import InputError, SwellError
+from swell.distributed.communicator import require_ranks
 from swell.distributed.entries import gathered
 from swell.distributed.halo import Halo
 from swell.distributed.partition import consecutive
@@ -55,6 +56,7 @@ def from_subdomains(communicator, parts, *, device="cpu", groups=(), overlap=Tru
         On every rank, if a rank has no subdomains, ``swell.Subdomains`` would refuse its subdomains, or lower ranks
         own all its rows.
     """
+    require_ranks(communicator)
     with communicator.agreed():
         counts = communicator.allgather(len(parts))
         if not min(counts):

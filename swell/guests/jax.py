@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.arrays import checked_dtype, host_array
+from swell.core.arrays import check_dense, checked_dtype, host_array
 from swell.core.errors import InputError
 from swell.core.guests import Guest
 
@@ -54,7 +54,10 @@ class JAX(Guest):
 
     def read_vector(self, v, name):
         from jax.experimental import sparse
-        return _read(v.todense() if isinstance(v, sparse.JAXSparse) else v, name)
+        if isinstance(v, sparse.JAXSparse):
+            check_dense(name, v.shape, v.dtype.itemsize)
+            v = v.todense()
+        return _read(v, name)
 
     def give_back(self, x, like):
         """Return x as a JAX array on the device of ``like``; of x's type, even if JAX's double precision is off."""

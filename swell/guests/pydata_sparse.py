@@ -1,7 +1,7 @@
 """The guest for the package sparse (pydata): COO, GCXS and DOK arrays, which are read as SciPy matrices."""
 from __future__ import annotations
 
-from swell.core.arrays import host_array
+from swell.core.arrays import check_dense, host_array
 from swell.core.errors import InputError
 from swell.core.guests import Guest
 
@@ -25,4 +25,5 @@ class PydataSparse(Guest):
         return A.asformat("coo").tocsr()
 
     def read_vector(self, v, name):
+        check_dense(name, v.shape, v.dtype.itemsize)
         return host_array(v.todense(), name)

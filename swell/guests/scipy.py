@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.arrays import by_parts, checked_dtype, host_array, native, stored_size
+from swell.core.arrays import by_parts, check_dense, checked_dtype, host_array, native, stored_size
 from swell.core.errors import InputError
 from swell.core.guests import ArrayLibrary, Given
 
@@ -12,7 +12,11 @@ class SciPy(ArrayLibrary):
     """Arrays and sparse matrices on the host, sequences of numbers, and objects with ``__array__``."""
 
     def dtype_of(self, given, name):
-        return given.dtype if hasattr(given, "dtype") else host_array(given, name).dtype
+        try:
+            np.dtype(given.dtype)
+            return given.dtype
+        except (AttributeError, TypeError):      # pandas has types of its own
+            return host_array(given, name).dtype
 
     def read_matrix(self, A):
         """Return A as it is, or as a SciPy matrix if its class is another one with a method ``tocsr``."""
@@ -20,7 +24,10 @@ class SciPy(ArrayLibrary):
         return A.tocsr() if hasattr(A, "tocsr") and not sp.issparse(A) else A
 
     def read_vector(self, v, name):
-        return host_array(v.toarray() if hasattr(v, "toarray") else v, name)
+        if hasattr(v, "toarray"):
+            check_dense(name, v.shape, np.dtype(v.dtype).itemsize)
+            v = v.toarray()
+        return host_array(v, name)
 
     def read_preconditioner(self, M):
         """Return the factors of ``splu`` or ``spilu`` as an operator that solves with them."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.arrays import check_dense
 from swell.core.errors import InputError
 from swell.core.guests import Guest
 from swell.core.settings import DTYPES
@@ -73,7 +74,10 @@ class Torch(Guest):
         import torch
         self.dtype_of(v, name)
         _check_no_graph(v, name)
-        return _shared(v if v.layout == torch.strided else v.to_dense())
+        if v.layout == torch.strided:
+            return _shared(v)
+        check_dense(name, v.shape, v.element_size())
+        return _shared(v.to_dense())
 
     def give_back(self, x, like):
         """Return x, an array of NumPy or CuPy, as a tensor over its own memory."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from swell.core.encoding import printable
 from swell.core.errors import InputError
 from swell.core.settings import shown
 from swell.io import files
@@ -46,6 +47,7 @@ class Stored:
         """True for a single number."""
         return all(size == 1 for size in self.shape)
 
+    @printable
     def __str__(self):
         return " x ".join(map(str, self.shape)) + (", sparse" if self.sparse else "")
 

@@ -6,6 +6,7 @@ import re
 import secrets
 import signal
 import stat
+import tempfile
 import threading
 import zlib
 from contextlib import contextmanager
@@ -301,6 +302,19 @@ def write_atomically(path, write):
                          f"writable and not full, and {shown(path.name)} no folder.") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary_folder(what):
+    """A context with the path of a temporary folder, for libraries that read and write names, not streams.
+
+    An OSError within, as on a full disk, becomes an `InputError`; ``what`` says what the folder is for."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise InputError(f"{what} needs a temporary folder, and that cannot be written ({error.strerror or error}): "
+                         "make room, or name another folder with TMPDIR") from error
 
 
 @contextmanager

@@ -126,6 +126,7 @@ def _numbers(path, file, part, count, dtype):
     if count > each * len(lines):
         raise InputError(f"{path}: {count} {part} are announced, and {len(lines)} lines of {each} cannot hold them. "
                          "Mend the header, or fetch the file again.")
+    files.check_memory(path, each * width * len(lines), f"{each} x {width} characters a line in line 4")
     text = b"".join(line[:each * width].ljust(each * width) for line in lines).translate(_SPELLING)
     fields = np.frombuffer(text, f"S{width}")[:count]
     try:

@@ -25,7 +25,8 @@ _SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
 _MOST_COMMENTS = 1 << 26     # most bytes of text before the line of sizes
 _MOST_BLANKS = 1 << 10       # most bytes of text for each number, in addition to _MOST_COMMENTS
 
-_FLOAT = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_FLOAT = re.compile(rb"[+-]?(\d++\.?\d*+|\.\d++)([eEdD][+-]?\d+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+MOST_DIGITS = 19             # of a size or an index: int64, or a sign
 _INDEX = re.compile(rb"\+?\d+")
 # SciPy's reader refuses Fortran's 1.0D+3 and a leading plus, +1.0; a "+" never changes a number and is dropped. The
 # reader would count a blank line of a Windows file as an entry, so "\r" becomes "\n".
@@ -218,7 +219,7 @@ def read_header(path, stream):
         raise InputError(f"{path} is truncated: it ends before the line of sizes. Fetch or write it again.")
     sizes = line.split()
     expected = ("rows", "columns", "entries") if layout == "coordinate" else ("rows", "columns")
-    if len(sizes) != len(expected) or not all(size.isdigit() for size in sizes):
+    if len(sizes) != len(expected) or not all(size.isdigit() and len(size) <= MOST_DIGITS for size in sizes):
         raise InputError(f"{path}, line {number}: the sizes are '{_shown(line)}', expected {len(expected)} integers: "
                          f"{', '.join(expected)}. Mend this line.")
     rows, cols, *stored = map(int, sizes)
@@ -308,8 +309,8 @@ def _first_fault_in(lines, header):
         for word, size, what in zip(indices, (header.rows, header.cols), ("row", "column")):
             if not _INDEX.fullmatch(word):
                 return f"{where}: the {what} '{_shown(word)}' is not a positive integer. Mend the line."
-            if not 1 <= int(word) <= size:
-                return (f"{where}: {what} {int(word)} is outside 1 to {size}. Indices start at 1; "
+            if len(word) > MOST_DIGITS or not 1 <= int(word) <= size:
+                return (f"{where}: {what} {_shown(word)} is outside 1 to {size}. Indices start at 1; "
                         f"mend the line, or the sizes in line {header.line}.")
         for word in words[len(indices):]:
             if not _FLOAT.fullmatch(word):

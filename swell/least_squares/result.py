@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.stopping import Reason
 from swell.solving.considered import count
 
@@ -113,6 +114,7 @@ class LeastSquaresResult:
                               page.bullets(self.notes),          # a notebook shows this
                               page.details("What ran", page.preformatted(text.strip() for text in rest))])
 
+    @printable
     def __str__(self):
         state = f"converged ({self.solved})" if self.converged else f"NOT converged ({self.reason.name})"
         compiled = self.timings.get("compile", 0)

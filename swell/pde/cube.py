@@ -12,6 +12,7 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch
 from swell.core.devices import make_space
+from swell.core.encoding import printable
 from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.formats.csr import CSRMatrix
@@ -335,6 +336,7 @@ class CubeSolution:
         return page.fragment([*of_result(self.result),           # a notebook shows this
                               page.details("The cube and BDDC", page.preformatted(str(self).splitlines()))])
 
+    @printable
     def __str__(self):
         cube, (least, largest), t = self.system.cube, self.extremes, self.timings
         spectrum = "" if np.isnan(least) else (f"; eigenvalues of the preconditioned operator {least:.4f} to "

@@ -72,7 +72,7 @@ class BlockRows:
         xp = self._space.xp
         scale = xp.ones(self.count * self._size, A.data.real.dtype)
         scale[:self._rows] = largest_moduli(A.row_maxima(xp.ones(A.shape[1], scale.dtype)))
-        return scale if self.order is None else scale.reshape(self.count, -1)[self.order].reshape(-1)
+        return scale if self.order is None else scale.reshape(self.count, self._size)[self.order].reshape(-1)
 
     def write(self, A, T, scale, shift):
         """Write A + ``shift`` S into the BlockFactor T, with zeros where A has no entry and the identity past A. S is
@@ -81,6 +81,8 @@ class BlockRows:
         place = self._place.astype(T.indices.dtype, copy=False)
         self._kernels.load(A.indptr, A.indices, A.data, place, T.lower, T.upper, T.indices, T.data, self._block,
                            T.below)
+        if not T.count:
+            return
         diagonal = T.inverse.reshape(T.count, -1)[:, ::self._size + 1]
         last, inside = T.count - 1, A.shape[0] - (T.count - 1) * self._size
         diagonal[self._place[last] if self._place.size else last, inside:] = 1

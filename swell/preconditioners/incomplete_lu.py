@@ -384,5 +384,6 @@ def shifted(xp, data, diagonal, scale, shift):
 def moved(xp, d, scale, shift):
     """Return the diagonal of A + shift S, a new array, for the diagonal d of A; see `shifted`."""
     modulus = abs(d)
-    sign = xp.where(modulus > 0, d / xp.where(modulus > 0, modulus, 1), 1)
+    with np.errstate(over="ignore", invalid="ignore"):           # NumPy divides complex denormal numbers to infinity
+        sign = xp.where(modulus > 0, d / xp.where(modulus > 0, modulus, 1), 1)
     return d + sign * (scale * scale.dtype.type(shift))

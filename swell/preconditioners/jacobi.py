@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.formats.diagonal import nonzero_diagonal
@@ -41,7 +43,8 @@ class JacobiOperator(LinearOperator):
 
     def update(self, A):
         """Invert the diagonal of a matrix of the same shape, into ``inverse``."""
-        self.inverse[...] = 1 / nonzero_diagonal(A, "the Jacobi preconditioner")
+        with np.errstate(over="ignore", invalid="ignore"):       # of denormal numbers: the iteration ends as NONFINITE
+            self.inverse[...] = 1 / nonzero_diagonal(A, "the Jacobi preconditioner")
         if self._conjugate is not None:
             self._conjugate[...] = self.inverse.conj()
 

@@ -160,6 +160,11 @@ def ritz_values(A, diagonal, steps):
     ``diagonal``: D. ``steps``: dimension of the Krylov space. The inner product is xᴴ |D| y, in which D⁻¹A is
     self-adjoint if A is. Each vector is orthogonalised twice against all others: this is Arnoldi's method, which also
     holds for other matrices.
+
+    Raises
+    ------
+    InputError
+        If the numbers overflow.
     """
     space, n = A.space, A.shape[0]
     if not n:
@@ -177,6 +182,9 @@ def ritz_values(A, diagonal, steps):
             w -= h @ V[:k + 1]
             H[:k + 1, k] += space.to_host(h)  # sync
         norm = float(xp.sqrt(xp.vdot(w, weights * w).real))
+        if not (np.isfinite(norm) and np.isfinite(H[:, k]).all()):
+            raise InputError("the Chebyshev smoother needs the largest eigenvalue of D⁻¹A, and its estimate overflows: "
+                             "the rows of A differ too much in size; give scaling='ruiz', or use another smoother")
         if norm <= ENDED * np.abs(H).max():
             return np.sort(np.linalg.eigvals(H[:k + 1, :k + 1]).real), True
         H[k + 1, k] = norm

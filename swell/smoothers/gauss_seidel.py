@@ -92,7 +92,8 @@ class GaussSeidelOperator(SmootherOperator):
 
     def _inverse(self, A):
         """Return 1 / diagonal of A, a new array; raise InputError for a zero."""
-        return 1 / nonzero_diagonal(A, "the Gauss–Seidel smoother")
+        with np.errstate(over="ignore", invalid="ignore"):       # of denormal numbers: the iteration ends as NONFINITE
+            return 1 / nonzero_diagonal(A, "the Gauss–Seidel smoother")
 
     def _build_adjoint(self, A):
         return replace(self.settings, direction=REVERSED[self.settings.direction]).build(A)

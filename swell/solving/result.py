@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.stopping import Reason
 from swell.solving.considered import Considered, count, paired, table
 
@@ -159,6 +160,7 @@ class Result:
     def _state(self):
         return "converged" if self.converged else f"NOT converged ({self.reason.name})"
 
+    @printable
     def __str__(self):
         floor = "unknown" if np.isnan(self.rounding_floor) else f"{self.rounding_floor:.0e}"
         lines = [f"{self._state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e} "

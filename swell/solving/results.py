@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.stopping import Reason
 from swell.solving.considered import count, paired, table
 from swell.solving.result import Result
@@ -121,6 +122,7 @@ class Results:
     def _all_notes(self) -> list[str]:
         return [*dict.fromkeys((*self.notes, *(note for r in self for note in r.notes)))]
 
+    @printable
     def __str__(self):
         lines = [self._summary()]
         if self.columns:

@@ -2,16 +2,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numba
 import numpy as np
 import pytest
+from numba.core.registry import CPUDispatcher
 
 import scipy.sparse as sp
 from tests import conftest
 
 import swell
 from swell import gallery
+from swell.core import compiled
 from swell.core.registry import load, names
 from swell.core.cpu import CpuSpace
 from swell.core.devices import make_space
@@ -142,3 +146,41 @@ def test_workers_of_the_suite_share_the_cores(monkeypatch, cores, workers, threa
         conftest.share_cores(workers)
         assert os.environ["OPENBLAS_NUM_THREADS"] == blas and os.environ["OMP_WAIT_POLICY"] == "passive"
         assert os.environ.get("NUMBA_NUM_THREADS") == given.get("NUMBA_NUM_THREADS", threads)
+
+
+WORKQUEUE = """
+import threading
+import numpy as np, swell
+A = swell.gallery.poisson2d(160)
+solver = swell.prepare(A, method="cg", precond="jacobi")
+solvers = [solver, *(solver.copy() for _ in range(3))]
+reasons = []
+threads = [threading.Thread(target=lambda s=s: reasons.append(s.solve(np.ones(25600)).reason.name)) for s in solvers]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+import numba
+print(numba.threading_layer(), *reasons)
+"""
+
+
+@pytest.mark.parametrize("layer", ["workqueue", "default"])
+def test_solvers_in_threads_on_each_threading_layer(layer):
+    """Numba ends a process in which two threads run parallel loops on its layer "workqueue" at the same time."""
+    environment = {**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", WORKQUEUE], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    found, *reasons = done.stdout.split()
+    assert reasons == 4 * ["CONVERGED"] and (layer == "default" or found == layer)
+
+
+def test_only_the_layer_workqueue_has_a_lock(monkeypatch, all_threads):
+    def kernel_on(layer):
+        @compiled.njit(parallel=True)
+        def kernel(x):
+            for i in numba.prange(x.size):
+                x[i] += 1
+        monkeypatch.setattr(numba, "threading_layer", lambda: layer)
+        kernel(np.zeros(2))
+        return type(kernel)
+    assert kernel_on("workqueue") is compiled.OneAtATime
+    assert kernel_on("omp") is kernel_on("tbb") is CPUDispatcher

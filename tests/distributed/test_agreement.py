@@ -157,3 +157,10 @@ def test_graphs_are_freed_after_a_failure_too(failed):
     assert done == (["graph freed"] if failed else ["waited", "graph freed", "given back"])
     with pytest.raises(Broken):
         communicator.require_open()
+
+
+@pytest.mark.parametrize("name", ["scatter", "read", "from_rows", "from_subdomains"])
+def test_a_call_without_the_ranks(name):
+    A = swell.gallery.poisson2d(4)
+    with pytest.raises(swell.InputError, match="the first argument is a csr_.*: expected the ranks, as in ranks = swell"):
+        getattr(distributed, name)(A, A)

@@ -308,3 +308,35 @@ def test_two_gpus_that_differ(gpu):
         swell.solve(matrix, b, method="gmres", device="cuda:0")
     assert np.allclose(gpu.asnumpy(solved(matrix, b).x), X)
     assert np.allclose(solved(matrix, B).x, X)
+
+
+def test_types_of_b_that_numpy_does_not_know():
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    A, ones = swell.gallery.poisson2d(6), [1.0] * 36
+    for dtype in ("Int64", "Float64", "category"):
+        assert swell.solve(A, pandas.Series(ones, dtype=dtype), method="cg").converged, dtype
+    for given in (pandas.Series(["1"] * 36), pandas.Series([None] + ones[1:], dtype="Float64").astype(object)):
+        with pytest.raises(InputError, match=r"b has dtype .*: expected numbers; b.astype\('float64'\) converts them"):
+            swell.solve(A, given, method="cg")
+
+
+class OwnType:
+    """An array whose dtype is a library's own, as pandas' are."""
+
+    dtype, shape = "Int64 of a library", (36,)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(36)
+
+
+def test_a_dtype_of_another_library():
+    assert swell.solve(swell.gallery.poisson2d(6), OwnType(), method="cg").converged
+
+
+def test_a_sparse_b_that_would_fill_the_memory():
+    A = swell.gallery.poisson2d(6)
+    assert swell.prepare(A, method="cg").solve(sp.eye_array(36, format="csr")).converged
+    B = sp.csr_array(([1.0], ([0], [0])), shape=(36, 30_000_000))
+    with pytest.raises(InputError, match=r"b is sparse, of shape \(36, 30000000\): a dense copy takes 8.05 GiB, and x as "
+                                         r"much; expected at most 1 GiB. Solve for some columns at a time, by "):
+        swell.solve(A, B, method="cg")

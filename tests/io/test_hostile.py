@@ -249,3 +249,21 @@ def test_indices_are_checked_before_anything_is_inflated(tmp_path, arrays, words
     (tmp_path / "A.npz").write_bytes(npz_of(**arrays, shape=[2, 2], format=np.array(b"csr")))
     with little_memory(), pytest.raises(InputError, match=words):
         read_matrix(tmp_path / "A.npz")
+
+
+@pytest.mark.parametrize("lines, words", [
+    (b"%b 3 1\n1 1 1\n" % (b"9" * 5000), "line 2: the sizes are '9+"),
+    (b"3 3 1\n%b 1 1\n" % (b"9" * 5000), r"line 3: .* row '?9+.* is outside 1 to 3"),
+    (b"3 3 1\n1 1 %bx\n" % (b"1" * 1_000_000), "line 3: .* is not a number")])     # 10^12 steps with an expression that
+def test_numbers_of_very_many_digits(tmp_path, lines, words):                      # gives back what it took
+    (tmp_path / "A.mtx").write_bytes(GENERAL + lines)
+    with pytest.raises(InputError, match=words):
+        read_matrix(tmp_path / "A.mtx")
+
+
+def test_a_format_of_very_wide_lines(tmp_path):
+    lines = [b"title".ljust(72) + b"key", b" 3 1 1 1 0", b"RUA 1 1 1 0", b"(999999999I9)   (1I9)           (1E20.12)",
+             b"1 2x", b"1", b"1.0"]
+    (tmp_path / "A.rua").write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises((InputError, OutOfMemory)):
+        read_matrix(tmp_path / "A.rua")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, OutOfMemory
 from swell.pde import fvm
 from swell.pde.fvm.foam_dictionary import FoamDictionary
 from swell.pde.fvm.foam_writer import write_field
@@ -85,10 +85,29 @@ def test_dictionaries(tmp_path):
     ("a 1; /* left open; b 2;", r"the comment ./\* left open; b 2;.* has no end"),
     ("f nonuniform List<scalar> 3 (1 2);", "announces 3 scalars and has 2 numbers"),
     ("f nonuniform List<vector> 1 ((1 2 x));", "'x' where a number was expected"),
-    ("f nonuniform List<scalar> 2 (1 2", "list of numbers has no end")])
+    ("f nonuniform List<scalar> 2 (1 2", "list of numbers has no end"),
+    (f"f nonuniform List<scalar> {'9' * 5000}{{0}};", "the count 9+... has 5000 digits"),
+    ("a {" * 20_000 + "}" * 20_000, "more than 100 dictionaries lie within one another"),
+    (f"a {'(' * 20_000}{')' * 20_000};", "the entry a has more than 100 parentheses"),
+    ("a x;\n" + "a ($a);\n" * 20_000, r"\$a brings the words .* or nests more than 100"),
+    ("a x;\n" + "a $a $a;\n" * 60, r"\$a brings the words .* to more than 1000000"),
+    ("a x;\n" + "a ($a $a);\n" * 60, r"\$a brings the words .* to more than 1000000"),
+    ("a $;", r"\$ stands for nothing"), ("a { $; }", r"\$ stands for nothing"),
+    ("a \0;", "binary data came where text was expected")])
 def test_damaged_dictionaries(tmp_path, text, words):
     with pytest.raises(InputError, match=words):
         parsed(tmp_path, text)
+
+
+def test_a_count_that_no_memory_holds(tmp_path):
+    with pytest.raises(OutOfMemory, match="declares 1000000000000000 times the same value"):
+        parsed(tmp_path, "f nonuniform List<scalar> 1000000000000000{0};")
+
+
+def test_words_that_look_like_placeholders(tmp_path):
+    found = parsed(tmp_path, "a @99;  b @abc;  c @0;  d nonuniform List<scalar> 2 (1 2);")
+    assert (found["a"], found["b"], found["c"]) == (["@99"], ["@abc"], ["@0"])
+    np.testing.assert_array_equal(found["d"][1], [1, 2])
 
 
 def test_long_lists_in_text(tmp_path):
@@ -227,6 +246,11 @@ def test_the_start(cavity):
     ("constant/transportProperties", "0.01", "-0.01", "nu is -0.01: expected a positive kinematic viscosity"),
     ("constant/transportProperties", "0.01", "water", "nu is .*water.*: expected a number"),
     ("constant/transportProperties", "nu [0 2 -1 0 0 0 0] 0.01;", "", "has no transportProperties with nu"),
+    ("0/U", '"z.*"', '"(z+)+y"', r"0/U: the pattern .* repeats a group"),
+    ("0/U", '"z.*"', f'"{"z*" * 90}y"', "0/U: the pattern .* repeats too often"),
+    ("0/U", "value uniform (1 0 0);", "value { a 1; b 2; }", "value of patch 'ymax' is a dictionary"),
+    ("0/U", "value uniform (1 0 0);", "velocity { a 1; } value uniform $velocity;", "is uniform .*: expected a vector"),
+    ("system/controlDict", "startTime 0", "startTime (0 1)", r"has no folder of the time \(0 1\)"),
     ("system/controlDict", "deltaT 0.02", "deltaT soon", "controlDict: deltaT is 'soon': expected a number")])
 def test_bad_cases(cavity, place, old, new, words):
     path = cavity / place

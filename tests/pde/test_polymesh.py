@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.support.polymeshes import CLASSES, RULE, binaries, header, texts, write
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, OutOfMemory
 from swell.pde.fvm import box, read_mesh, read_polymesh
 
 
@@ -53,6 +53,19 @@ def test_one_cell_has_no_neighbours(tmp_path):
     files["owner"] = header("owner") + b"6{0}\n"            # how OpenFOAM writes what is all the same
     files["neighbour"] = header("neighbour") + b"0()\n"
     same(read_polymesh(write(tmp_path / "short", files)), mesh)
+
+
+def test_thousands_of_blanks_and_comments_are_read(tmp_path):
+    files = texts(MESH)
+    for blank in (b" " * 10_000, b"\n" * 10_000, b"// a\n" * 5_000, b"/* a */" * 5_000):
+        path = write(tmp_path, {**files, "owner": blank + files["owner"].replace(b"98\n(", blank + b"98" + blank + b"(")})
+        same(read_polymesh(path), MESH)
+
+
+def test_a_count_that_no_memory_holds(tmp_path):
+    path = write(tmp_path, {**texts(MESH), "owner": header("owner") + b"1000000000000000{0}"})
+    with pytest.raises(OutOfMemory, match="owner declares 1000000000000000 times the same value"):
+        read_polymesh(path)
 
 
 def test_comments_and_old_forms(tmp_path):
@@ -123,6 +136,19 @@ def test_missing_files_are_named(tmp_path, name):
     ("boundary", b"6\n(", b"7\n(", "announces 7 patches and has 6"),
     ("boundary", b"nFaces 6;", b"nFaces 5;", "patch 'xmax' .* no patch has face"),
     ("owner", b"FoamFile", b"Foam", "does not begin with OpenFOAM's header"),
+    ("owner", b"98\n(", b"9" * 5000 + b"\n(", "the count 9+... has 5000 digits"),
+    ("points", b"60\n(", b"9" * 5000 + b"\n(", "the count 9+... has 5000 digits"),
+    ("boundary", b"nFaces 6;", b"nFaces %b;" % (b"9" * 5000), "has nFaces = 9+, expected a number"),
+    ("boundary", b"6\n(", b"9" * 5000 + b"\n(", "the count 9+... has 5000 digits"),
+    # Expressions that give back what they took would take longer than the universe exists: 2^10000 steps.
+    ("owner", b"FoamFile", b" " * 10_000 + b"x", "does not begin with OpenFOAM's header"),
+    ("owner", b"FoamFile", b"/* a */" * 10_000 + b"x", "does not begin with OpenFOAM's header"),
+    ("owner", b"98\n(", b" " * 10_000 + b"x", "no list of integers follows its header"),
+    ("owner", b"98\n(", b"\n" * 10_000 + b"x", "no list of integers follows its header"),
+    ("owner", b"FoamFile\n{", b"FoamFile\n{ a" + b" " * 100_000, "the header FoamFile .* has 100... bytes"),
+    # A million digits, or blanks: an expression that tries each start would take 10^12 steps.
+    ("points", b"(0.0 0.0 0.0)", b"(0.0 0.0 %bx)" % (b"1" * 1_000_000), "where a number was expected"),
+    ("faces", b"\n4(", b"\n%b5(" % (b" " * 1_000_000), "face 0 announces 5 points and has 4"),
 ])
 def test_wrong_content(tmp_path, name, old, new, words):
     import re

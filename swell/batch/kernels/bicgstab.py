@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from swell.batch.kernels.system import (
     BREAKDOWN,
@@ -29,7 +29,7 @@ from swell.batch.kernels.system import (
     true_residual,
     verdict,
 )
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from swell.batch.kernels.system import (
     INDEFINITE,
@@ -33,7 +33,7 @@ from swell.batch.kernels.system import (
     true_residual,
     verdict,
 )
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 
 
 @parallel

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from swell.batch.kernels.system import (
     BREAKDOWN,
@@ -29,7 +29,7 @@ from swell.batch.kernels.system import (
     true_residual,
     verdict,
 )
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 
 USELESS = 64.0          # times eps: the new part of a column of R, relative to the rest, that is taken for rounding
 

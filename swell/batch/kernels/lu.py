@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from swell.batch.kernels.system import CONVERGED, SINGULAR, confirmed, epsilon, judged, leave, true_residual
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 
 GPU_ONLY = ("lu_rows",)
 

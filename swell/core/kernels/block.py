@@ -13,9 +13,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from swell.core.compiled import helper
+from swell.core.compiled import helper, njit
 from swell.core.kernels.judge import halt
 from swell.core.slots import Flag
 

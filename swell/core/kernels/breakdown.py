@@ -4,9 +4,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from swell.core.compiled import helper
+from swell.core.compiled import helper, njit
 
 EPS = 2.0**-52          # machine epsilon of double: an inner product below it, relative to the norms, is noise
 

@@ -2,8 +2,8 @@
 """
 from __future__ import annotations
 
-from numba import njit
 
+from swell.core.compiled import njit
 from swell.core.kernels.judge import judge, judge_cycle, judge_start
 from swell.core.slots import Norms
 

@@ -7,9 +7,9 @@ one partial sum for each thread.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 
 CHUNKS = 64             # partial sums of a sum
 GPU_ONLY = ("collect_dots", "maximum")      # collect_dots adds the partial sums that a product on a GPU leaves

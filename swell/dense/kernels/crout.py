@@ -7,9 +7,9 @@ this; pivots[j]: the row that row j was swapped with, −1 if none. ``matrices``
 """
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.dense.kernels.pivoting import pivot_of_column
 
 

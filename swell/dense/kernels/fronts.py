@@ -16,9 +16,9 @@ front that are complete in the rows below the diagonal block.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.dense.kernels.pivoting import pick_pivot, swap_rows
 
 

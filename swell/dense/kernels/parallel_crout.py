@@ -8,9 +8,9 @@ front has the ``size`` rows and columns from ``first`` on. ``pivot``, ``toleranc
 """
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.dense.kernels.crout import remainder
 from swell.dense.kernels.pivoting import pivot_of_column
 

@@ -8,9 +8,9 @@ number of tiles.
 """
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 
 
 @parallel

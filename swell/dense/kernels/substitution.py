@@ -10,9 +10,9 @@ backward substitution positions count from the last row. An entry has settled if
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 
 
 @njit(cache=True)

@@ -1,7 +1,8 @@
 """Split of a rank's rows into the diagonal block and the rest, on the host, before they are sent to a GPU."""
 from __future__ import annotations
 
-from numba import njit
+from swell.core.compiled import njit
+
 
 
 @njit(cache=True)

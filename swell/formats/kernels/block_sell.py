@@ -7,8 +7,9 @@ Unsigned indices spare Numba's test for negative ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from swell.core.compiled import njit
 from swell.core.kernels.vector import total
 
 CHUNKS = 64             # more than cores, to balance the load; few enough that partial sums cost nothing

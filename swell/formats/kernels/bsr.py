@@ -13,9 +13,9 @@ says which of them are taken together.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper
+from swell.core.compiled import helper, njit
 from swell.core.kernels.vector import total
 from swell.formats.kernels.groups import SAMPLES, groups
 

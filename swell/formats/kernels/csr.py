@@ -10,9 +10,9 @@ time: their sums overlap too, and the matrix comes from memory once. ``running``
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.core.kernels.vector import CHUNKS, chunk_rows, total
 from swell.formats.kernels.groups import SAMPLES, groups
 from swell.formats.kernels.sums import empty_sum, plus_product, sum_value

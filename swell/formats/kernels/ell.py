@@ -6,8 +6,9 @@ Unsigned indices spare Numba's test for negative ones.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from swell.core.compiled import njit
 from swell.core.kernels.vector import total
 
 TILE = 64               # rows of a tile, which stops after its longest row

@@ -6,10 +6,10 @@ Each thread has one chunk of consecutive rows, and an array with an element for 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange, types
+from numba import prange, types
 from numba.extending import overload
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels.intrinsics import LANES, count_below, prefetch, zeros_behind
 
 ONE, SIX, EIGHT, LAST = np.uint64(1), np.uint64(6), np.uint64(8), np.uint64(63)

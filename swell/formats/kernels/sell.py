@@ -10,9 +10,9 @@ which of them are taken together.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.core.kernels.vector import total
 from swell.formats.kernels.groups import SAMPLES, groups
 from swell.formats.kernels.sell_rows import ROWS, products, products_of_two

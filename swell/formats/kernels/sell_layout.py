@@ -6,9 +6,9 @@ for the identity. Kernels that read only row pointers run on one thread.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 
 PAD = 0xFFFF
 

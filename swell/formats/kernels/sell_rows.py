@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
-from swell.core.compiled import helper
+from swell.core.compiled import helper, njit
 from swell.formats.kernels.sums import empty_sum, plus_product, sum_value
 
 ROWS = 8                # rows computed together, as in ``eight_rows``; every slice height is a multiple of it

@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from swell.core.compiled import njit
 from swell.core.kernels.vector import total
 from swell.formats.kernels.sell_layout import entries_at
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels.breakdown import EPS, magnitude, quotient, vanishes
 from swell.core.kernels.judge import halt, judge, stopped
 from swell.core.kernels.vector import FAST, total

@@ -10,9 +10,9 @@ two that is not below k. ``height``: threads of a block on a GPU.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels import block
 from swell.core.kernels.block import add_product, all_stopped, clear, copy, ended, go_on, halt_all, own
 from swell.core.kernels.judge import judge

@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels import block
 from swell.core.kernels.block import add_product, all_stopped, clear, copy, ended, go_on, own
 from swell.core.kernels.judge import judge_cycle, judge_inner, set_ratio

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.core.kernels.breakdown import EPS, vanishes
 from swell.core.kernels.judge import halt, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total

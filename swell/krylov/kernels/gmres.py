@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.core.kernels.judge import judge_inner, pause, resume, set_ratio, stopped
 from swell.core.kernels.vector import FAST
 from swell.core.slots import Code, Norms

@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels.breakdown import quotient, vanishes
 from swell.core.kernels.judge import halt, judge, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total

@@ -6,9 +6,9 @@ krylov/slots.py.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels.breakdown import vanishes
 from swell.core.kernels.judge import halt, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total

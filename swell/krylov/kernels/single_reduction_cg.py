@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels.judge import due, halt, iterations, judge, judge_start, stopped
 from swell.core.kernels.vector import CHUNKS, FAST, chunk_rows, total
 from swell.core.slots import Code

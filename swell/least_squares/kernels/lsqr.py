@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 
-from numba import njit, prange
+from numba import prange
 
+from swell.core.compiled import njit
 from swell.core.kernels.breakdown import quotient
 from swell.core.kernels.judge import judge, judge_start
 from swell.core.kernels.measure import measure2

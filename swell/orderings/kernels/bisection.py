@@ -1,9 +1,9 @@
 """Kernels of bisection along graph distances on the CPU; ``bisection.cu`` is for GPUs, and describes each kernel."""
 from __future__ import annotations
 
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 
 
 @parallel

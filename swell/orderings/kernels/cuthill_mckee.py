@@ -1,7 +1,8 @@
 """The search of Cuthill and McKee on the CPU, one vertex after the other."""
 from __future__ import annotations
 
-from numba import njit
+from swell.core.compiled import njit
+
 
 
 @njit(cache=True)

@@ -1,7 +1,8 @@
 """A graph kernel on the CPU."""
 from __future__ import annotations
 
-from numba import njit
+from swell.core.compiled import njit
+
 
 
 @njit(cache=True)

@@ -9,9 +9,8 @@ absorbed. In memory variables come first, by index, then elements, by age, so th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from swell.core.compiled import helper
+from swell.core.compiled import helper, njit
 
 WAITING = -2            # value of before[i] while variable i waits, in no degree list
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 import numpy as np
-from numba import njit
+
+from swell.core.compiled import njit
 
 
 @njit(cache=True)

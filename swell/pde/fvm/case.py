@@ -11,6 +11,7 @@ processor<k>.
 from __future__ import annotations
 
 import fnmatch
+import math
 import re
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,8 @@ OPEN = "zeroGradient", "inletOutlet", "pressureInletOutletVelocity"
 TRANSIENT = "icoFoam", "pisoFoam", "pimpleFoam"
 STEADY = ("simpleFoam",)
 PROCESSOR = "processor"                      # kind of a patch of a part that leads to another one
+REPEATED, REPEATED_GROUP = re.compile(r"[*+{]"), re.compile(r"\)[*+{]")
+MOST_WAYS = 1e8                              # of sharing a name among the repetitions of a pattern: some seconds
 VOLUME_FLUX = [["0", "3", "-1", "0", "0", "0", "0"]]
 
 
@@ -228,8 +231,8 @@ def _start(path, time, control) -> str:
                             "write the start there"))
     asked = time
     if asked is None:
-        begin = " ".join(control.get("startFrom", ["startTime"]))
-        asked = {"latestTime": "latest", "firstTime": folders[min(folders)]}.get(begin) or " ".join(
+        begin = text_of(control.get("startFrom", ["startTime"]))
+        asked = {"latestTime": "latest", "firstTime": folders[min(folders)]}.get(begin) or text_of(
             control.get("startTime", ["0"]))
     if asked == "latest":
         return folders[max(folders)]
@@ -300,7 +303,7 @@ def _of_patch(given, conditions, patch):
         return conditions[name]
     for pattern, entries in reversed(conditions.items()):
         try:
-            fits = re.fullmatch(pattern, name) or fnmatch.fnmatchcase(name, pattern)
+            fits = _matches(given, pattern, name)
         except re.error:
             fits = False
         if fits and isinstance(entries, dict):
@@ -308,6 +311,21 @@ def _of_patch(given, conditions, patch):
     if patch.kind in MIRRORS:
         return {"type": [patch.kind]}
     raise InputError(f"{given.path} has no condition for patch {name!r}: it names {', '.join(conditions) or 'none'}")
+
+
+def _matches(given, pattern, name) -> bool:
+    """True if the name of a patch fits ``pattern``, an expression or a name with wildcards in the file ``given``.
+
+    Python's matcher may try every way to share a name among repetitions and choices. A pattern for which these are too
+    many is refused."""
+    groups = max(pattern.count("("), 1)
+    ways = (len(REPEATED.findall(pattern)) * math.log(len(name) + 1) + pattern.count("?") * math.log(2)
+            + groups * math.log(1 + pattern.count("|") / groups))
+    if pattern != name and (ways > math.log(MOST_WAYS) or REPEATED_GROUP.search(pattern)):
+        raise InputError(f"{given.path}: the pattern {pattern[:60]!r} repeats a group, or repeats too often, to be "
+                         "matched in bounded time: write one entry for each patch, or a simpler pattern such as "
+                         "'wall.*'")
+    return bool(re.fullmatch(pattern, name)) or fnmatch.fnmatchcase(name, pattern)
 
 
 def _viscosity(path) -> float:
@@ -358,8 +376,8 @@ def _read_fluxes(mesh, phi, fluxes):
     fluxes[:inside] = values(phi.entries["internalField"], inside, 1, f"{phi.path}: internalField", "internal faces")
     conditions = phi.entries.get("boundaryField", {})
     for patch in mesh.patches:
-        says = conditions.get(patch.name, {})
-        if "value" in says and patch.kind != "empty":
+        says = conditions.get(patch.name, {}) if isinstance(conditions, dict) else {}
+        if isinstance(says, dict) and "value" in says and patch.kind != "empty":
             fluxes[patch.faces] = values(says["value"], patch.size, 1, f"{phi.path}: value of patch {patch.name!r}",
                                          f"faces in patch {patch.name!r}")
     if not np.isfinite(fluxes).all():
@@ -371,5 +389,5 @@ def _write_every(path, control, dt):
     if "writeInterval" not in control:
         return None
     interval = number(control["writeInterval"], f"{path / 'system' / 'controlDict'}: writeInterval")
-    steps = " ".join(control.get("writeControl", ["timeStep"])) == "timeStep"
+    steps = text_of(control.get("writeControl", ["timeStep"])) == "timeStep"
     return interval * dt if steps and dt else None if steps else interval

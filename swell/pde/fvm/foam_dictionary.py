@@ -1,7 +1,8 @@
 """Parser of OpenFOAM's dictionaries and fields: nested entries, lists, uniform and nonuniform fields, macros.
 
 A long list of numbers (``nonuniform List<vector> N ( ... )``, or ``N{value}``) is parsed at once, in text or binary; a
-placeholder takes its place among the tokens. ``$name`` is looked up in the dictionary and in those around it.
+placeholder takes its place among the tokens: a NUL character, which no text has, and the list's number. ``$name`` is
+looked up in the dictionary and in those around it. Nesting, and the words that macros add, are bounded.
 ``#includeEtc`` of setConstraintTypes is skipped, since the mesh knows these patches; other directives are refused by
 name.
 """
@@ -18,6 +19,8 @@ FIELD = re.compile(rb"nonuniform\s+List<(scalar|vector)>\s*(\d+)\s*([({])")
 EMPTY = re.compile(rb"nonuniform\s+(?:List<(?:scalar|vector)>\s*)?0\s*(?:\(\s*\))?")
 TOKEN = re.compile(r'"[^"]*"|\$\{[^{}]*\}|[{}();\[\]]|[^\s{}();\[\]"]+')
 WIDTH = {b"scalar": 1, b"vector": 3}
+DEEPEST = 100               # dictionaries, or parentheses, within one another
+MOST_EXPANDED = 1_000_000   # words that all macros of a file stand for
 
 
 class FoamDictionary(FoamFile):
@@ -32,7 +35,7 @@ class FoamDictionary(FoamFile):
 
     def __init__(self, folder, name):
         super().__init__(folder, name)
-        self._lists = []
+        self._lists, self._expanded = [], 0
         words = self._tokens()
         self.entries, at = self._dictionary_of(words, 0, [])
         if at < len(words) - 1:
@@ -42,7 +45,7 @@ class FoamDictionary(FoamFile):
         """Return the file's words; long lists become @0, @1, ..."""
         parts, at = [], self.at
         while found := FIELD.search(self.content, at):
-            kind, count = found[1], int(found[2])
+            kind, count = found[1], self.count(found[2])
             parts.append(self.content[at:found.start()])
             if self.binary and found[3] == b"(":
                 values = self._raw("scalar", "numbers", count * WIDTH[kind], found.end())
@@ -53,13 +56,15 @@ class FoamDictionary(FoamFile):
                 if end < 0 or stop < 0:
                     raise self._damaged("its list of numbers has no end")
                 values = self._numbers(self.content[found.end():stop].translate(PARENTHESES), np.float64)
-                values = values if found[3] == b"(" else np.tile(values, count)
+                values = values if found[3] == b"(" else self.repeated(values, count)
                 at = stop + 1
             if values.size != count * WIDTH[kind]:
                 raise self._damaged(f"it announces {count} {kind.decode()}s and has {values.size} numbers for them")
-            parts.append(b" nonuniform @%d " % len(self._lists))
+            parts.append(b" nonuniform \0%d " % len(self._lists))
             self._lists.append(values.reshape(-1, 3) if kind == b"vector" else values)
         parts.append(self.content[at:])
+        if any(b"\0" in text for text in parts[::2]):
+            raise self._damaged("binary data came where text was expected")
         text = EMPTY.sub(b" nonuniform ", b"".join(parts))
         text = self.without_comments(text).decode("utf-8", "replace")
         return [*TOKEN.findall(text), ""]
@@ -72,6 +77,8 @@ class FoamDictionary(FoamFile):
         ``around``: the dictionaries around this one, innermost last."""
         found = {}
         scopes = [*around, found]
+        if len(scopes) > DEEPEST:
+            raise self._damaged(f"more than {DEEPEST} dictionaries lie within one another")
         while words[at] not in ("}", ""):
             key = words[at].strip('"')
             if key.startswith("#"):
@@ -106,6 +113,8 @@ class FoamDictionary(FoamFile):
             if word in "([":
                 stack.append(found)
                 found = []
+                if len(stack) > DEEPEST:
+                    raise self._damaged(f"the entry {key} has more than {DEEPEST} parentheses within one another")
             elif word in ")]":
                 if not stack:
                     raise self._damaged(f"the entry {key} closes a parenthesis that is not open")
@@ -115,20 +124,35 @@ class FoamDictionary(FoamFile):
                 inner = self._macro(word, scopes)
                 found += inner if isinstance(inner, list) else [inner]
             else:
-                found.append(self._lists[int(word[1:])] if word.startswith("@") else word.strip('"'))
+                found.append(self._lists[int(word[1:])] if word.startswith("\0") else word.strip('"'))
             at += 1
         return found, at + 1
 
     def _macro(self, word, scopes):
         """Return what ``$name`` stands for."""
         path = word.strip("${}").lstrip(":").split(".")
-        for scope in reversed(scopes):
+        path = [name for name in path if name]
+        for scope in reversed(scopes) if path else ():
             found = scope
-            for name in filter(None, path):
+            for name in path:
                 found = found.get(name) if isinstance(found, dict) else None
             if found is not None:
+                self._count(found, word)
                 return found
         raise InputError(f"{self.path}: {word} stands for nothing that the file says before: write its value")
+
+    def _count(self, entry, macro):
+        """Add the words of ``entry``, which ``macro`` stands for, to those of all macros; InputError if it is too many,
+        or if it nests too deeply: each macro may stand for two of the macro before."""
+        left = [(entry, 0)]
+        while left:
+            inner, depth = left.pop()
+            self._expanded += 1
+            if self._expanded > MOST_EXPANDED or depth > DEEPEST:
+                raise InputError(f"{self.path}: {macro} brings the words that macros stand for to more than "
+                                 f"{MOST_EXPANDED}, or nests more than {DEEPEST} of them: write the values")
+            left += [(each, depth + 1) for each in
+                     (inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ())]
 
 
 def text_of(words) -> str:
@@ -152,11 +176,13 @@ def values(words, count, width, what, of) -> np.ndarray:
 
     ``what``: the entry, and ``of``: what it has a value for, such as "cells", in messages."""
     shape = (count,) if width == 1 else (count, width)
+    if isinstance(words, dict):
+        raise InputError(f"{what} is a dictionary: expected uniform ... or nonuniform List<...> ...")
     if len(words) == 2 and words[0] == "uniform":
         given = words[1] if isinstance(words[1], list) else [words[1]]
         try:
             one = np.array(given, float)
-        except ValueError:
+        except (TypeError, ValueError):
             one = np.zeros(0)
         if one.shape != (width,):
             raise InputError(f"{what} is uniform {text_of([words[1]])}: expected "

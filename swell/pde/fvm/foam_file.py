@@ -4,6 +4,9 @@ The header's ``format`` says whether numbers are text or raw bytes. Its ``arch``
 integers ("labels") and reals ("scalars"). A list is written ``N ( ... )``, or ``N { value }`` for N equal values. In
 binary the raw bytes follow the parenthesis at once. Faces are ``N ( 4(0 1 2 3) ... )``. In the class faceCompactList
 they are two lists instead: the start of each face, and the points of all faces.
+
+Expressions repeat possessively (``*+``): they never give back what they took, so a damaged file costs no more than one
+pass over it.
 """
 from __future__ import annotations
 
@@ -14,17 +17,20 @@ from pathlib import Path
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.io.files import check_memory, opened, regular_file
 
-BLANK = rb"(?:\s+|//[^\n]*(?:\n|$)|/\*.*?\*/)*"
+BLANK = rb"(?:\s++|//[^\n]*+|/\*.*?\*/)*+"
 COMMENT = re.compile(rb'("[^"\n]*")|//[^\n]*|/\*.*?(\*/|\Z)', re.DOTALL)
-HEADER = re.compile(BLANK + rb"FoamFile\s*\{(.*?)\}", re.DOTALL)
-LIST = re.compile(BLANK + rb"(\d+)?" + BLANK + rb"([({])", re.DOTALL)
+HEADER = re.compile(BLANK + rb"FoamFile\s*+\{([^}]*+)\}", re.DOTALL)
+LIST = re.compile(BLANK + rb"(\d++)?" + BLANK + rb"([({])", re.DOTALL)
 NO_ENTRIES = re.compile(BLANK + rb"0" + BLANK + rb"(?:\(" + BLANK + rb"\))?", re.DOTALL)
-ENTRY = re.compile(r'(\w+)\s+("[^"]*"|[^;"]*)\s*;')        # arch is "LSB;label=32;scalar=64"
+ENTRY = re.compile(r'(\w++)\s++("[^"]*+"|[^;"]*+)\s*+;')        # arch is "LSB;label=32;scalar=64"
 INTEGER = re.compile(rb"[+-]?\d+")
-REAL = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|nan|inf")
+REAL = re.compile(rb"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d+)?|nan|inf")
 TOKEN = re.compile(r'"[^"]*"|[{}();]|[^\s{}();"]+')
 PARENTHESES = bytes.maketrans(b"()", b"  ")
+LONGEST_HEADER = 10_000     # bytes
+MOST_DIGITS = 18            # of a count: int64
 
 
 class FoamFile:
@@ -43,7 +49,6 @@ class FoamFile:
     """
 
     def __init__(self, folder: Path, name: str):
-        from swell.io.files import opened, regular_file
         plain, packed = folder / name, folder / f"{name}.gz"
         if not plain.exists() and not packed.exists():
             raise InputError(f"{folder} has no file {name} or {name}.gz: copy it there, or write it again")
@@ -54,6 +59,9 @@ class FoamFile:
         if not found:
             raise InputError(f"{self.path} does not begin with OpenFOAM's header, FoamFile {{ ... }}: it is "
                              "another file")
+        if len(found[1]) > LONGEST_HEADER:
+            raise InputError(f"{self.path}: the header FoamFile {{ ... }} has {len(found[1])} bytes, expected at most "
+                             f"{LONGEST_HEADER}; it is damaged: copy or write it again")
         self.at = found.end()
         text = self.without_comments(found[1]).decode("ascii", "replace")
         self.header = {key: value.strip('" \t\r\n') for key, value in ENTRY.findall(text)}
@@ -69,6 +77,19 @@ class FoamFile:
                                  "write */ behind it")
             return found[1] or b" "
         return COMMENT.sub(kept, text)
+
+    def count(self, digits) -> int:
+        """Return the count that ``digits``, bytes or text, stand for; raise InputError for one that no file holds."""
+        if len(digits) > MOST_DIGITS:
+            shown = digits.decode() if isinstance(digits, bytes) else digits
+            raise InputError(f"{self.path}: the count {shown[:MOST_DIGITS]}... has {len(digits)} digits, expected at "
+                             f"most {MOST_DIGITS}; it is damaged: copy or write it again")
+        return int(digits)
+
+    def repeated(self, value, count):
+        """Return the array ``value`` ``count`` times, one after the other; ``N{value}`` in a file of any size."""
+        check_memory(self.path, count * value.nbytes, f"{count} times the same value")
+        return np.tile(value, count)
 
     def labels(self) -> np.ndarray:
         """Parse the next list of integers and return it; int64, or int32 from a binary list of 32 bits."""
@@ -110,8 +131,8 @@ class FoamFile:
         while tokens[at] != ")":
             name, entries, at = self._dictionary(tokens, at)
             patches.append((name, entries))
-        if tokens[0].isdecimal() and int(tokens[0]) != len(patches):
-            raise InputError(f"{self.path} announces {tokens[0]} patches and has {len(patches)}; write the mesh again")
+        if tokens[0].isdecimal() and (announced := self.count(tokens[0])) != len(patches):
+            raise InputError(f"{self.path} announces {announced} patches and has {len(patches)}; write the mesh again")
         return patches
 
     def _dictionary(self, tokens, at):
@@ -155,15 +176,15 @@ class FoamFile:
             end = self._end(b"}", found.end(), what)
             value = self._numbers(self.content[found.end():end].translate(PARENTHESES), dtype)
             self.at = end + 1
-            return np.tile(value, int(found[1] or 0))
+            return self.repeated(value, self.count(found[1] or b"0"))
         if self.binary:
-            return self._raw(kind, what, int(found[1]) * width, found.end())
+            return self._raw(kind, what, self.count(found[1]) * width, found.end())
         if width > 1:
             count, inside = self._nested(what)
         else:
             end = self._end(b")", found.end(), what)
             inside, self.at = self.content[found.end():end], end + 1
-            count = None if found[1] is None else int(found[1])
+            count = None if found[1] is None else self.count(found[1])
         numbers = self._numbers(inside.translate(PARENTHESES), dtype)
         if count is not None and numbers.size != count * width:
             raise InputError(f"{self.path} announces {count} {what} and has {numbers.size} numbers for them, expected "
@@ -188,7 +209,7 @@ class FoamFile:
         end = self.content.rfind(b")")
         inside = self.content[found.end():max(end, found.end())]
         begun, done = inside.count(b"("), inside.count(b")")
-        count = begun if found[1] is None else int(found[1])
+        count = begun if found[1] is None else self.count(found[1])
         if not begun == done == count:
             raise InputError(f"{self.path} is truncated or damaged: it announces {count} {what}, and "
                              f"{min(begun, done)} are there with both parentheses; copy or write it again")
@@ -204,16 +225,18 @@ class FoamFile:
         except (DeprecationWarning, ValueError) as error:
             number = INTEGER if dtype is np.int64 else REAL
             wrong = next((word for word in text.split() if not number.fullmatch(word)), b"?").decode("ascii", "replace")
-            raise InputError(f"{self.path} has {wrong!r} where a number was expected; it is damaged: copy or write it "
-                             "again") from error
+            raise InputError(f"{self.path} has {wrong[:60]!r} where a number was expected; it is damaged: copy or "
+                             "write it again") from error
 
     def _raw(self, kind, what, count, start):
         """Return ``count`` raw numbers from byte ``start``, as int32, int64 or float64; ``kind``: "label" or "scalar";
         ``what``: the list's name in messages."""
         arch = self.header.get("arch", "")
-        bits = int((re.search(rf"{kind}=(\d+)", arch) or (0, 32 if kind == "label" else 64))[1])
-        if bits not in (32, 64):
-            raise InputError(f"{self.path}: its header says {kind}={bits}, expected 32 or 64; write it again")
+        said = (re.search(rf"{kind}=(\d+)", arch) or (0, "32" if kind == "label" else "64"))[1]
+        if said not in ("32", "64"):
+            raise InputError(f"{self.path}: its header says {kind}={said[:MOST_DIGITS]}, expected 32 or 64; write it "
+                             "again")
+        bits = int(said)
         dtype = np.dtype(f"{'>' if 'MSB' in arch else '<'}{'i' if kind == 'label' else 'f'}{bits // 8}")
         stop = start + count * dtype.itemsize
         if len(self.content) < stop:
@@ -232,8 +255,10 @@ class FoamFile:
     def _wrong_face(inside):
         """Return a text on the first face that has another number of points than it announces; ``inside``: the bytes of
         the list of faces."""
-        for face, found in enumerate(re.finditer(rb"(\d*)\s*\(([^)]*)\)", inside)):
-            if found[1] != b"%d" % len(found[2].split()):
-                return (f"face {face} announces {found[1].decode() or 'no number of'} points and has "
-                        f"{len(found[2].split())}")
+        for face, text in enumerate(inside.split(b")")[:-1]):
+            before, _, points = text.rpartition(b"(")
+            announced, there = b"".join(before.split()[-1:]), len(points.split())
+            if announced != b"%d" % there:
+                said = announced[:MOST_DIGITS].decode("ascii", "replace") or "no number of"
+                return f"face {face} announces {said} points and has {there}"
         return "its faces cannot be told apart"

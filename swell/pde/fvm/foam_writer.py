@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.io.files import as_path
+from swell.io.files import as_path, write_atomically
 from swell.pde.fvm.foam_dictionary import text_of
 
 LABEL, SCALAR = np.dtype("<i4"), np.dtype("<f8")
@@ -38,13 +38,8 @@ def write_polymesh(mesh, case, entries=None, lists=None):
              "boundary": _boundary(mesh.patches, entries or {}),
              **{name: _list("labelList", (values.size, values, LABEL))
                 for name, values in {"owner": mesh.owner, "neighbour": mesh.neighbour, **(lists or {})}.items()}}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, (kind, form, content) in files.items():
-            (folder / name).write_bytes(_header(name, kind, form) + content)
-    except OSError as error:
-        raise InputError(f"{error.filename or folder} cannot be written ({error.strerror}): name another "
-                         "folder") from None
+    for name, (kind, form, content) in files.items():
+        _write(folder / name, _header(name, kind, form) + content)
 
 
 def write_field(folder, name, kind, dimensions, values, boundary):
@@ -72,12 +67,18 @@ def write_field(folder, name, kind, dimensions, values, boundary):
         for key, words in entries.items():
             parts += [f"        {key} ".encode(), *_words(words), b";\n"]
         parts.append(b"    }\n")
+    _write(folder / name, b"".join([*parts, b"}\n"]))
+
+
+def _write(path, content):
+    """Write ``content`` into a file, whole or not at all: half a file would be a damaged case. Its folder is made if
+    missing."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(b"".join([*parts, b"}\n"]))
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{error.filename or folder} cannot be written ({error.strerror}): name another "
+        raise InputError(f"{error.filename or path.parent} cannot be written ({error.strerror}): name another "
                          "folder") from None
+    write_atomically(path, lambda stream: stream.write(content))
 
 
 def _words(words):

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
@@ -92,11 +90,12 @@ def parsed(path):
     except ImportError as error:
         raise MissingDependency(f"reading {path.name} needs meshio: {INSTALL}") from error
     if path.suffix.lower() in PACKED:
-        from swell.io.files import opened
-        with tempfile.TemporaryDirectory() as folder, opened(path) as stream:
-            plain = Path(folder) / path.stem
-            plain.write_bytes(stream.read())
-            return _parse(meshio, plain, path)
+        from swell.io.files import opened, temporary_folder
+        with opened(path) as stream:
+            content = stream.read()
+        with temporary_folder(f"unpacking {path}") as folder:
+            (folder / path.stem).write_bytes(content)
+            return _parse(meshio, folder / path.stem, path)
     return _parse(meshio, path, path)
 
 

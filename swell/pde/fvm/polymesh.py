@@ -14,7 +14,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.io.files import as_path
-from swell.pde.fvm.foam_file import FoamFile
+from swell.pde.fvm.foam_file import MOST_DIGITS, FoamFile
 from swell.pde.fvm.mesh import Mesh, Patch
 from swell.pde.fvm.periodic import CYCLIC
 
@@ -62,9 +62,10 @@ def neighbour_of(folder) -> dict:
     boundary = FoamFile(_polymesh(as_path(folder)), "boundary")
     found = {name: entries for name, entries in boundary.patches() if entries.get("type") in PROCESSOR}
     for name, entries in found.items():
-        if not entries.get("neighbProcNo", "").isdecimal():
+        if not _is_count(entries.get("neighbProcNo", "")):
             raise InputError(f"{boundary.path}: patch {name!r} has neighbProcNo = "
-                             f"{entries.get('neighbProcNo', 'nothing')}, expected a number; decompose the case again")
+                             f"{entries.get('neighbProcNo', 'nothing')[:60]}, expected a number; decompose the case "
+                             "again")
     return {name: int(entries["neighbProcNo"]) for name, entries in found.items()}
 
 
@@ -91,13 +92,18 @@ def _polymesh(folder) -> Path:
     raise InputError(f"{folder} is no OpenFOAM case with a mesh (there is no constant/polyMesh); {remedy}")
 
 
+def _is_count(word) -> bool:
+    """True if ``word`` is a number that can count something."""
+    return word.isdecimal() and len(word) <= MOST_DIGITS
+
+
 def _patch(path, name, entries) -> Patch:
     """Return a Patch made from its dict of entries in the boundary file ``path``."""
     numbers = {}
     for key in ("nFaces", "startFace"):
-        if not entries.get(key, "").isdecimal():
-            raise InputError(f"{path}: patch {name!r} has {key} = {entries.get(key, 'nothing')}, expected a number; "
-                             "write the mesh again")
+        if not _is_count(entries.get(key, "")):
+            raise InputError(f"{path}: patch {name!r} has {key} = {entries.get(key, 'nothing')[:60]}, expected a "
+                             "number; write the mesh again")
         numbers[key] = int(entries[key])
     kind = entries.get("type", "patch")
     key = {CYCLIC: "neighbourPatch", "processorCyclic": "referPatch"}.get(kind)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.stopping import Reason
 from swell.io.files import as_path, write_atomically
 from swell.pde.fvm.boundary import UNCONDITIONED
@@ -170,6 +171,7 @@ class Solution:
             page.details("Flow out of each patch", page.table([(name, f"{flow:+.6g}") for name, flow in patches])),
             page.details("The longest linear solve", *cards.of_result(self.longest))])
 
+    @printable
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
         lines = [f"{state}: {self.cells} cells, residual of the equation {self.residual:.2e}, the cells' imbalances "
@@ -302,6 +304,7 @@ class FlowSolution:
         return (f"FlowSolution({'converged' if self.converged else 'NOT converged'}, "
                 f"{count(self.iterations, 'iteration')}, {self.cells} cells)")
 
+    @printable
     def __str__(self):
         state = "converged" if self.converged else "NOT converged"
         momentum, mass = self.residuals[-1] if len(self.residuals) else (float("nan"),) * 2

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.errors import InputError
 from swell.pde.helmholtz.locating import locate
 from swell.pde.helmholtz.mesh_file import write_point_data
@@ -89,5 +90,6 @@ class Field:
         state = "converged" if self.converged else f"NOT converged ({self.result.reason.name})"
         return f"{self.frequency:g} Hz, {state}: |p| up to {abs(self.p).max():.4g} Pa ({decibels(self.p).max():.1f} dB)"
 
+    @printable
     def __str__(self):
         return "\n".join([self._summary(), *("  " + line for line in str(self.result).splitlines())])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.errors import InputError
 from swell.pde.helmholtz.field import decibels
 from swell.pde.helmholtz.sweeping import columns_of
@@ -207,6 +208,7 @@ class Response:
                               page.bullets(self.notes),          # a notebook shows this
                               page.details("Time, levels and the last solve", page.preformatted(rest))])
 
+    @printable
     def __str__(self):
         done = len(self.points) - len(self.failed)
         seconds, compiling = (sum(getattr(p, kind) for p in self.points) for kind in ("seconds", "compiling"))

@@ -1,9 +1,7 @@
 """Session of gmsh, opened and closed around the generation of one mesh."""
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 
 from swell.core.errors import InputError, MissingDependency
 
@@ -33,13 +31,14 @@ def session():
 
 def finished(gmsh, dimension):
     """Mesh gmsh's current model in the given dimension; return a ``meshio.Mesh``. Errors of gmsh become InputError."""
+    from swell.io.files import temporary_folder
     from swell.pde.fvm.meshio_reader import parsed
     try:
         gmsh.model.mesh.generate(dimension)
     except Exception as error:
         raise InputError(f"gmsh could not mesh this shape ({error}): take another size") from error
-    with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / "mesh.msh"
+    with temporary_folder("meshing with gmsh") as folder:
+        plain = folder / "mesh.msh"
         gmsh.option.setNumber("Mesh.MshFileVersion", 2.2)
         gmsh.write(str(plain))
         return parsed(plain)

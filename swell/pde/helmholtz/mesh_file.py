@@ -1,7 +1,6 @@
 """Writers: meshes with their names as Gmsh files, for `read_mesh` and other programs; fields as VTU files."""
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -68,9 +67,9 @@ def _checked(path, ending):
 
 def _write(path, meshio, given, form):
     """Write a ``meshio.Mesh`` in a format of meshio's, completely or not at all."""
-    from swell.io.files import write_atomically
-    with tempfile.TemporaryDirectory() as folder:                # meshio takes names, not streams
-        plain = Path(folder) / f"mesh{path.suffix}"
+    from swell.io.files import temporary_folder, write_atomically
+    with temporary_folder(f"writing {path}") as folder:          # meshio takes names, not streams
+        plain = folder / f"mesh{path.suffix}"
         meshio.write(plain, given, file_format=form)
         write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.errors import InputError, MissingDependency
 from swell.pde.helmholtz import mesh_file
 
@@ -195,6 +196,7 @@ class Mesh:
         """Write the mesh with its names as a Gmsh file (.msh), which `read_mesh` reads."""
         mesh_file.write(path, self)
 
+    @printable
     def __str__(self):
         facts = self.facts()
         box = " × ".join(f"{high - low:.4g}" for low, high in zip(facts["lower"], facts["upper"]))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.errors import InputError, SwellError
 from swell.core.settings import real
 from swell.core.stopping import Reason, Stopping
@@ -146,6 +147,7 @@ class Modes:
         return [f"  {k:4d}  {f:10.4f} Hz  residual {r:.1e}"
                 for k, (f, r) in enumerate(zip(self.frequencies, self.residuals), 1)]
 
+    @printable
     def __str__(self):
         return "\n".join([self._summary(), *self._table(), f"  {self.configuration}",
                           *(f"  note: {note}" for note in self.notes)])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from swell.core.encoding import printable
 from swell.core.errors import InputError
 from swell.core.settings import real, shown
 from swell.pde.helmholtz.frequencies import checked
@@ -88,6 +89,7 @@ class MatrixResponse:
         return {"rows": self.rows, "loads": self.loads, "converged": self.converged, "asked": self.asked,
                 "setups": self.setups, "device": self.device, "points": points}
 
+    @printable
     def __str__(self):
         every = [r for result in self.results for r in columns_of(result)]
         done = sum(all(r.converged for r in columns_of(result)) for result in self.results)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.columns import plain
+from swell.core.encoding import printable
 from swell.core.errors import FactorisationError, InputError
 from swell.core.in_precision import bringing_near_one
 from swell.core.operator import LinearOperator
@@ -170,7 +171,8 @@ class AIROperator(LinearOperator):
         s = self.settings
         return f"approximate ideal restriction at distance {s.distance}, strength {s.strength:g}, {s.dtype}"
 
-    __str__, __repr__, _repr_html_ = report.text, report.short, report.html     # print, a prompt, a notebook
+    # print, a prompt, a notebook
+    __str__, __repr__, _repr_html_ = printable(report.text), printable(report.short), report.html
 
     def describe(self):
         h, s = self.hierarchy, self.settings

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from swell.core.encoding import printable
 from swell.core.errors import FactorisationError, InputError
 from swell.core.in_precision import InPrecision
 from swell.formats.symmetry import require_hermitian
@@ -86,7 +87,8 @@ class AMGOperator(InPrecision):
         s = self.settings
         return f"{s.smoother} of degree {s.degree}, strength {s.strength:g}, {s.dtype}"
 
-    __str__, __repr__, _repr_html_ = report.text, report.short, report.html     # print, a prompt, a notebook
+    # print, a prompt, a notebook
+    __str__, __repr__, _repr_html_ = printable(report.text), printable(report.short), report.html
 
     def describe(self):
         h = self.hierarchy

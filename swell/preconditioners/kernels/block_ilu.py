@@ -7,9 +7,9 @@ first diagonal block. ``block`` is a tuple with one number for each row of a blo
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.preconditioners.kernels.block_triangular import CHUNKS, size_of
 from swell.preconditioners.kernels.ilu import NONE, is_good, replaced
 from swell.preconditioners.kernels.isai import find

@@ -2,9 +2,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from swell.core.compiled import helper
+from swell.core.compiled import helper, njit
 from swell.preconditioners.kernels.block_ilu import add_product, invert
 from swell.preconditioners.kernels.ick import grown
 from swell.preconditioners.kernels.ilut import keep_largest

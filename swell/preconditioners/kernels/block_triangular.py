@@ -14,9 +14,9 @@ once; Numba's own inlining takes longer to compile.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.formats.kernels.bsr import four_rows
 from swell.preconditioners.kernels.triangular import CONTRACT
 

@@ -6,9 +6,9 @@ precision.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels.vector import FAST
 from swell.krylov.kernels.gmres import TILE, four_rows, four_weights
 

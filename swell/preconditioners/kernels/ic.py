@@ -5,9 +5,9 @@ pivot of at most ``tiny`` times its diagonal entry is a breakdown.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                 # no row

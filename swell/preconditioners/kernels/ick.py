@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from swell.core.compiled import njit
 
 
 @njit(cache=True, fastmath=False)

@@ -6,9 +6,9 @@ of such rows.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.preconditioners.kernels.triangular import CONTRACT
 
 NONE = np.iinfo(np.int64).max                    # no row
@@ -25,10 +25,11 @@ def is_good(pivot, scale, tiny):
 @helper
 def replaced(pivot, scale, replacement, one):
     """Return the replacement of a tiny pivot: ``scale`` × ``replacement``, with the pivot's sign (or complex phase).
-    ``one`` is the sign of a zero pivot: 1 of the matrix's type."""
-    modulus = abs(pivot)
+    ``one`` is the sign of a zero pivot: 1 of the matrix's type. Infinite where the replacement underflows to zero, by
+    which nothing can be divided."""
+    modulus, size = abs(pivot), scale * replacement
     sign = pivot / modulus if 0 < modulus < np.inf else one
-    return sign * (scale * replacement)
+    return sign * (size if size > 0 else np.inf)
 
 
 @helper

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from swell.core.compiled import njit
 from swell.preconditioners.kernels.ick import grown
 from swell.preconditioners.kernels.ilu import is_good, replaced
 

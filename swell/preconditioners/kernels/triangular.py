@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import helper, parallel, renamed
+from swell.core.compiled import helper, njit, parallel, renamed
 
 CONTRACT = {"contract"}                          # allow fused multiply-add; sums keep their order
 GPU_ONLY = ("find_levels", "level", "levels", "sync_free")       # a CPU solves row by row and needs no levels

@@ -15,9 +15,9 @@ int64. Without the cast Numba would compile the called function twice: for an in
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 
 JACOBI, GAUSS_SEIDEL, CG, EXACT = range(4)
 

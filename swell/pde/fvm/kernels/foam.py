@@ -1,7 +1,8 @@
 """Kernel of the parser of OpenFOAM's files, on the CPU."""
 from __future__ import annotations
 
-from numba import njit
+from swell.core.compiled import njit
+
 
 
 @njit(cache=True)

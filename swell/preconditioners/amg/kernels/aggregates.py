@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.preconditioners.amg.kernels.pmis import scattered
 from swell.preconditioners.amg.slots import State
 

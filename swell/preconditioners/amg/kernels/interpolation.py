@@ -10,9 +10,9 @@ called for each row are inlined, since a call passes seven numbers for each arra
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.core.kernels.intrinsics import prefetch
 from swell.preconditioners.amg.slots import State
 

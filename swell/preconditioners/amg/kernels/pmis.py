@@ -7,9 +7,9 @@ write 1, so their order does not matter.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from swell.core.compiled import parallel
+from swell.core.compiled import njit, parallel
 from swell.preconditioners.amg.slots import State
 
 UNDECIDED, FINE = np.uint8(State.UNDECIDED), np.uint8(State.FINE)
