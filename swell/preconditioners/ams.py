@@ -17,8 +17,8 @@ An application, in d dimensions: additive, d + 1 inner preconditioners with two 
 of them, and 2 d + 2 products with A. Storage: G and Π_d with their transposes, the nodal matrices and their levels.
 
 If A annihilates gradients (β = 0) it is singular, and the correction by them is left out, with a note. Then b must be
-orthogonal to the gradients. This is decided for each node by the row of GᵀAG, which is compared with its rounding level,
-eps |G|ᵀ|A||G|: β may be 0 in air and not in earth, and 1e-10 in air is not 0.
+orthogonal to the gradients. Each node decides for itself: its row of GᵀAG is compared with the rounding level of that
+row, eps |G|ᵀ|A||G|. So β may be 0 in air and not in earth, and 1e-10 in air is not 0.
 """
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ def _left_out(left):
         yield (f"AMS: A annihilates gradients{where}, so that the correction by them was left out: b must be "
                "orthogonal to them")
     if unclear.size:
-        yield (f"AMS: at {unclear.size} of {nodes} nodes (the first is node {unclear[0]}) A times a gradient is at most "
-               f"{left[unclear].max():.0f} times the rounding error of A, so that a mass cannot be told from rounding: "
+        yield (f"AMS: at {unclear.size} of {nodes} nodes (the first is node {unclear[0]}) A times a gradient is at "
+               f"most {left[unclear].max():.0f} times A's rounding error, so that a mass cannot be told from rounding: "
                "the correction by these gradients was left out, and x is unknown along them; use a larger mass, or a "
                "wider type")
