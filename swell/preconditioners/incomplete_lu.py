@@ -348,8 +348,8 @@ def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagon
         there[A.indices[found]] = True
         first = int(there.argmin())  # sync
         remedy = remove_empty(A, slice(None), named) or (
-            "with order = swell.transversal(A), a maximum matching, solve A[order] x = b[order], whose x is the same; or "
-            "use method='direct'")
+            "with order = swell.transversal(A), a maximum matching, solve A[order] x = b[order], whose x is the same; "
+            "or use method='direct'")
         raise InputError(f"{name}: {n - found.size} of {n} {lacking} (the first is {named(first)}), and incomplete LU "
                          f"divides by them: {remedy}")
     return found.astype(A.indptr.dtype, copy=False)

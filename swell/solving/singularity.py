@@ -131,17 +131,18 @@ class Components:
         size = np.linalg.norm(np.concatenate(parts))
         return float(size / np.linalg.norm(b)) if size > ROUNDING * np.finfo(self._A.dtype).eps * rounding else 0.0
 
-    def advice(self, incompatible) -> list[str]:
-        """Return sentences on b and on the null space of floating components, in code that works for this A.
+    def advice(self, incompatible=0.0, code=True) -> list[str]:
+        """Return sentences on b and on the null space of floating components.
 
-        ``incompatible``: the result of `incompatible`."""
+        ``incompatible``: the result of `incompatible`. ``code``: give the null space in code that works for this A;
+        False: in words, for a reader who has no Python."""
         said = [f"b is incompatible: its part in the null space of Aᴴ is {incompatible:.1e} ‖b‖, and no x gives a "
                 "smaller residual: correct the sources or the boundary fluxes"] if incompatible else []
         if not self.floating.size:
             return said
         free = np.intersect1d(self.part[self.empty_rows], np.flatnonzero(self.sizes == 1))
         basis, where = "'constants'", ""
-        if self.count > 1 and self.floating.size + free.size <= SHOWN:
+        if code and self.count > 1 and self.floating.size + free.size <= SHOWN:
             basis = f"(part[:, None] == {np.union1d(self.floating, free).tolist()}) * 1.0"
             where = " with part = scipy.sparse.csgraph.connected_components(A != 0)[1]"
         elif self.count > 1:
