@@ -46,7 +46,9 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         A name in the registry (``swell.names("method")``), with settings as in ``"gmres(restart=50)"``, or an object:
         ``swell.GMRES(restart=50)``.
     M : callable, LinearOperator or matrix, optional
-        Your own preconditioner, an approximate inverse of A, as in SciPy. Give M or ``precond``, not both.
+        Your own preconditioner, an approximate inverse of A, as in SciPy. Give M or ``precond``, not both. If the
+        method needs a self-adjoint M, as cg does, two applications at setup measure that, and a note names an M that is
+        not.
     nullspace : "constants", array of shape (n,) or (n, k), or NullSpace, optional
         A basis of the null space of a singular A. The solver checks that b is compatible (or projects it, with
         ``NullSpace(..., project=True)``), and returns the x of least norm.

@@ -55,6 +55,9 @@ def _dominant(host, diagonal) -> str:
     loose = parts - np.unique(part[strict]).size
     if not loose:
         return "positive definite: diagonally dominant, strictly so in some row of each connected part"
-    if np.abs(host.sum(axis=1)).max() <= 1e-12 * sums.max():
-        return "positive semidefinite and singular: its rows sum to zero"
+    wrong = np.abs(np.asarray(host.sum(axis=1)).ravel()) > 100 * np.finfo(host.dtype).eps * sums
+    floating = int((np.bincount(part, wrong | (sums == 0), parts) == 0).sum())
+    if floating:
+        where = "its rows" if parts == 1 else f"the rows of {floating} of {parts} connected parts"
+        return f"positive semidefinite and singular: {where} sum to zero"
     return f"positive semidefinite at least (diagonally dominant, but nowhere strictly in {loose} connected parts)"

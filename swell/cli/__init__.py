@@ -13,6 +13,7 @@ import os
 import sys
 import time
 
+from swell.cli.output import for_shell
 from swell.core.compilation import quiet
 from swell.core.errors import SwellError
 
@@ -116,7 +117,7 @@ def _run(argv) -> int:
             quiet()                              # also of messages on compilation
         return arguments.run(arguments)
     except SwellError as error:
-        return _complain(error, BAD_INPUT)
+        return _complain(for_shell(error, vars(arguments)), BAD_INPUT)
     except KeyboardInterrupt:
         return _complain(UNSOLVED, INTERRUPTED)
     except MemoryError as error:

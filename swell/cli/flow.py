@@ -20,7 +20,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from swell.cli.output import as_json, check_paths
+from swell.cli.output import as_json, check_paths, for_shell
 from swell.core.errors import InputError
 
 HELP = "laminar flow on an OpenFOAM case"
@@ -265,7 +265,7 @@ def _print(arguments, case, solution, forces, label, written):
                                   for name, (p, w) in forces.items()},
                        "notes": notes, "written": written, "report": arguments.report}))
     elif not arguments.quiet:
-        print(solution)
+        print(for_shell(solution, vars(arguments)))
         for note in case.notes:
             print(f"  note: {note}")
         for name, (p, w) in forces.items():

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from swell.cli.arguments import add_output, add_solver, named_solver
-from swell.cli.output import as_json, check_paths
+from swell.cli.output import as_json, check_paths, for_shell
 from swell.core.errors import InputError
 
 HELP = "solve Poisson's equation on a mesh"
@@ -225,7 +225,7 @@ def _print(arguments, solution, facts):
                        "notes": solution.notes + solution.result.notes,
                        "out": arguments.out, "report": arguments.report}))
     elif not arguments.quiet:
-        print(solution)
+        print(for_shell(solution, vars(arguments)))
         print(f"  p from {span['min']:.6g} to {span['max']:.6g}, mean {span['mean']:.6g}")
         for what, path in (("p", arguments.out), ("report", arguments.report)):
             if path:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from swell.cli.acoustics import EXAMPLE, conditions, layer, medium, point, real_quantity, source, velocity, wall
 from swell.cli.arguments import PARTS, add_output, add_solver, named_solver
-from swell.cli.output import as_json, check_paths
+from swell.cli.output import as_json, check_paths, for_shell
 from swell.cli.own_matrices import add_matrices, check_matrices, run_matrices
 from swell.core.errors import InputError
 from swell.pde.helmholtz.named import GENERATED, named_mesh
@@ -275,7 +275,7 @@ def _print(arguments, mesh, response, written, modes):
         found = {} if modes is None else {"modes": modes.as_dict()}
         print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), **found, "written": written}))
     elif not arguments.quiet:
-        print(response)
+        print(for_shell(response, vars(arguments)))
         if modes is not None:
             print(modes)
         for path in written:

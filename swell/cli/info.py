@@ -1,6 +1,7 @@
 """Describe a matrix, and recommend a solver.
 
-Shows size, symmetry, definiteness, dominance, bandwidth, blocks, entries a row, storage, pattern and a recommendation.
+Shows size, symmetry, definiteness, dominance, bandwidth, blocks, entries a row, storage, pattern and a recommendation,
+as options of swell solve. Of a singular matrix it says why it is singular.
 With --amg, also sets up algebraic multigrid and shows its levels.
 """
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from swell.cli import source
-from swell.cli.output import as_json, check_paths, readable
+from swell.cli.output import as_json, check_paths, for_shell, readable
 
 HELP = "describe a matrix, and recommend a solver"
 BAR = 40                # characters of the longest bar of the histogram
 BINS = 12
+SOLVE = ("method", "precond", "scaling", "ordering", "format", "nullspace")       # options of swell solve in advice
 
 
 def add_arguments(parser):
@@ -55,6 +57,7 @@ def _look(A, host) -> dict:
     from swell.formats.sell import SELL
     facts = A.facts()
     ratios = fill_ratios(A)
+    singular = _singular(A)
     lengths = np.diff(host.indptr)
     sell = SELL().build(A)
     return {
@@ -62,6 +65,7 @@ def _look(A, host) -> dict:
         "definiteness": definiteness(A, facts), "dominant_rows": facts.dominant_rows,
         "zero_diagonal": facts.zero_diagonal, "empty_rows": facts.empty_rows,
         "null_space": "the constants: every row sums to zero" if facts.zero_row_sums else None,
+        "singular": singular,
         "bandwidth": facts.bandwidth, "bandwidth_rcm": _bandwidth_rcm(A),
         "block_fill": ratios, "block_size": block_size(ratios),
         "density": facts.nnz / max(facts.n, 1) ** 2,
@@ -71,8 +75,15 @@ def _look(A, host) -> dict:
         "csr_bytes_per_entry": A.matrix_bytes / max(facts.nnz, 1),
         "sell": {"padding": sell.padding, "bytes_per_entry": sell.matrix_bytes / max(facts.nnz, 1),
                  "settings": sell.describe()},
-        "recommendation": _recommendation(A),
+        "recommendation": _recommendation(A, singular or facts.zero_row_sums),
     }
+
+
+def _singular(A) -> list[str]:
+    """Return sentences on why A is singular; empty if nothing says that it is."""
+    from swell.solving.singularity import Components
+    parts = Components(A)
+    return parts.sentences() + parts.advice(code=False) if parts.singular else []
 
 
 def _bandwidth_rcm(A) -> int:
@@ -93,17 +104,31 @@ def _histogram(lengths) -> list[dict]:
             for k, count in enumerate(counts)]
 
 
-def _recommendation(A) -> list[dict]:
-    """Return the advisor's choices for A in order, as dicts with reasons and predictions."""
+def _recommendation(A, singular) -> list[dict]:
+    """Return the advisor's choices for A in order, as dicts with reasons and predictions.
+
+    ``singular``: leave out direct solvers, which have nothing to divide by."""
     from swell.advisor.choose import choose
     from swell.core.configuration import Configuration
     from swell.core.settings import describe
     kinds = ("method", "precond", "scaling", "ordering", "format")
-    return [{**{kind: describe(getattr(choice, kind)) for kind in kinds}, "why": list(choice.why),
+    return [{**{kind: describe(getattr(choice, kind)) for kind in kinds},
+             "why": [why for why in choice.why if not (singular and "direct solver" in why)],
+             "options": _options(choice, kinds),
              "predicted": choice.estimate and {"setup": choice.estimate.setup, "solve": choice.estimate.solve,
                                                "iterations": choice.estimate.iterations,
                                                "at_least": choice.estimate.finer is not None}}
-            for choice in choose(A, Configuration(None))[0]]
+            for choice in choose(A, Configuration(None))[0] if not (singular and choice.name("method") == "direct")]
+
+
+def _options(choice, kinds) -> str:
+    """Return a choice as options of ``swell solve``: --method cg --precond 'ic0(level=1)'."""
+    import shlex
+
+    from swell.core.settings import describe
+    parts = [(kind, getattr(choice, kind)) for kind in kinds if getattr(choice, kind) is not None]
+    return " ".join(f"--{kind} " + shlex.quote(choice.name(kind) + describe(part).removeprefix(type(part).__name__)
+                                               .removesuffix("()")) for kind, part in parts)
 
 
 def _hierarchy(A) -> dict:
@@ -132,6 +157,8 @@ def _show(found, A):
     console.print(_summary(found))
     console.print(_rows(found))
     _show_pattern(console, A)
+    for sentence in found["singular"]:
+        console.print(f"singular: {for_shell(sentence, SOLVE)}", markup=False, soft_wrap=True)
     _show_recommendation(console, found["recommendation"])
     if "amg" in found:
         _show_hierarchy(console, found["amg"])
@@ -212,12 +239,12 @@ def _show_pattern(console, A):
 
 def _show_recommendation(console, chain):
     """Print the advisor's choices in order; ``chain``: the list of `_recommendation`."""
+    from rich.markup import escape
+
     from swell.solving.considered import count
     for k, choice in enumerate(chain):
-        parts = [f"{kind} {choice[kind]}" for kind in ("precond", "scaling", "ordering", "format")
-                 if choice[kind] != "none"]
         rank = "recommended" if k == 0 else "if this is slow, or fails"
-        console.print(f"[bold]{rank}[/]: {', '.join([choice['method'], *parts])}", soft_wrap=True)
+        console.print(f"[bold]{rank}[/]: {escape(choice['options'])}", soft_wrap=True)
         for why in choice["why"]:
             console.print(f"  because {why}", markup=False, soft_wrap=True)
         if (predicted := choice["predicted"]) is not None:

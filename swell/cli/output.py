@@ -1,14 +1,18 @@
-"""Output of the commands: checks of paths before the work begins, and strict JSON."""
+"""Output of the commands: checks of paths before the work begins, advice in the shell's spelling, and strict JSON."""
 from __future__ import annotations
 
 import json
 import math
 import os
+import re
+import shlex
 import stat
 
 from swell.core.errors import InputError
 
 VECTORS = (".npy", ".mtx", ".txt")
+CALL = r"\w[\w.]*\((?:[^()]|\([^()]*\))*\)"                    # as CG(between=5), whose fields are no options
+OPTION = r"""(?<![\w.-])([a-z]\w*)=('[^']*'(?:(?:,? or |, )'[^']*')*|"[^"]*"|[-+]?\w[-+.\w]*\b|)(?!\.?\w|[-+(\[{:'"])"""
 
 
 def check_paths(paths: dict, sources=(), endings=None):
@@ -53,6 +57,33 @@ def check_paths(paths: dict, sources=(), endings=None):
         if place in taken:
             raise InputError(f"{option} and {taken[place]} both name {name}; choose two names")
         taken[place] = option
+
+
+def for_shell(text, options) -> str:
+    """Return ``text`` with the advice in it spelled as options of the command: method='direct' as --method direct.
+
+    ``rtol=x: expected`` and the like, which repeat what came, stay as they are. So does what the command has no option
+    for, and a call such as NullSpace(..., project=True), which only Python can do.
+
+    Parameters
+    ----------
+    text : object
+        What would be printed: a message, or a result.
+    options : container of str
+        The names of the command's options, as ``vars`` of the parsed arguments has them.
+
+    Examples
+    --------
+    >>> for_shell("use method='cg' or 'gmres(restart=50)', or CG(every=5) with rtol=1e-5", ("every", "method", "rtol"))
+    "use --method cg or 'gmres(restart=50)', or CG(every=5) with --rtol 1e-5"
+    """
+    def spelled(match):
+        name, value = match[1], match[2]
+        if name not in options:                  # a call, or no option
+            return match[0]
+        value = re.sub("""'([^']*)'|"([^"]*)\"""", lambda quoted: shlex.quote(quoted[1] or quoted[2] or ""), value)
+        return f"--{name.replace('_', '-')} {value}".rstrip()
+    return re.sub(f"{CALL}|{OPTION}", spelled, str(text))
 
 
 def readable(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import time
 
 from swell.cli.arguments import named_solver
-from swell.cli.output import as_json
+from swell.cli.output import as_json, for_shell
 from swell.core.errors import InputError
 
 # Options that need a mesh, and their defaults.
@@ -87,7 +87,7 @@ def run_matrices(arguments) -> int:
     if arguments.json:
         print(as_json({"matrices": arguments.matrices, **response.as_dict(), "written": written}))
     elif not arguments.quiet:
-        print(response)
+        print(for_shell(response, vars(arguments)))
         for path in written:
             print(f"  written: {path}")
     return 0 if response.converged else 1

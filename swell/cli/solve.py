@@ -10,7 +10,7 @@ from pathlib import Path
 
 from swell.cli import source
 from swell.cli.arguments import add_output, add_solver, named_solver
-from swell.cli.output import VECTORS, as_json, check_paths, readable
+from swell.cli.output import VECTORS, as_json, check_paths, for_shell, readable
 from swell.core.errors import InputError
 from swell.core.registry import names, resolve
 from swell.core.settings import DTYPES
@@ -155,7 +155,7 @@ def _print(arguments, result, A):
         print(as_json({"matrix": arguments.A, "n": A.shape[0], "nnz": A.nnz, "rhs": arguments.rhs or "ones",
                        **result.as_dict(), "out": arguments.out, "report": arguments.report}))
     elif not arguments.quiet:
-        print(f"{arguments.A}: {result}")
+        print(f"{arguments.A}: {for_shell(result, vars(arguments))}")
         for what, path in (("x", arguments.out), ("report", arguments.report)):
             if path:
                 print(f"  {what} written to {path}")

@@ -56,7 +56,8 @@ class Reason(enum.Enum):
                                "of the rounding errors of A x; accept this x, relax rtol, use a wider dtype, or try "
                                "method='direct'")
     SINGULAR = (12, "the matrix is singular, at least to working precision for this b: check boundary conditions, give "
-                    "its null space (nullspace='constants', rigid-body modes), or remove empty and dependent rows")
+                    "its null space (nullspace='constants', rigid-body modes, and left= if it is asked for), or remove "
+                    "empty and dependent rows")
     NOT_FACTORED = (13, "the matrix could not be factored: see the note, or choose another preconditioner, or an "
                         "iterative method in place of a direct one")
     OUT_OF_MEMORY = (14, "memory is too small for the next choice, and x is the best result of those tried: use "

@@ -23,8 +23,22 @@ def asymmetry(A, conjugate=True) -> float:
     if exact is not None:
         _check_range(exact + size)
         return exact / size if size else 0.0
-    space, n = A.space, A.space.local_rows(A.shape[0])
-    x, y, ax, ay = (space.empty(n, A.dtype) for _ in range(4))
+    difference, _ = _mismatch(A, A.space, conjugate)
+    _check_range(difference + size)
+    return 3 * difference / size if size else 0.0                # E|xᵢ|² = E|yᵢ|² = 1/3
+
+
+def estimated_asymmetry(M, space, conjugate=True) -> float:
+    """Like `asymmetry`, for an operator of which nothing is known, from two applications; 0 or NaN if M gives 0 or NaN.
+
+    ``space``: the space of the system, across ranks with this rank's rows, which M takes."""
+    difference, size = _mismatch(M, space, conjugate)
+    return np.sqrt(3) * difference / size if size else 0.0       # E‖M y‖² = ‖M‖²/3
+
+
+def _mismatch(A, space, conjugate):
+    """Return (|(x, A y) − (A x, y)|, ‖A y‖₂) for random real x and y; ``conjugate=False``: of A x, its conjugate."""
+    x, y, ax, ay = (space.empty(space.local_rows(A.shape[0]), A.dtype) for _ in range(4))
     space.random(SEED, x)
     space.random(SEED + 1, y)
     A.apply(x, ax)
@@ -34,9 +48,7 @@ def asymmetry(A, conjugate=True) -> float:
     space.dots(ax, y, dots[1])
     space.allreduce(dots)
     other = dots[1, 0] if conjugate else dots[1, 0].conj()       # x and y are real, so (A x, y) = conj(yᵀ A x)
-    difference = abs(complex(dots[0, 0] - other))
-    _check_range(difference + size)
-    return 3 * difference / size if size else 0.0                # E|xᵢ|² = E|yᵢ|² = 1/3
+    return abs(complex(dots[0, 0] - other)), space.norms(ay)[0]
 
 
 def _check_range(size):

@@ -52,5 +52,6 @@ def transversal(A):
     if (order < 0).any():
         missing = np.setdiff1d(np.arange(order.size), order)
         raise InputError(f"transversal: A is structurally singular, {missing.size} of {order.size} rows can have no "
-                         f"diagonal entry of their own (row {missing[0]} among them): no order of rows helps")
+                         f"diagonal entry of their own (row {missing[0]} among them), and no order of rows helps: take "
+                         "such rows out with their unknowns, or give them an entry on the diagonal")
     return order

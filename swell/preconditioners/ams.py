@@ -17,7 +17,8 @@ An application, in d dimensions: additive, d + 1 inner preconditioners with two 
 of them, and 2 d + 2 products with A. Storage: G and Π_d with their transposes, the nodal matrices and their levels.
 
 If A annihilates gradients (β = 0) it is singular, and the correction by them is left out, with a note. Then b must be
-orthogonal to the gradients.
+orthogonal to the gradients. Each node decides for itself: its row of GᵀAG is compared with the rounding level of that
+row, eps |G|ᵀ|A||G|. So β may be 0 in air and not in earth, and 1e-10 in air is not 0.
 """
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ from swell.formats.sell import SELL
 from swell.formats.symmetry import require_hermitian
 from swell.formats.transpose import transposed
 
-NOTHING = 1e-10         # GᵀAG below this share of |G|ᵀ|A||G| is rounding only
+ROUNDING = 1            # a row of GᵀAG up to this many eps of |G|ᵀ|A||G| is rounding: assembly leaves about 0.2
+DISTINCT = 16           # from this many on, it is a mass; between the two, a mass and rounding look the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +146,7 @@ class AMSOperator(LinearOperator):
     Attributes
     ----------
     corrections : list of Correction
-        By G and by each Π_d.
+        By G, unless A annihilates all gradients, and by each Π_d.
     """
 
     self_adjoint = spd = True
@@ -153,7 +155,7 @@ class AMSOperator(LinearOperator):
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
         require_hermitian(A, "AMS")
-        self.settings, self.notes = settings, ()
+        self.settings, self._rebuilt = settings, 0
         G = settings.gradient_of(A)
         self._stored = CSR() if A.space.name == "cpu" else SELL()
         self._A = A.stored_as(self._stored)
@@ -161,22 +163,35 @@ class AMSOperator(LinearOperator):
         self._inverse = A.space.empty(A.shape[0], A.dtype)
         self._r, self._z = (A.space.empty(A.shape[0], A.dtype) for _ in range(2))
         self._take_diagonal(A)
-        self.corrections = [Correction(A, P, settings.inner, name, self._stored)
-                            for name, P in self._spaces(A, G, settings.edges_of(G))]
+        self._G, self._nodes, self.corrections = G, None, []
+        self._take_gradients(A)
+        self.corrections += [Correction(A, P, settings.inner, name, self._stored)
+                             for name, P in self._vector_spaces(G, settings.edges_of(G))]
 
-    def _spaces(self, A, G, along):
-        """Return [(name, auxiliary space as a SciPy matrix)]: G, unless A annihilates it, and Π_d of each axis."""
-        spaces = [] if annihilates(A, G) else [("G", G)]
-        if not spaces:
-            note = ("AMS: A annihilates gradients, so that the correction by them was left out: b must be orthogonal "
-                    "to them")
-            self.notes = (note,)
+    def _take_gradients(self, A):
+        """Build the correction by G for the nodes whose gradients A does not annihilate; note the other nodes.
+
+        The correction stays if these nodes are the same as before."""
+        left = remainder(A, self._G)
+        nodes = left >= DISTINCT
+        if self._nodes is not None and (nodes == self._nodes).all():
+            return
+        former = [c for c in self.corrections if c.name == "G"]
+        self._rebuilt += 1 + sum(c.inner.revision for c in former)             # the sum in `revision` only rises
+        others = self.corrections[len(former):]
+        G = self._G if nodes.all() else self._G[:, np.flatnonzero(nodes)]
+        new = [Correction(A, G, self.settings.inner, "G", self._stored)] if nodes.any() else []
+        self.corrections, self._nodes, self.notes = new + others, nodes, tuple(_left_out(left))
+
+    def _vector_spaces(self, G, along):
+        """Return [(name, Π_d as a SciPy matrix)] for each axis."""
+        spaces = []
         half = abs(G) * 0.5
         for d, axis in enumerate("xyz"[:along.shape[1]]):
             P = half.copy()
             P.data *= np.repeat(along[:, d], np.diff(P.indptr))
             P.eliminate_zeros()
-            spaces.append((f"Π_{axis}", P.astype(A.dtype)))
+            spaces.append((f"Π_{axis}", P.astype(G.dtype)))
         return spaces
 
     def _take_diagonal(self, A):
@@ -192,8 +207,11 @@ class AMSOperator(LinearOperator):
         require_hermitian(A, "AMS")
         self.keep_for(A)
         self._take_diagonal(A)
+        former = list(self.corrections)
+        self._take_gradients(A)
         for correction in self.corrections:
-            correction.update(A)
+            if correction in former:
+                correction.update(A)
 
     def keep_for(self, A):
         if self._A is not A:
@@ -240,7 +258,7 @@ class AMSOperator(LinearOperator):
 
     @property
     def revision(self):
-        return sum(correction.inner.revision for correction in self.corrections)
+        return self._rebuilt + sum(correction.inner.revision for correction in self.corrections)
 
     @property
     def nbytes(self):
@@ -249,7 +267,7 @@ class AMSOperator(LinearOperator):
 
     def describe(self):
         each = "; ".join(f"{c.name}: {c.inner.describe()}" for c in self.corrections)
-        return f"AMS(kind={self.settings.kind!r}), ℓ1 Jacobi, and on {self.corrections[0].nodes} nodes {each}"
+        return f"AMS(kind={self.settings.kind!r}), ℓ1 Jacobi, and on {self._G.shape[1]} nodes {each}"
 
 
 class Correction:
@@ -297,11 +315,30 @@ class Correction:
         return self.inner.nbytes + sum(M.nbytes for M in matrices.values())
 
 
-def annihilates(A, G) -> bool:
-    """True if A G = 0 up to rounding; G is a SciPy matrix."""
+def remainder(A, G):
+    """Return, for each node, the row sum of |GᵀAG| in units of its rounding level, eps |G|ᵀ|A||G|: a NumPy array.
+
+    ``G``: a SciPy matrix of −1 and 1."""
     space = A.space
-    x, y = (space.empty(size, A.dtype) for size in (G.shape[1], A.shape[0]))
-    space.random(2009, x)
-    CSRMatrix.from_scipy(G, space).apply(x, y)
-    size = A.absolute().times(abs(y))
-    return space.max_on_host(abs(A.times(y))) <= NOTHING * space.max_on_host(size)  # sync
+    P = CSRMatrix.from_scipy(G, space)
+    R, _ = transposed(P)
+    left = TripleProduct(R, A, P).C.modulus_sums()
+    size = R.absolute().times(A.absolute().times(P.modulus_sums().astype(A.dtype)))
+    return space.to_host(left / size) / np.finfo(A.dtype).eps                                             # sync
+
+
+def _left_out(left):
+    """Yield a note on nodes whose gradients A annihilates, and one on nodes where a mass looks like rounding.
+
+    ``left``: the array of `remainder`."""
+    nodes = left.size
+    zero, unclear = np.flatnonzero(left <= ROUNDING), np.flatnonzero((left > ROUNDING) & (left < DISTINCT))
+    if zero.size:
+        where = "" if zero.size == nodes else f" at {zero.size} of {nodes} nodes (the first is node {zero[0]})"
+        yield (f"AMS: A annihilates gradients{where}, so that the correction by them was left out: b must be "
+               "orthogonal to them")
+    if unclear.size:
+        yield (f"AMS: at {unclear.size} of {nodes} nodes (the first is node {unclear[0]}) A times a gradient is at "
+               f"most {left[unclear].max():.0f} times A's rounding error, so that a mass cannot be told from rounding: "
+               "the correction by these gradients was left out, and x is unknown along them; use a larger mass, or a "
+               "wider type")

@@ -31,6 +31,7 @@ from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import circumstances, describe, idle_notes
 from swell.formats.csr import CSRMatrix
+from swell.formats.diagonal import remove_empty
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check, check_factor
 from swell.preconditioners.lu_factorisation import FixedPoint, Scheduled, Threaded, fastest_exact
 from swell.preconditioners.triangular import combine, resolve_solve
@@ -346,9 +347,11 @@ def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagon
         there = xp.zeros(n, bool)
         there[A.indices[found]] = True
         first = int(there.argmin())  # sync
+        remedy = remove_empty(A, slice(None), named) or (
+            "with order = swell.transversal(A), a maximum matching, solve A[order] x = b[order], whose x is the same; "
+            "or use method='direct'")
         raise InputError(f"{name}: {n - found.size} of {n} {lacking} (the first is {named(first)}), and incomplete LU "
-                         "divides by them: with order = swell.transversal(A), a maximum matching, solve A[order] x = "
-                         "b[order], whose x is the same; or use method='direct'")
+                         f"divides by them: {remedy}")
     return found.astype(A.indptr.dtype, copy=False)
 
 

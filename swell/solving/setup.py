@@ -8,8 +8,12 @@ from swell.core.compilation import Stopwatch, compiling_for, timed
 from swell.core.errors import FactorisationError, InputError
 from swell.core.log import LOG
 from swell.core.settings import describe, without_effect
+from swell.formats.symmetry import estimated_asymmetry
+from swell.preconditioners.user import User
 from swell.solving import summary
 from swell.solving.considered import paired
+
+UNSYMMETRIC = 1e-3      # the asymmetry of a user's M from which a note names it: above the rounding of single precision
 
 
 class SetUp(ABC):
@@ -173,6 +177,8 @@ class Setup(SetUp):
         if not (settings.across_ranks or system.space.single_rank):
             settings = settings.restricted(system, lambda array: array)
         M = settings.build(self._source_matrix(system))
+        if isinstance(settings, User) and c.method.self_adjoint_only and M.self_adjoint is None and not M.variable:
+            self._measure(M)
         if M.variable and not c.method.flexible:
             self._become_flexible()
         if M.self_adjoint is False and c.method.self_adjoint_only:
@@ -180,6 +186,19 @@ class Setup(SetUp):
             raise InputError(f"{c.name('method')} needs a preconditioner that is {kind}, and {describe(settings)} is "
                              "not: choose its symmetric form, or method='gmres'")
         return M
+
+    def _measure(self, M):
+        """Add a note if the user's M is far from self-adjoint, which the method needs; this applies M twice.
+
+        It is no error: cg may converge all the same, as with an inner iteration or restricted Schwarz as M."""
+        c = self.configuration
+        symmetric, word = c.method.symmetric_only, "symmetric" if c.method.symmetric_only else "self-adjoint"
+        with self.space.deferred_errors():
+            size = estimated_asymmetry(self.space.guarded(M), self.space, conjugate=not symmetric)
+        if size > UNSYMMETRIC:
+            self.notes.append(f"M is not {word}, and {c.name('method')} needs that: ‖M − M{'ᵀ' if symmetric else 'ᴴ'}‖ "
+                              f"is about {size:.0e} ‖M‖; if the solve is slow or fails, use method='gmres', or "
+                              "'fgmres' if M is an inner iteration")
 
     def _source_matrix(self, system):
         """Return the matrix from which the preconditioner is built.

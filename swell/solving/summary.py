@@ -13,7 +13,8 @@ def words(setup):
     M, matrix, space = setup.M, setup.matrix, setup.space
     own = {"device": space.describe(), "preconditioner": "" if M is None else M.describe(),
            "matrix": matrix.describe(), "format": matrix.name, "origin": matrix.origin}
-    notes = space.said_notes([*matrix.notes, *(() if M is None else M.notes)])
+    parts = (part for part in (setup.nullspace, matrix, M) if part is not None)
+    notes = space.said_notes([note for part in parts for note in part.notes])
     return dict(zip(own, space.said([*own.values()]), strict=True)), notes
 
 

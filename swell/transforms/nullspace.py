@@ -4,7 +4,8 @@ Examples: pressure with Neumann conditions everywhere is determined up to a cons
 body is determined up to its rigid motions.
 
 Z and W are orthonormal bases of the null spaces of A and of Aᴴ; Z = W if A is Hermitian. A x = b has a solution only
-if Wᴴ b = 0. The transform checks A Z = 0 and Wᴴ A = 0 at setup, and Wᴴ b = 0 for each b. It returns the solution of
+if Wᴴ b = 0. If A is not Hermitian and W was not given, W = Z where that fits; else W is computed (``left_null.py``).
+The transform checks A Z = 0 and Wᴴ A = 0 at setup, and Wᴴ b = 0 for each b. It returns the solution of
 least norm, x − Z Zᴴ x, which is orthogonal to Z. The iterates of a Krylov method stay compatible, so the iterations
 cost nothing extra. The transform projects only at the start, at the end, and when a solve is resumed.
 """
@@ -24,6 +25,7 @@ from swell.core.settings import switch
 from swell.core.transform import Transform
 from swell.formats.csr import CSRMatrix
 from swell.formats.symmetry import hermitian
+from swell.transforms.left_null import left_null_vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,8 @@ class NullSpace:
     basis : "constants" or array, shape (n,) or (n, k)
         Vectors that span the null space; they need not be orthogonal.
     left : None, "constants" or array
-        A basis of the null space of Aᴴ. None takes ``basis``, which is right for a Hermitian matrix.
+        A basis of the null space of Aᴴ. None takes ``basis``, which is right for a Hermitian matrix, or computes one,
+        with a note in the result.
     project : bool
         Remove the incompatible part of b, with a note in the result, instead of refusing b.
     """
@@ -59,10 +62,18 @@ class NullSpace:
 
 
 class NullSpaceTransform(Transform):
-    """The transform that checks b and projects x; it leaves the matrix unchanged."""
+    """The transform that checks b and projects x; it leaves the matrix unchanged.
+
+    Attributes
+    ----------
+    basis, left : array of the space, shape (n, k)
+        Z and W; the same array where W = Z.
+    notes : tuple of str
+        A sentence if W was computed.
+    """
 
     def __init__(self, A, settings):
-        self.space, self.settings = A.space, settings
+        self.space, self.settings, self.notes = A.space, settings, ()
         self.basis = self._orthonormal(A, settings.basis, "nullspace")
         self.left = self.basis if settings.left is None else self._orthonormal(A, settings.left, "left null space")
         self.update(A)
@@ -99,28 +110,58 @@ class NullSpaceTransform(Transform):
         return A.space.from_host(np.asfortranarray(q[A.rows if in_parts else slice(None)].astype(A.dtype)))
 
     def update(self, A):
-        """Check that A Z = 0 and Wᴴ A = 0, up to rounding, for new values of A. For a Hermitian A the first check is
-        enough; the second would build an adjoint, after which CUDA graphs are captured again."""
-        size, hermitian_basis = A.norm_inf(), self.left is self.basis
-        self._check(size, self.basis, A.apply, "A z")
-        if hermitian_basis and A.has_entries and hermitian(A):
-            return
-        hint = ("; A is not Hermitian, so give the null space of its adjoint too: NullSpace(basis, left=...)"
-                if hermitian_basis else "")
-        self._check(size, self.left, A.apply_adjoint, "Aᴴ z", hint)
+        """Check that A Z = 0 and Wᴴ A = 0, up to rounding, for new values of A; find W anew if it was computed.
 
-    def _check(self, size, basis, multiply, what, hint=""):
-        """Raise InputError unless ``multiply(z, y)`` gives y = 0 for each column z of basis, up to √eps ‖A‖∞ ‖z‖∞.
+        For a Hermitian A the first check is enough; the second would build an adjoint, after which CUDA graphs are
+        captured again."""
+        size, given = A.norm_inf(), self.settings.left is not None
+        self._require(self._residual(size, self.basis, A.apply), "A z")
+        if not given:
+            self.left, self.notes = self.basis, ()
+            if A.has_entries and hermitian(A):
+                return
+        left = self._residual(size, self.left, A.apply_adjoint)
+        if not given and not left[0] <= left[1]:
+            found = self._computed(A)
+            if found is None:
+                self._require(left, "Aᴴ z", "; A is not Hermitian, so the null space of its adjoint is another one, "
+                              "and it was not found from A: give it too, NullSpace(basis, left=...), for a small A "
+                              "left=scipy.linalg.null_space(A.toarray().conj().T)")
+            self.left, left = found, self._residual(size, found, A.apply_adjoint)
+            self.notes = ("nullspace: A is not Hermitian; the null space of its adjoint was computed from A",)
+        self._require(left, "Aᴴ z")
 
-        ``size``: ‖A‖∞. ``what``, ``hint``: texts for the message."""
-        space, allowed = self.space, np.sqrt(np.finfo(basis.dtype).eps)
-        y = space.empty(len(basis), basis.dtype)
+    def _computed(self, A):
+        """Return an orthonormal basis of the null space of Aᴴ, one vector for each of Z, in the space; None if none is
+        found, or if A is distributed or has no entries."""
+        if not (A.has_entries and self.space.single_rank):
+            return None
+        host = A.to_scipy()
+        found = [left_null_vector(host, z) for z in self.space.to_host(self.basis).T]
+        if any(v is None for v in found):
+            return None
+        q, r = np.linalg.qr(np.stack(found, axis=1))
+        independent = abs(np.diag(r)).min() > 1e-10
+        return self.space.from_host(np.asfortranarray(q.astype(A.dtype))) if independent else None
+
+    def _residual(self, size, basis, multiply):
+        """Return (relative, allowed, k): the largest ‖y‖∞ / (‖A‖∞ ‖z‖∞) of y = ``multiply(z, y)`` for the columns z of
+        ``basis``, √eps, and the number of that column. ``size``: ‖A‖∞."""
+        space, allowed = self.space, float(np.sqrt(np.finfo(basis.dtype).eps))
+        y, found = space.empty(len(basis), basis.dtype), []
         for k in range(basis.shape[1]):
-            multiply(space.xp.ascontiguousarray(basis[:, k]), y)
-            relative = space.max_on_host(abs(y)) / (size * space.max_on_host(abs(basis[:, k])) or 1.0)
-            if relative > allowed:
-                raise InputError(f"nullspace: vector {k} is not annihilated: ‖{what}‖∞ is {relative:.1e} of ‖A‖∞ ‖z‖∞, "
-                                 f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
+            z = space.xp.ascontiguousarray(basis[:, k])
+            multiply(z, y)
+            found.append(space.max_on_host(abs(y)) / (size * space.max_on_host(abs(z)) or 1.0))
+        k = int(np.argmax(found))
+        return found[k], allowed, k
+
+    def _require(self, residual, what, hint=""):
+        """Raise InputError unless ``residual``, of `_residual`, is small. ``what``, ``hint``: texts for the message."""
+        relative, allowed, k = residual
+        if relative > allowed:
+            raise InputError(f"nullspace: vector {k} is not annihilated: ‖{what}‖∞ is {relative:.1e} of ‖A‖∞ ‖z‖∞, "
+                             f"expected at most {allowed:.0e}{hint}; for a regular matrix leave nullspace out")
 
     def regular(self, A, transforms):
         """Return a new regular CSRMatrix for a factorisation: for a compatible b, its solution also solves A x = b.
@@ -186,10 +227,12 @@ class NullSpaceTransform(Transform):
         if not self.settings.project:
             total = self.space.xp.asarray([b.sum()])
             self.space.allreduce(total)
+            given = self.settings.basis if self.settings.left is None else self.settings.left
+            constants = isinstance(given, str) and not self.notes
+            sums = f" (the entries of b sum to {complex(total[0]).real:.3e} instead of 0)" if constants else ""
             raise InputError(f"b is incompatible: the system is singular, and b has a part of {size / norm_b:.2e} ‖b‖ "
-                             "in the null space of its adjoint, which no x can produce (with constants: the entries of "
-                             f"b sum to {complex(total[0]).real:.3e} instead of 0); correct the sources or the "
-                             "boundary fluxes, or take it out with NullSpace(..., project=True)")
+                             f"in the null space of its adjoint, which no x can produce{sums}; correct the sources or "
+                             "the boundary fluxes, or take it out with NullSpace(..., project=True)")
         b -= self.left @ part
         return size / norm_b
 

@@ -79,6 +79,7 @@ CASES = [
     (["A.mtx", "--dtype", "float16"], ["--dtype", "float16", "float64"]),
     (["complex.mtx", "--dtype", "float64"], ["imaginary", "complex128"]),
     (["A.mtx", "--device", "tpu"], ["device='tpu'", "cuda"]),
+    (["unsymmetric.mtx", "--method", "cg"], ["use --method bicgstab or gmres with"]),
     (["zero_diagonal.mtx", "--method", "cg", "--scaling", "jacobi"], ["diagonal", "direct"]),
     (["zero_diagonal.mtx", "--method", "gmres", "--precond", "jacobi"], ["diagonal", "direct"]),
     (["gallery:poison2d"], ["did you mean 'poisson2d'"]),
@@ -150,7 +151,7 @@ def test_memory_is_estimated_before_the_solve(cli, bad, monkeypatch):
 def test_no_gpu(cli, bad):
     if importlib.util.find_spec("cupy"):
         pytest.skip("CuPy is installed here")
-    check(bad, cli("solve", "A.mtx", "--device", "cuda"), ["cuda", "swell[cuda13]", "device='cpu'"])
+    check(bad, cli("solve", "A.mtx", "--device", "cuda"), ["cuda", "swell[cuda13]", "--device cpu"])
 
 
 @pytest.mark.parametrize("arguments, words", [

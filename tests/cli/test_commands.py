@@ -1,18 +1,23 @@
 """``info``, ``doctor`` and ``demo``."""
 import json
+import shlex
 import subprocess
 import sys
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from swell import gallery
 
 
 def test_info_says_what_the_matrix_is_like(cli, folder):
     status, out, err = cli("info", folder / "A.mtx", "--picture", folder / "p.png")
     assert status == 0 and not err
     for words in ("144 unknowns", "symmetric", "positive definite", "bandwidth", "Cuthill–McKee", "blocks",
-                  "entries a row: 3 to 5", "recommended", "CG()", "because", "padding"):
+                  "entries a row: 3 to 5", "recommended: --method ", "--method cg", "because", "padding"):
         assert words in out
     assert (folder / "p.png").read_bytes().startswith(b"\x89PNG")
 
@@ -28,7 +33,29 @@ def test_info_json(cli):
 
 def test_info_hints_at_a_null_space(cli):
     out = cli("info", "gallery:neumann2d:100")[1]
-    assert "every row sums to zero" in out and "singular" in out
+    assert "every row sums to zero" in out and "singular: fix one unknown, or give --nullspace constants" in out
+
+
+def test_what_info_recommends_can_be_given_to_solve(cli):
+    for name in ("upwind2d:400", "poisson2d:400"):
+        for choice in json.loads(cli("info", f"gallery:{name}", "--json")[1])["recommendation"]:
+            status, out, _ = cli("solve", f"gallery:{name}", "--json", *shlex.split(choice["options"]))
+            found = json.loads(out)
+            assert status == 0 and choice["method"].lower().startswith(found["method"].replace("_", "")), choice
+
+
+def test_info_of_a_singular_matrix(cli, tmp_path):
+    """It says why, and recommends no direct solver: an isolated unknown, a floating part, a Neumann problem."""
+    N, P = gallery.neumann((6,)), gallery.poisson1d(5)
+    for k, (A, words) in enumerate(((sp.block_diag([P, sp.csr_array((1, 1))]), "row 5 is empty"),
+                                    (sp.block_diag([P, N]), "component 2 of 2 (6 unknowns, from row 5) has rows that"),
+                                    (N, "A has rows that all sum to zero"))):
+        scipy.io.mmwrite(tmp_path / f"{k}.mtx", sp.coo_array(A))
+        out = cli("info", tmp_path / f"{k}.mtx")[1]
+        assert f"singular: {words}" in out and "direct" not in out.lower() and "nullspace=" not in out
+        found = json.loads(cli("info", tmp_path / f"{k}.mtx", "--json")[1])
+        assert found["recommendation"] and all("Direct" not in choice["method"] for choice in found["recommendation"])
+    assert not json.loads(cli("info", "gallery:poisson2d:100", "--json")[1])["singular"]
 
 
 def test_info_shows_the_levels_of_algebraic_multigrid_where_asked(cli):

@@ -134,3 +134,10 @@ def test_a_report_shows_the_levels_of_algebraic_multigrid(cli, folder):
         assert cli("solve", "gallery:poisson2d:2500", "--method", "cg", "--precond", precond, "--report",
                    folder / "r.html", "--quiet")[0] == 0
         assert ("Levels of algebraic multigrid" in (folder / "r.html").read_text("utf-8")) == shown
+
+
+def test_advice_is_spelled_for_the_command_line(cli, folder):
+    status, out, _ = cli("solve", "gallery:neumann2d:100", "--method", "gmres")               # b = 1 is incompatible
+    assert status == 1 and "--nullspace constants" in out and "nullspace=" not in out
+    status, _, err = cli("solve", "gallery:saddle_point:100", "--method", "cg", "--scaling", "jacobi")
+    assert status == 2 and "use --method direct, or" in err

@@ -34,6 +34,22 @@ def test_a_transversal_makes_ilu_possible(device):
     assert result.converged and np.linalg.norm(b - A @ result.x) <= 1e-8 * np.linalg.norm(b)
 
 
+@pytest.mark.parametrize("precond", ["ilu0", "iluk(level=1)", "ilut", "block_ilu0(block=2)", "jacobi", "gauss_seidel"])
+def test_no_order_is_advised_for_an_empty_row(precond, device):
+    """Nor for an empty column; what is advised instead works."""
+    A = sp.lil_array(gallery.convection_diffusion((6, 6), 3.0))
+    for rows, columns, name in (([10], [], "10"), ([], [10], "10"), ([10, 11], [10, 11], "")):
+        B = A.copy()
+        B[rows], B[:, columns], B[10, 10] = 0, 0, 0
+        if precond.startswith("block"):                          # a block is empty if its rows are
+            B[[10, 11]] = 0
+        with pytest.raises(swell.InputError, match=f"row.* {name}.* is empty, so that A is") as e:
+            swell.solve(B.tocsr(), np.ones(36), method="gmres", precond=precond, device=device)
+        assert "transversal" not in str(e.value) and "direct" not in str(e.value)
+        B[rows + columns + [10, 11], rows + columns + [10, 11]] = 1
+        assert swell.solve(B.tocsr(), np.ones(36), method="gmres", precond=precond, device=device).converged
+
+
 @pytest.mark.parametrize("density", [0.02, 0.1, 1])
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 def test_a_transversal_costs_no_more_than_a_dense_assignment(density, dtype):

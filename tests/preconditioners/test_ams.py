@@ -94,6 +94,67 @@ def test_without_mass(device):
     assert r.converged and r.iterations <= 30 and any("A annihilates gradients" in note for note in r.notes)
 
 
+def low_frequency(mass, shape=(4, 5, 6), dtype=np.float64):
+    """The curl-curl matrix and the matrix of ∫ E·F with weights ``mass``, a number or one for each edge; AMS for it."""
+    A, settings = given(shape, mass=0.0)
+    M = sp.diags_array(np.broadcast_to(mass, A.shape[0])) @ (given(shape, mass=1.0)[0] - A)
+    return sp.csr_matrix(A + (M + M.T) / 2).astype(dtype), settings
+
+
+def test_a_small_mass_is_no_rounding(device):
+    """Masses from 1e-7 to 1e-11: x is right along the gradients too, for both kinds of source."""
+    rng = np.random.default_rng(0)
+    for mass in (1e-7, 3e-8, 1e-11):
+        A, precond = low_frequency(mass)
+        z, x = rng.standard_normal(A.shape[0]), rng.standard_normal(A.shape[0])
+        curl = given((4, 5, 6), mass=0.0)[0] @ z                              # a source without divergence
+        exact = sp.linalg.spsolve(A.tocsc(), curl)
+        r = swell.solve(A, curl, method="cg", precond=precond, device=device)
+        assert r.converged and not r.notes and np.linalg.norm(r.x - exact) <= 1e-15 / mass * 100 * np.linalg.norm(exact)
+        r = swell.solve(A, A @ x, method="gmres", precond=precond, device=device)
+        assert r.converged and not r.notes, mass
+
+
+def test_what_a_leaves_of_gradients(device):
+    """Rounding is recognised, in both precisions; what may be either is said; and air is told from earth."""
+    def notes(A, settings):
+        return swell.solve(A, np.ones(A.shape[0]), method="cg", precond=settings, device=device, maxiter=1).notes
+    rounded, = notes(*low_frequency(1e-14))
+    single, = notes(*low_frequency(1e-8, dtype=np.float32))
+    assert rounded == single and rounded.startswith("AMS: A annihilates gradients, so that"), (rounded, single)
+    between, = notes(*low_frequency(5e-13))
+    assert "at 60 of 60 nodes (the first is node 0)" in between and "a mass cannot be told from rounding" in between
+    assert not notes(*low_frequency(1e-11)) and not notes(*low_frequency(1e-2, dtype=np.float32))
+
+
+def test_air_and_earth(device):
+    """A mass in one half only: the correction stays there, and a note says where it was left out."""
+    A, settings = low_frequency(0.0)
+    edges = abs(settings.gradient) @ np.arange(60)                            # large for edges late in the grid
+    earth = (edges > np.median(edges)) * 1.0
+    A, settings = low_frequency(earth)
+    left = abs(settings.gradient.T @ (A @ settings.gradient)).sum(axis=1)
+    air = np.flatnonzero(left < 1e-12)
+    b = A @ np.random.default_rng(1).standard_normal(A.shape[0])
+    r = swell.solve(A, b, method="cg", precond=settings, device=device)
+    note, = r.notes
+    assert r.converged and 0 < air.size < 60
+    assert f"annihilates gradients at {air.size} of 60 nodes (the first is node {air[0]})" in note
+
+
+def test_a_mass_that_comes_and_goes(device):
+    """An update finds the gradients anew: it gives the x and the notes of a fresh solver."""
+    solver = swell.prepare(low_frequency(1.0)[0], method="cg", precond=low_frequency(1.0)[1], device=device)
+    for mass in (0.0, 1.0, 1e-8):
+        A, settings = low_frequency(1.0)
+        B = sp.csr_matrix(A)
+        B.data[:] = low_frequency(mass)[0].toarray()[B.nonzero()]             # one pattern for all
+        b = B @ np.ones(A.shape[0])
+        fresh = swell.prepare(B, method="cg", precond=settings, device=device).solve(b)
+        r = solver.update(B).solve(b)
+        assert r.converged and (r.x == fresh.x).all() and r.notes == fresh.notes, mass
+
+
 def test_update_is_a_fresh_build(device):
     (A, precond), (B, _) = given(), given(mass=7.0)
     first, second = (swell.prepare(M, method="cg", precond=precond, device=device) for M in (A, B))

@@ -9,6 +9,7 @@ from tests.support.cases import rng
 import swell
 from swell import gallery
 from swell.formats.matrix import Matrix
+from swell.transforms.left_null import left_null_vector
 
 
 def neumann(n=20):
@@ -67,15 +68,72 @@ def test_rigid_body_modes(device):
     assert swell.rigid_body_modes(rng().random((5, 3))).shape == (15, 6)
 
 
-def test_left_and_right_null_spaces():
-    """An unsymmetric singular matrix needs both."""
-    A = sp.csr_array(sp.diags_array(rng().uniform(1, 2, 400)) @ neumann())
-    left = 1 / A.diagonal() * neumann().diagonal()
-    b = A @ rng().standard_normal(400)
-    with pytest.raises(swell.InputError, match="not Hermitian, so give"):
-        swell.solve(A, b, method="gmres", nullspace="constants")
-    r = swell.solve(A, b, method="gmres", nullspace=swell.NullSpace("constants", left=left))
-    assert r.converged and abs(r.x.sum()) <= 1e-9
+def stretched():
+    """A Neumann problem on a stretched grid, and the volumes of its cells: A 1 = 0 and volumes ᵀ A = 0."""
+    volumes = rng().uniform(1, 2, 400)
+    return sp.csr_array(sp.diags_array(1 / volumes) @ neumann()), volumes
+
+
+def upwind(returning=True):
+    """Diffusion, and convection along the rows of the grid: A 1 = 0, and no scaling of rows makes A symmetric.
+
+    ``returning=False``: nothing comes back from the last unknown, so that the left null vector is zero elsewhere."""
+    flow = sp.diags_array(np.r_[0.0, np.ones(399)]) - sp.diags_array(np.ones(399), offsets=-1)
+    A = sp.lil_array(neumann() + flow)
+    if not returning:
+        A[399] = 0
+    return sp.csr_array(A)
+
+
+def test_left_and_right_null_spaces(device):
+    """An unsymmetric singular matrix needs both. The left one, if it is not given, is computed, with a note."""
+    A, volumes = stretched()
+    for M, left in ((A, volumes), (upwind(), None), (sp.csr_array(A * (1 + 1j)), volumes)):
+        b = M @ rng().standard_normal(400)
+        r = swell.solve(M, b, method="gmres", precond="ilu0", nullspace="constants", device=device)
+        assert r.converged and abs(r.x.sum()) <= 1e-9
+        assert any("the null space of its adjoint was computed" in note for note in r.notes)
+        b = b + 1e-3 * np.linalg.norm(b)
+        with pytest.raises(swell.InputError, match=r"b is incompatible.*NullSpace\(\.\.\., project=True\)"):
+            swell.solve(M, b, method="gmres", precond="ilu0", nullspace="constants", device=device)
+        r = swell.solve(M, b, method="gmres", precond="ilu0", nullspace=swell.NullSpace(project=True), device=device)
+        assert r.converged and np.linalg.norm(b - M @ r.x) > 1e-4 * np.linalg.norm(b)
+        if left is not None:
+            given = swell.solve(M, b, method="gmres", precond="ilu0", device=device,
+                                nullspace=swell.NullSpace("constants", left=left, project=True))
+            assert given.converged and np.linalg.norm(given.x - r.x) <= 1e-6 * np.linalg.norm(r.x)
+            assert not any("computed" in note for note in given.notes)
+    direct = swell.solve(A, A @ np.arange(400.0), method="direct", nullspace="constants", device=device)
+    assert direct.converged
+
+
+def test_a_left_null_space_in_parts():
+    """Two parts that are not coupled, each with its own constant; and an update finds new volumes."""
+    A, volumes = stretched()
+    two = sp.block_diag([A, A[::-1, ::-1]], format="csr")
+    basis = np.repeat(np.eye(2), 400, axis=0)
+    solver = swell.prepare(two, method="gmres", precond="jacobi", nullspace=basis)
+    for scale in (np.ones(800), 1 / rng().uniform(1, 2, 800)):
+        M = sp.csr_array(sp.diags_array(scale) @ two)
+        r = solver.update(M).solve(M @ rng().standard_normal(800))
+        assert r.converged and abs(basis.T @ r.x).max() <= 1e-8
+
+
+def test_a_left_null_vector_where_nothing_comes_back():
+    v = left_null_vector(upwind(returning=False), np.ones(400))
+    assert (v == np.eye(400)[399]).all()
+    assert left_null_vector(sp.csr_array(np.array([[0.0, 0, 0], [1, -2, 1], [0, 0, 0]])), np.ones(3)) is None
+
+
+def test_a_left_null_space_that_is_not_found():
+    """One constant for two parts: the null space of Aᴴ has two dimensions. The advice works."""
+    import scipy.linalg
+    T = np.array([[1.0, -1], [-2, 2]])
+    A = sp.block_diag([T, T], format="csr")
+    with pytest.raises(swell.InputError, match=r"left=scipy\.linalg\.null_space\(A\.toarray\(\)\.conj\(\)\.T\)"):
+        swell.solve(A, A @ np.arange(4.0), method="gmres", nullspace="constants")
+    N = swell.NullSpace("constants", left=scipy.linalg.null_space(A.toarray().conj().T))
+    assert swell.solve(A, A @ np.arange(4.0), method="gmres", nullspace=N).converged
 
 
 @pytest.mark.parametrize("given, words", [
@@ -108,9 +166,7 @@ def test_the_adjoint_is_built_for_a_matrix_that_is_not_hermitian_alone(device, m
     A = neumann()
     swell.prepare(A, method="cg", nullspace="constants", device=device).update(2 * A)
     assert not built
-    upwind = sp.csr_array(A + sp.diags_array(np.ones(399), offsets=-1) - sp.diags_array(np.r_[0.0, np.ones(399)]))
-    with pytest.raises(swell.InputError, match="‖Aᴴ z‖∞ is .* so give the null space of its adjoint too"):
-        swell.prepare(upwind, method="gmres", nullspace="constants", device=device)
+    swell.prepare(upwind(), method="gmres", nullspace="constants", device=device).update(2 * upwind())
     assert built
 
 
