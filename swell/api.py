@@ -97,32 +97,18 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     >>> r.converged
     True
     """
-<<<<<<< HEAD
-    inputs.check_monitor(monitor, together)
-    check_progress(progress)
-    named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
-    stopping = _stopping(stopping, rtol, atol, maxiter)
-    if device == ALL_GPUS:
-        solver = _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping)
-        return solver.solve(b, x0, monitor, together, progress=progress)
-    given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method), named.parts)
-    stopping = stopping.for_type(given.A.dtype)
-    with live_line(progress, monitor, stopping, given.space) as monitor:
-        return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
-=======
     with _agreed(A):
         inputs.check_monitor(monitor, together)
         check_progress(progress)
         named = _named(method, precond, M, scaling, ordering, format, nullspace, smoother)
         stopping = _stopping(stopping, rtol, atol, maxiter)
         if device == ALL_GPUS:
-            with live_line(progress, monitor, stopping) as monitor:
-                solver = _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping)
-                return solver.solve(b, x0, monitor, together)
+            solver = _on_all_gpus(A, dtype, inputs.dtype_of(b), block, named, stopping)
+            return solver.solve(b, x0, monitor, together, progress=progress)
         given, rhs, guess = inputs.read_system(A, b, x0, device, dtype, block, _search_below(named.method), named.parts)
+        stopping = stopping.for_type(given.A.dtype)
         with live_line(progress, monitor, stopping, given.space) as monitor:
             return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
->>>>>>> ranks
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,

@@ -20,7 +20,7 @@ from swell.core.guests import guest_of
 from swell.core.monitor import SolutionMonitor
 from swell.core.settings import shown
 from swell.core.sharing import Sharing
-from swell.core.stopping import Stopping
+from swell.core.stopping import Reason, Stopping
 from swell.core.turn import Turn
 from swell.solving.adjoint import own_adjoint
 from swell.solving.considered import paired
@@ -28,6 +28,7 @@ from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
 from swell.solving.run import Prepared
+from swell.solving.singularity import reasons_for_singularity
 
 
 class Solver:
@@ -174,8 +175,9 @@ class Solver:
         """Try the choices of the chain until one converges; return the result of the best."""
         with self.space.active(self.A.shape[0]):
             result = follow(self._plan, self.chain, self._prepared, self._preparing(adjoint), b, x0, monitor, original)
+            why = reasons_for_singularity(self.A, b) if result.reason is Reason.SINGULAR and not adjoint else []
         left_out = [] if result.final else self._left_out
-        result.notes = self.notes + result.notes + left_out
+        result.notes = self.notes + result.notes + left_out + why
         return result
 
     def update(self, A, *, keep_preconditioner=False) -> "Solver":
