@@ -6,6 +6,7 @@ validate -> [A D; damp D] and its adjoint (``Stacked``) -> iterate -> compute r 
 from __future__ import annotations
 
 import logging
+import math
 
 import numpy as np
 
@@ -275,8 +276,26 @@ class Solve:
             self.space.scale(-self.damp, u[system.below:])                     # −damp x
         system.multiply_adjoint(u, bound.Au)                                   # Āᴴ r̄
         self.products += 2
-        self.residual, self.whole, self.normal, self.norm_x = (
-            self.space.norms(v)[0] for v in (u[:system.m], u, bound.Au, self.x))
+        self.residual, self.normal, self.norm_x = (self.space.norms(v)[0] for v in (self.r, bound.Au, self.x))
+        self.whole = math.hypot(self.residual, self.damp * self.norm_x)
+        if self.r.dtype != u.dtype:
+            self.normal = self._normal_in_double()
+
+    def _normal_in_double(self) -> float:
+        """Return ‖Āᴴ r̄‖₂ for a matrix of single precision, in whose own arithmetic it would be rounding error.
+
+        r is the sum of two vectors of single precision, and Aᴴ multiplies each in double precision."""
+        upper = self.r.astype(self.b.dtype)
+        lower = (self.r - upper).astype(self.b.dtype)
+        normal, terms = (self.workspace.array(name, self.x.size, kind) for name, kind in (
+            ("normal", self.r.dtype), ("terms of the normal", self.terms.dtype)))
+        normal.fill(0)
+        for part in (upper, lower):
+            self.system.adjoint.residual_terms(part, normal, normal, terms)    # normal −= Aᴴ part
+        if self.damp:
+            weight = self.damp**2 if self.system.D is None else self.damp**2 * self.system.D
+            normal += weight * self.x                                          # −Āᴴ r̄ = −Aᴴ r + damp² D x
+        return self.space.norms(normal)[0]
 
     def _judge_empty(self):
         """Set ``solved``, the history and the norms for a problem that x = 0, or an empty x, solves."""

@@ -219,3 +219,26 @@ def test_few_certain_digits_are_told():
     error = np.linalg.norm(r.x - spla.spsolve(sp.csc_matrix(A), b)) / np.linalg.norm(r.x)
     assert error <= r.error_bound
     assert math.isnan(swell.solve(gallery.poisson2d(20), np.ones(400), method="cg").error_bound)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("damp", [0.0, 0.1])
+@pytest.mark.parametrize("scaling", [None, "columns"])
+def test_least_squares_in_single_precision_are_judged_in_double(dtype, damp, scaling, device):
+    generator, solved = np.random.default_rng(2), 0
+    for _ in range(20):
+        A, b = random(generator, dtype, 6, 3), random(generator, dtype, 6)
+        r = swell.lstsq(A, b, rtol=1e-8, damp=damp, scaling=scaling, device=device, maxiter=50)
+        L, x = A.astype(np.clongdouble), np.asarray(r.x).astype(np.clongdouble)
+        if scaling:
+            norms = np.linalg.norm(A, axis=0)
+            L, x, weights = L / norms, x * norms, damp / norms
+        else:
+            weights = np.full(3, damp)
+        whole = np.r_[b - L @ x, -weights * x]
+        normal = np.linalg.norm((L.conj().T @ whole[:6] + weights * whole[6:]).astype(complex))
+        bound = np.linalg.norm(L.astype(complex)) * np.linalg.norm(whole.astype(complex))
+        rounding = 2e-7 if scaling else 1e-14                    # the factors of the columns are in single precision
+        assert r.normal_residual == pytest.approx(float(normal / bound), rel=2e-2, abs=rounding)
+        solved += r.converged
+    assert solved < 20
