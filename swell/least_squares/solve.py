@@ -23,7 +23,7 @@ from swell.core.stopping import Reason, Stopping
 from swell.core.workspace import Workspace
 from swell.least_squares.golub_kahan import Stacked
 from swell.least_squares.result import LeastSquaresResult
-from swell.solving.measure import EPS, ROUNDING, SAFE, read_b
+from swell.solving.measure import EPS, ROUNDING, SAFE, read_b, uncertain
 from swell.solving.result import FINAL
 
 RETRIES = 10            # most runs of a solve, each from the x of the one before
@@ -245,7 +245,7 @@ class Solve:
         self._residual(bound, self.A.residual_terms, self.terms)
         floor = ROUNDING * EPS * self.space.norms(self.terms)[0]
         self.solved = self._condition(allowed)
-        if self.solved and floor > (allowed if self.whole <= allowed else self.stopping.rtol * self.whole):
+        if uncertain(self.whole, allowed, floor) or self.solved and floor > self.stopping.rtol * self.whole:
             low = self.workspace.array("residual's low part", self.r.size, self.r.dtype)
             self._residual(bound, self.A.precise_residual, low)                # rounding could decide
             self.solved = self._condition(allowed)

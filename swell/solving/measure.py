@@ -1,8 +1,8 @@
 """The quality of an x: b − A x of the original system, its rounding floor, and backward errors.
 
 One pass over A computes r = b − A x and t = |A||x| + |b| (``formats/kernels/residual.py``). A computed ‖r‖₂ says
-nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If the tolerance lies below the floor, and the computed ‖r‖₂
-below the tolerance, a second pass computes r in doubled precision, and that decides.
+nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If rounding could decide on convergence (`uncertain`), a second
+pass computes r in doubled precision, and that decides.
 
 ‖r‖₂ ≤ rtol ‖b‖₂ may hold by the large rows of A alone, as with penalties or mixed units, while x is wrong in the small
 rows. The measure ``rows`` sees this: rows are grouped by ‖aᵢ‖₁, a factor of 1000 a group, and ``rows`` is the largest
@@ -80,6 +80,12 @@ class Quality(NamedTuple):
 
 
 EXACT = Quality(0.0, 0.0, True, 0.0, 0.0, 0.0)           # of x = 0 for b = 0
+
+
+def uncertain(residual, threshold, floor) -> bool:
+    """True if rounding could decide whether a computed ``residual`` meets ``threshold``: both are below the ``floor``,
+    or the residual is above the threshold by less than the floor."""
+    return residual <= threshold + floor and threshold < max(floor, residual) and threshold > 0
 
 
 class Goal(NamedTuple):
@@ -190,7 +196,7 @@ class Measure:
         A = self.A
         A.residual_terms(x, b, self.r, self.terms)
         numbers, precise = self._assess(x), False
-        if any(math.sqrt(rr) <= goal.threshold < ROUNDING * EPS * math.sqrt(tt)
+        if any(uncertain(math.sqrt(rr), goal.threshold, ROUNDING * EPS * math.sqrt(tt))
                for (rr, tt, *_), goal in zip(numbers, goals)):
             low = self._workspace.array("residual's low part", self._rows, self.dtype)
             precise = A.precise_residual(x, b, self.r, low)

@@ -75,7 +75,8 @@ def confirmed(indptr, indices, a, b, x, r, norms, threshold):
     """Return ``norms``, with r and ‖r‖₂ in doubled precision where rounding could decide on convergence.
 
     ``norms``: from `true_residual`, of this x and r. ``threshold``: the ‖r‖₂ of convergence."""
-    if not (norms[0] <= threshold and threshold < ROUNDING * epsilon(a) * norms[3]):
+    floor = ROUNDING * epsilon(a) * norms[3]     # `uncertain` of solving/measure.py
+    if not (norms[0] <= threshold + floor and threshold < max(floor, norms[0]) and threshold > 0):
         return norms
     r2, zero = 0.0, sum_of(a)
     for i in range(x.size):

@@ -136,7 +136,8 @@ template <class T> __device__ __noinline__ double precise_norm(const System<T>& 
 // `now`, of this x, with r and its norm in doubled precision where rounding could decide on convergence.
 template <class T> DEVICE Norms confirmed(const System<T>& A, const T* b, int columns, const T* x, T* r, Norms now,
                                           double threshold, int& turn) {
-  if (now.norm <= threshold && threshold < ROUNDING * epsilon_of(T()) * now.terms)
+  const double floor = ROUNDING * epsilon_of(T()) * now.terms;               // `uncertain` of solving/measure.py
+  if (now.norm <= threshold + floor && threshold < fmax(floor, now.norm) && threshold > 0)
     now.norm = precise_norm(A, b, columns, x, r, turn);
   return now;
 }
