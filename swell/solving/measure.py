@@ -237,7 +237,7 @@ class Measure:
         scale = self._norm_A * most_x + goal.largest_b
         quality = Quality(residual, terms, precise, most_r / scale if scale else 0.0, ratio, ratio)
         level = goal.of_rows if quality.confirms(goal.threshold) else ROUNDING * float(np.finfo(self.A.dtype).eps)
-        if level < ratio < math.inf and (quality.confirms(goal.threshold) or residual <= level * terms):
+        if level < ratio and (quality.confirms(goal.threshold) or residual <= level * terms):
             rows, shift = self._groups_of_rows(j, residual, terms)
             quality = quality._replace(rows=rows, shift=shift / most_x if most_x else 0.0)
         return quality
@@ -256,8 +256,21 @@ class Measure:
         sums = xp.stack([(square * (groups == g)).sum() for g in present for square in squares])
         sums = np.sum(self.space.of_ranks(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
         moves = xp.where(norms > 0, abs(r) / xp.maximum(norms, np.finfo(np.float64).tiny), 0)
-        return (max((math.sqrt(rr / tt) for rr, tt in sums if tt > 0), default=0.0),
-                self.space.max_over_ranks(float(moves.max()) if moves.size else 0.0))  # sync
+        ratios = [math.sqrt(rr / tt) if tt > 0 else 0.0 for rr, tt in sums]
+        self._worst = present[int(np.argmax(ratios))]
+        return max(ratios), self.space.max_over_ranks(float(moves.max()) if moves.size else 0.0)  # sync
+
+    def worst_rows(self) -> str:
+        """Describe the group of rows with the largest ‖r‖₂/‖t‖₂, as `of` found it last: how many, their size, the first.
+        """
+        groups, norms, _ = self._groups
+        mine = groups == self._worst
+        first, count = self.space.find_true(mine)
+        least, largest = (float(norms[mine].min()), float(norms[mine].max())) if count else (math.inf, 0.0)  # sync
+        ranks = self.space.of_ranks((count, least, largest))
+        count, least, largest = (f(values) for f, values in zip((sum, min, max), zip(*ranks)))
+        one = f", row {first} the first" if len(ranks) == 1 else ""
+        return f"{count} of {self.A.shape[0]} rows, of size ‖aᵢ‖₁ from {least:.1e} to {largest:.1e}{one}"
 
     def _find_groups(self):
         """Return (the group of each row of this rank as an array of uint8, ‖aᵢ‖₁ of each, the list of groups that any

@@ -171,9 +171,9 @@ class Solve:
     def _verdict(self, reason) -> Reason:
         """Return the reason for the result; note rows that the tolerance leaves unsolved."""
         if self.quality.small_rows_unsolved(self.goal):
-            self.notes.append(f"the rows of some size are solved to {self.quality.rows:.1e} of their terms only: the "
-                              "tolerance is met by larger rows. Scale the rows to like size, ask for a smaller rtol, "
-                              "or use method='direct'")
+            self.notes.append(f"{self.prepared.measure.worst_rows()}, are solved to {self.quality.rows:.1e} of their "
+                              "terms only: larger rows meet the tolerance. Scale the rows to like size, ask for a "
+                              "smaller rtol, or use method='direct'")
         return verdict(reason, self.quality, self.goal, self.setup.A.dtype)
 
     @property
