@@ -166,7 +166,8 @@ def compile_complex_arithmetic():
     def arithmetic(real):                        # real, since complex arguments would begin this compilation again
         single, double = np.complex64(real), np.complex128(real)
         return (single * single / single).real + (double * double / double).real
-    numba.njit(fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(arithmetic).compile((numba.float64,))
+    numba.njit(fastmath=False, error_model="numpy", no_cpython_wrapper=True,   # the error model of all kernels
+               no_cfunc_wrapper=True)(arithmetic).compile((numba.float64,))
 
 
 @functools.cache

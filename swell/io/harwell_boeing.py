@@ -123,6 +123,9 @@ def _numbers(path, file, part, count, dtype):
         raise InputError(f"{path}, line 4: the format of the {part} is {form.strip()!r}, expected one such as "
                          "(4E20.12). Mend line 4.")
     each, width = int(parsed[1] or 1), int(parsed[3])
+    longest = max(map(len, lines), default=0)    # a format may announce wider lines than there are
+    width = min(width, max(longest, 1))
+    each = min(each, -(-longest // width))
     if count > each * len(lines):
         raise InputError(f"{path}: {count} {part} are announced, and {len(lines)} lines of {each} cannot hold them. "
                          "Mend the header, or fetch the file again.")

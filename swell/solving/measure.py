@@ -76,7 +76,7 @@ class Quality(NamedTuple):
 
     def exact(self, dtype) -> bool:
         """True if x is as good as ``dtype`` can hold: the residual of each group of rows is rounding error."""
-        return max(self.rows, self.residual / self.terms if self.terms else 0.0) <= ROUNDING * np.finfo(dtype).eps
+        return bool(max(self.rows, self.residual / self.terms if self.terms else 0.0) <= ROUNDING * np.finfo(dtype).eps)
 
 
 EXACT = Quality(0.0, 0.0, True, 0.0, 0.0, 0.0)           # of x = 0 for b = 0
@@ -247,7 +247,7 @@ class Measure:
         hold r and t."""
         if self._groups is None:
             self._groups = self._find_groups()
-        groups, norms, present = self._groups
+        groups, present = self._groups
         if len(present) == 1:
             return residual / terms, 0.0
         xp = self.space.xp
@@ -255,6 +255,7 @@ class Measure:
         squares = abs(r) ** 2, t * t
         sums = xp.stack([(square * (groups == g)).sum() for g in present for square in squares])
         sums = np.sum(self.space.of_ranks(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
+        norms = self.A.modulus_sums()
         moves = xp.where(norms > 0, abs(r) / xp.maximum(norms, np.finfo(np.float64).tiny), 0)
         ratios = [math.sqrt(rr / tt) if tt > 0 else 0.0 for rr, tt in sums]
         self._worst = present[int(np.argmax(ratios))]
@@ -263,7 +264,7 @@ class Measure:
     def worst_rows(self) -> str:
         """Describe the group of rows with the largest ‖r‖₂/‖t‖₂, as `of` found it last: how many, their size, the first.
         """
-        groups, norms, _ = self._groups
+        groups, norms = self._groups[0], self.A.modulus_sums()
         mine = groups == self._worst
         first, count = self.space.find_true(mine)
         least, largest = (float(norms[mine].min()), float(norms[mine].max())) if count else (math.inf, 0.0)  # sync
@@ -273,11 +274,10 @@ class Measure:
         return f"{count} of {self.A.shape[0]} rows, of size ‖aᵢ‖₁ from {least:.1e} to {largest:.1e}{one}"
 
     def _find_groups(self):
-        """Return (the group of each row of this rank as an array of uint8, ‖aᵢ‖₁ of each, the list of groups that any
-        rank has)."""
+        """Return (the group of each row of this rank as an array of uint8, the list of groups that any rank has)."""
         xp, norms = self.space.xp, self.A.modulus_sums()
         with np.errstate(divide="ignore"):       # empty rows are in the last group
             decades = xp.floor(xp.log10(self._norm_A / norms))
         groups = xp.clip(decades / WIDTH, 0, GROUPS - 1).astype(np.uint8)
         counts = [int((groups == g).sum()) for g in range(GROUPS)]  # sync
-        return groups, norms, np.flatnonzero(np.sum(self.space.of_ranks(counts), axis=0)).tolist()
+        return groups, np.flatnonzero(np.sum(self.space.of_ranks(counts), axis=0)).tolist()

@@ -138,6 +138,7 @@ def test_a_report_shows_the_levels_of_algebraic_multigrid(cli, folder):
 
 def test_advice_is_spelled_for_the_command_line(cli, folder):
     status, out, _ = cli("solve", "gallery:neumann2d:100", "--method", "gmres")               # b = 1 is incompatible
-    assert status == 1 and "--nullspace constants" in out and "nullspace=" not in out
+    assert status == 1 and "--nullspace constants" in out
+    assert "nullspace=" not in out.replace("nullspace=swell.NullSpace", "")      # to project b, which only Python can do
     status, _, err = cli("solve", "gallery:saddle_point:100", "--method", "cg", "--scaling", "jacobi")
     assert status == 2 and "use --method direct, or" in err

@@ -61,7 +61,7 @@ def test_products_are_counted(ranks, method):
         prepared, products, applied = solver._prepare(0).setup, [0], [0]
 
         def counting(operator, count, fused):
-            for name in ("apply", "apply_adjoint", fused):
+            for name in ("apply", "apply_adjoint", "residual_terms", fused):
                 def call(*arguments, own=getattr(operator, name)):
                     count[0] += 1
                     own(*arguments)

@@ -15,7 +15,7 @@ import numpy as np
 from numba import prange, types
 from numba.extending import overload
 
-from swell.core.compiled import helper, parallel
+from swell.core.compiled import helper, njit, parallel
 from swell.core.kernels.intrinsics import fma
 from swell.core.kernels.vector import CHUNKS, chunk_rows, total
 
@@ -44,7 +44,7 @@ def precise(indptr, indices, data, boundary, x, b, r, low):
         r[i], low[i] = high, rest
 
 
-@helper
+@njit(cache=True)
 def minus_real(high, rest, a, x):
     """Return (high, rest) after high + rest −= a x for real numbers; ``rest`` takes the rounding errors."""
     product = a * x
