@@ -138,14 +138,15 @@ def test_ghosts_without_entries_change_nothing(precond):
 # -- real systems on three ranks: whole blocks against even shares of the rows, which cut them ------------------------
 
 def iterations(A, block, precond):
-    """Of GMRES(60) on three ranks; the residual is checked with A itself."""
+    """Of GMRES(60) on three ranks, until ‖b − A x‖₂ first meets 1e-8; the solve goes on for the small rows. The residual
+    is checked with A itself."""
     b = A @ np.ones(A.shape[0])
 
     def solved(communicator):
         M = scattered(communicator, A, block=block)
         r = swell.solve(M, b[M.rows], method="gmres(restart=60)", precond=precond, maxiter=2000)
         assert r.converged
-        return r.iterations, M.gather(r.x)
+        return int(np.argmax(r.history <= 1e-8)), M.gather(r.x)
 
     (count, x), *others = distributed.run(RANKS, solved)
     assert np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b) and all(other[0] == count for other in others)
