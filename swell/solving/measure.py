@@ -262,8 +262,7 @@ class Measure:
         return max(ratios), self.space.max_over_ranks(float(moves.max()) if moves.size else 0.0)  # sync
 
     def worst_rows(self) -> str:
-        """Describe the group of rows with the largest ‖r‖₂/‖t‖₂, as `of` found it last: how many, their size, the first.
-        """
+        """Describe the group of rows with the largest ‖r‖₂/‖t‖₂ of the last call of `of`: number, size, first row."""
         groups, norms = self._groups[0], self.A.modulus_sums()
         mine = groups == self._worst
         first, count = self.space.find_true(mine)
