@@ -26,7 +26,7 @@ ASKED = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "
          ":oversubscribe", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 
 
-def started(*command, ranks=2, timeout=300, **variables):
+def started(*command, ranks=2, timeout=900, **variables):
     """What ``mpiexec -n 2 python command`` did."""
     beside = pathlib.Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec") or "mpiexec"
