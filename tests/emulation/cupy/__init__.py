@@ -47,7 +47,7 @@ result_type, can_cast = _numpy.result_type, _numpy.can_cast
 # What is taken from NumPy as it is.
 FUNCTIONS = set("""
 abs add all any argmax argmin argsort bincount broadcast_to ceil clip concatenate conj copyto count_nonzero cumsum
-diag diagonal diff divide dot equal exp expand_dims flatnonzero floor hstack imag invert isfinite isin isnan kron
+diag diagonal diff divide dot equal exp expand_dims flatnonzero floor hstack imag invert isfinite isin isnan kron log10
 log logical_and logical_not logical_or matmul max maximum mean min minimum moveaxis multiply nonzero packbits power
 prod ravel real repeat reshape roll round searchsorted sign sort split sqrt square stack subtract sum take
 take_along_axis tensordot tile transpose tril triu unique unpackbits vdot vstack where
