@@ -216,7 +216,7 @@ class Space(ABC):
 
     def max_over_ranks(self, value: float) -> float:
         """Return the largest ``value`` of all ranks; the number itself on one device."""
-        return value
+        return max(self.of_ranks(value))
 
     def local_rows(self, n: int) -> int:
         """The number of entries that this rank holds of a vector of length n: all of them on one device."""

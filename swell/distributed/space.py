@@ -129,9 +129,6 @@ class DistributedSpace(Space):
     def of_ranks(self, value):
         return self.communicator.allgather(value)
 
-    def max_over_ranks(self, value):
-        return max(self.communicator.allgather(value))
-
     def find_true(self, mask):
         return self.local.find_true(mask)
 

@@ -278,5 +278,5 @@ class Measure:
         with np.errstate(divide="ignore"):       # empty rows are in the last group
             decades = xp.floor(xp.log10(self._norm_A / norms))
         groups = xp.clip(decades / WIDTH, 0, GROUPS - 1).astype(np.uint8)
-        counts = [int((groups == g).sum()) for g in range(GROUPS)]  # sync
+        counts = self.space.to_host(self.space.count(groups.astype(np.int32), GROUPS))  # sync
         return groups, np.flatnonzero(np.sum(self.space.of_ranks(counts), axis=0)).tolist()

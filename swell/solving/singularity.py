@@ -15,7 +15,7 @@ REMOVE = "take such equations out with their unknowns, or put a 1 on their diago
 
 
 def reasons_for_singularity(A, b=None) -> list[str]:
-    """Return what is known of why A is singular, and what to do about it: sentences for the notes of a result.
+    """Return sentences that say why A is singular and what to do, for the notes of a result.
 
     Parameters
     ----------
