@@ -169,10 +169,11 @@ def test_a_copy_of_a_kernel_is_the_kernel():
 
 
 COMPLEX = """
-import numba, numpy as np
+import numpy as np
 from swell.core.compilation import count_numba
+from swell.core.compiled import njit
 count_numba()
-@numba.njit(fastmath={"contract"})
+@njit(fastmath={"contract"})
 def first(a, b):
     return a * b
 for kind, digits in ((np.complex128, 30), (np.complex64, 13)):
