@@ -104,6 +104,11 @@ def plain(value):
     return value.array if isinstance(value, Columns) else value
 
 
+def column(vectors, j):
+    """Column j of `Columns`; an array, which is the only column, as it is."""
+    return vectors.array[j] if isinstance(vectors, Columns) else vectors
+
+
 def _binary(name):
     """The methods of a binary operation: from the left, from the right, in place."""
     function, inplace = getattr(operator, name), getattr(operator, f"i{name}")

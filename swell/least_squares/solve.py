@@ -25,8 +25,9 @@ from swell.least_squares.golub_kahan import Stacked
 from swell.least_squares.result import LeastSquaresResult
 from swell.solving.measure import EPS, ROUNDING, SAFE, read_b, uncertain
 from swell.solving.result import FINAL
+from swell.solving.solve import OUT_OF_RANGE, RETRIES
+from swell.solving.verdict import decide
 
-RETRIES = 10            # most runs of a solve, each from the x of the one before
 VECTORS = 8             # most vectors of length m, and of length n, that a method keeps
 
 
@@ -207,7 +208,7 @@ class Solve:
         bound = self.settings.bind(self.system, self.workspace, loop)
         allowed, last = self.stopping.threshold(self.norm_b), np.inf
         measure = self._judge(bound, allowed)
-        reason = Reason.CONVERGED if self.solved else Reason.RUNNING
+        reason = Reason.MAXITER                  # if no iteration is allowed
         self.history = [measure]
         for _ in range(RETRIES):
             if self.solved or loop.maxiter <= self.iterations:
@@ -217,7 +218,7 @@ class Solve:
             if self.solved or reason is not Reason.CONVERGED or measure > 0.5 * last:
                 break
             last = measure
-        return self.result(self._last_word(reason))
+        return self.result(self._verdict(reason))
 
     def _iterate(self, bound, loop, allowed) -> Reason:
         """Run the method ``bound`` once from x, with its residual in u; then x = x + D y. Return why the run ended.
@@ -251,8 +252,7 @@ class Solve:
             self.solved = self._condition(allowed)
         if not self.whole < SAFE[1]:
             if not self.iterations:
-                raise InputError(f"x0 leaves a residual of {self.whole:.1e}, whose square leaves the range of double "
-                                 "precision: start from a smaller x0, or from none")
+                raise InputError(OUT_OF_RANGE.format(self.whole))
             return np.inf
         product = self.norm_A * self.whole
         return min(self.whole / self.norm_b, self.normal / product if product else 0.0)
@@ -303,20 +303,11 @@ class Solve:
         self.normal, self.norm_x, self.history = 0.0, 0.0, [0.0]
         self.solved = "least squares" if self.norm_b else "equations"
 
-    def _last_word(self, reason) -> Reason:
+    def _verdict(self, reason) -> Reason:
         """Return the reason for the result, given the reason for which the last run of the method ended."""
-        if self.solved:
-            return Reason.CONVERGED
-        if not np.isfinite(self.whole + self.normal):
-            return Reason.NONFINITE
-        if reason in (Reason.INTERRUPTED, Reason.STOPPED):
-            return reason
         terms = self.norm_A * (self.whole + self.norm_A * self.norm_x)
-        if self.normal <= ROUNDING * np.finfo(self.A.dtype).eps * terms:
-            return Reason.ATTAINABLE_ACCURACY
-        if reason is Reason.RUNNING:             # no iteration was allowed
-            return Reason.MAXITER
-        return Reason.FALSE_CONVERGENCE if reason is Reason.CONVERGED else reason
+        return decide(reason, bool(self.solved), math.isfinite(self.whole + self.normal),
+                      self.normal <= ROUNDING * np.finfo(self.A.dtype).eps * terms)
 
     def result(self, reason) -> LeastSquaresResult:
         """Return a new LeastSquaresResult with this reason; its x stays in the solver's space."""

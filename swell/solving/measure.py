@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swell.core.columns import Columns
+from swell.core.columns import Columns, column
 from swell.core.errors import InputError
 from swell.core.space import accumulator
 
@@ -51,6 +51,8 @@ class Quality(NamedTuple):
     shift : float
         maxᵢ |rᵢ|/(‖aᵢ‖₁ ‖x‖∞): by how much, in parts of ‖x‖∞, solving one row would move x. It is 0 if all rows are in
         one group, and where ``rows`` is an upper bound.
+    worst : int
+        The group of rows that ``rows`` is of; see `Measure.describe_rows`.
     """
 
     residual: float
@@ -60,6 +62,7 @@ class Quality(NamedTuple):
     componentwise: float
     rows: float
     shift: float = 0.0
+    worst: int = 0
 
     @property
     def floor(self) -> float:
@@ -204,12 +207,13 @@ class Measure:
                 numbers = self._assess(x)
         return [self._quality(j, *numbers[j], precise, goal) for j, goal in enumerate(goals)]
 
-    def scaled_error(self, x, least, d) -> float:
-        """Return ‖D^-½ r‖₂/(λ ‖D^½ x‖₂), which bounds the relative error of one x in the norm ‖D^½ ·‖₂.
+    def scaled_error(self, x, j, least, d) -> float:
+        """Return ‖D^-½ r‖₂/(λ ‖D^½ x‖₂), which bounds the relative error of x in the norm ‖D^½ ·‖₂.
 
-        ``least``: λ, the smallest eigenvalue of D^-½ A D^-½, Hermitian. ``d``: D's diagonal, or 1. r is of the last
-        call of `of`."""
-        mine = [float((abs(self.r) ** 2 / d).sum()), float((abs(x) ** 2 * d).sum())]  # sync
+        ``j``: number of the right-hand side. ``least``: λ, the smallest eigenvalue of D^-½ A D^-½, Hermitian. ``d``:
+        D's diagonal, or 1. r is of the last call of `of`."""
+        r, x = column(self.r, j), column(x, j)
+        mine = [float((abs(r) ** 2 / d).sum()), float((abs(x) ** 2 * d).sum())]  # sync
         rr, xx = np.sum(self.space.of_ranks(mine), axis=0)
         return math.sqrt(rr / xx) / least if xx else math.nan
 
@@ -238,33 +242,33 @@ class Measure:
         quality = Quality(residual, terms, precise, most_r / scale if scale else 0.0, ratio, ratio)
         level = goal.of_rows if quality.confirms(goal.threshold) else ROUNDING * float(np.finfo(self.A.dtype).eps)
         if level < ratio and (quality.confirms(goal.threshold) or residual <= level * terms):
-            rows, shift = self._groups_of_rows(j, residual, terms)
-            quality = quality._replace(rows=rows, shift=shift / most_x if most_x else 0.0)
+            rows, shift, worst = self._groups_of_rows(j, residual, terms)
+            quality = quality._replace(rows=rows, shift=shift / most_x if most_x else 0.0, worst=worst)
         return quality
 
-    def _groups_of_rows(self, j, residual, terms) -> tuple[float, float]:
-        """Return (the largest ‖r‖₂/‖t‖₂ over the groups of rows, maxᵢ |rᵢ|/‖aᵢ‖₁) for right-hand side j; the buffers
-        hold r and t."""
+    def _groups_of_rows(self, j, residual, terms) -> tuple[float, float, int]:
+        """Return (the largest ‖r‖₂/‖t‖₂ over the groups of rows, maxᵢ |rᵢ|/‖aᵢ‖₁, that group) for right-hand side j;
+        the buffers hold r and t."""
         if self._groups is None:
             self._groups = self._find_groups()
         groups, present = self._groups
         if len(present) == 1:
-            return residual / terms, 0.0
+            return residual / terms, 0.0, present[0]
         xp = self.space.xp
-        r, t = (v if self.space.columns == 1 else v.array[j] for v in (self.r, self.terms))
+        r, t = column(self.r, j), column(self.terms, j)
         squares = abs(r) ** 2, t * t
         sums = xp.stack([(square * (groups == g)).sum() for g in present for square in squares])
         sums = np.sum(self.space.of_ranks(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
         norms = self.A.modulus_sums()
         moves = xp.where(norms > 0, abs(r) / xp.maximum(norms, np.finfo(np.float64).tiny), 0)
         ratios = [math.sqrt(rr / tt) if tt > 0 else 0.0 for rr, tt in sums]
-        self._worst = present[int(np.argmax(ratios))]
-        return max(ratios), self.space.max_over_ranks(float(moves.max()) if moves.size else 0.0)  # sync
+        shift = self.space.max_over_ranks(float(moves.max()) if moves.size else 0.0)  # sync
+        return max(ratios), shift, present[int(np.argmax(ratios))]
 
-    def worst_rows(self) -> str:
-        """Describe the group of rows with the largest ‖r‖₂/‖t‖₂ of the last call of `of`: number, size, first row."""
+    def describe_rows(self, group) -> str:
+        """Describe a group of rows: number, size, first row."""
         groups, norms = self._groups[0], self.A.modulus_sums()
-        mine = groups == self._worst
+        mine = groups == group
         first, count = self.space.find_true(mine)
         least, largest = (float(norms[mine].min()), float(norms[mine].max())) if count else (math.inf, 0.0)  # sync
         ranks = self.space.of_ranks((count, least, largest))

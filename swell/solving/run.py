@@ -6,7 +6,6 @@ from dataclasses import replace
 from swell.core.compilation import timed
 from swell.core.registry import name_of
 from swell.core.sharing import Shareable
-from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
 from swell.krylov.method import System
 from swell.solving import summary
@@ -173,23 +172,17 @@ class Prepared(Shareable):
         if self._adjoint is not None:
             self._adjoint.stop_by(stopping)
 
-    def run(self, b, x0=None, monitor=None, watch=None, earlier=None) -> Result:
+    def run(self, b, x0=None, monitor=None, watch=None) -> Result:
         """Solve for one right-hand side b, an array of shape (n,) on the host or in this space; return the Result.
 
         ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None,
         or a `SolutionMonitor`, which gets the buffer of x.
 
         ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
-        ``earlier``: the `Earlier` run that ended at x0, or None.
         """
-        solve = Solve(self, b, monitor, watch, earlier)
-        if solve.largest_b == 0:
-            self.x0.fill(0)
-            return solve.result(Reason.CONVERGED)
-        solve.start(x0)
-        if self.setup.failure is not None:
-            return solve.unfactored()
-        return solve.result(solve.iterate(x0 is None))
+        solve = Solve(self, b, monitor, watch)
+        solve.run(x0)
+        return solve.result()
 
     def transform(self, step, source, out, transforms):
         """Apply the method ``step`` (such as "forward_b") of all transforms in order to ``source``; write ``out``.

@@ -1,10 +1,15 @@
-"""One solve of a prepared system: runs of the method until the true residual confirms convergence, or none helps."""
+"""A solve of a prepared system, for k ≥ 1 right-hand sides: runs of the method until the true residual confirms
+convergence, or none helps.
+
+One run of the method is for all k right-hand sides. Each further run, such as a restart after a breakdown, is for one.
+"""
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
 
 import numpy as np
 
+from swell.core.columns import column
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
 from swell.core.monitor import SolutionMonitor
@@ -12,223 +17,252 @@ from swell.core.settings import describe
 from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
 from swell.krylov.method import Counts
-from swell.solving.considered import count
-from swell.solving.measure import EPS, EXACT, ROUNDING, SAFE, Goal
+from swell.solving.column import Column
+from swell.solving.measure import ROUNDING, SAFE, write
 from swell.solving.result import Result
-from swell.solving.verdict import verdict
+from swell.solving.verdict import ASKED, verdict
 
 RETRIES = 10            # largest number of runs in one solve; each resumes from the last x
-DOUBTED = 1e-2          # relative error of x that a note tells
-
-
-class Earlier(NamedTuple):
-    """A run that a solve goes on from: its iterations, its end, and the residual norm of convergence."""
-
-    iterations: int
-    reason: Reason
-    threshold: float
+OUT_OF_RANGE = ("x0 leaves a residual of {:.1e}, whose square leaves the range of double precision: start from a "
+                "smaller x0, or from none")
 
 
 class Solve:
-    """One solve of a prepared system, for one right-hand side.
+    """A solve of a prepared system.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Of a space for k columns.
+    b : array, shape (n,), or (n, k) if k > 1
+    monitor : callable, SolutionMonitor or None
+    watch : callable or None
+        See `Prepared.run`.
+    earlier : Column, optional
+        The state of this right-hand side after a run beside others.
 
     Attributes
     ----------
-    norm_b, largest_b : float
-        ‖b‖₂ and ‖b‖∞, after an incompatible part of b was removed; ``largest_b`` is 0 if the solution is 0.
-    history : array of float64
-        Judged residual norms.
+    columns : list of k Columns
     method, iteration, loop, workspace
         From the prepared system; or this solve's own, with a longer basis.
     lengths : list of int
         Number of iterations in a cycle, for each basis used so far.
-    least : float
-        ‖b − A x‖₂ at the start of the last longer basis; infinite before the first.
-    quality : Quality
-        Of the latest x.
-    threshold, aim : float
-        The residual norm of convergence; and the one at which a run stops, which is lower after a run that left small
-        rows unsolved.
     """
 
     def __init__(self, prepared, b, monitor, watch=None, earlier=None):
         self.watch, self.prepared, self.setup, self.space = Stopwatch(), prepared, prepared.setup, prepared.space
-        self.quality, self.least_rows = EXACT, np.inf
-        self.notes, self.spectrum, self.counts = [], None, Counts(0, 0, 0)
         self.method, self.workspace = prepared.setup.configuration.method, prepared.workspace
         self.iteration, self.loop, self.lengths = prepared.iteration, prepared.loop, [prepared.iteration.steps]
-        self.history, self.iterations, self.threshold = np.empty(0), 0, 0.0      # 0: unknown, so nothing is met
-        self.earlier = earlier
-        if earlier is not None:
-            self.iterations = earlier.iterations         # they count against the limit
-        self.host_reads, self.least = 0, np.inf
-        self.norm_b, self.largest_b = prepared.read_b(b)
-        if self.setup.nullspace is not None and self.largest_b:
-            self._make_compatible()
+        with self.space.agreed():                # on a GPU there may be no memory for b
+            norms = prepared.read_b(b)
+        self.columns = [earlier] if earlier else [Column(*numbers) for numbers in zip(*map(np.atleast_1d, norms))]
+        self.zero = np.array([c.zero for c in self.columns])
+        if self.setup.nullspace is not None and not self.zero[0]:
+            self._make_compatible(self.columns[0])
         shows = isinstance(monitor, SolutionMonitor)
-        self._monitor, self._watch, self._sees_x = None if shows else monitor, watch, monitor
-        self._shows = shows
+        self._monitor, self._watch, self._on_x = None if shows else monitor, watch, monitor if shows else None
 
-    def _on_iteration(self, iteration, norm):
-        """Monitor the loop: call the watch with the norm, and the user's monitor with the relative norm.
-
-        Returns the user's answer: True stops the loop."""
-        if self._watch is not None and self._watch(norm, self.threshold):
-            self.loop.ask(Reason.OVERTAKEN)
-        return self._monitor and self._monitor(iteration, norm / self.norm_b)
-
-    def _on_x(self, iteration, norm):
-        """Call the user's `SolutionMonitor` with x of the original system, and return its answer."""
-        p = self.prepared
-        p.transform("backward_x", p.x, p.x0, self.setup.transforms[::-1])
-        return self._sees_x(iteration, norm / self.norm_b, p.x0)
-
-    def _make_compatible(self):
+    def _make_compatible(self, c):
         """Check that b is compatible with the null space, or raise InputError; ``project=True`` removes the other part.
 
-        Then ``norm_b`` and the notes change too."""
+        Then the norms and notes of ``c``, the only column, change too."""
         p = self.prepared
-        part = self.setup.nullspace.check(p.b0, self.norm_b, p.stopping.threshold(self.norm_b))
+        part = self.setup.nullspace.check(p.b0, c.norm_b, p.stopping.threshold(c.norm_b))
         if not part:
             return
-        self.notes.append(f"b was incompatible: a part of {part:.2e} ‖b‖ was taken out of b (project=True), and "
-                          "residuals do not include it")
-        rest, self.largest_b = self.space.norms(p.b0)
-        if rest <= ROUNDING * np.finfo(p.b0.dtype).eps * self.norm_b:
-            self.largest_b = 0                   # only rounding is left of b: x = 0
-        self.norm_b = rest
+        c.notes.append(f"b was incompatible: a part of {part:.2e} ‖b‖ was taken out of b (project=True), and "
+                       "residuals do not include it")
+        rest, c.largest_b = self.space.norms(p.b0)
+        self.zero[0] = rest <= ROUNDING * np.finfo(p.b0.dtype).eps * c.norm_b
+        if self.zero[0]:
+            c.largest_b = 0                      # only rounding is left of b: x = 0
+        c.norm_b = c.first = rest
         p.b0_changed()
 
-    def start(self, x0) -> float:
-        """Write the transformed b and x0 into the buffers b and x; return the residual norm of convergence.
+    def run(self, x0):
+        """Solve from x0, None for zero. For k > 1 the method runs only once; see `goes_on`."""
+        if self.zero.all():
+            self.prepared.x0.fill(0)
+        elif self.setup.failure is None:
+            self._start(x0)
+            self._run(x0 is None, 0)
+            if len(self.columns) == 1:
+                self._go_on()
+        else:
+            self._start(x0)
+            self._assess()
+            for c in self.columns:
+                c.history = np.array([c.quality.residual])
+                c.reason = Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED
+        self._end()
 
-        ``x0``: starting vector in the user's ordering; None: zero."""
-        p, transforms, self.first = self.prepared, self.setup.transforms, self.norm_b
+    def resume(self, x):
+        """Go on from x, of the transformed system, with which a run beside other columns ended."""
+        p, c = self.prepared, self.columns[0]
+        c.notes.append(f"ended as {c.reason.name} beside the other right-hand sides after {c.iterations} iterations, "
+                       "and went on alone")
+        p.transform("forward_b", p.b0, p.b, self.setup.transforms)
+        self.space.copy(x, p.x)
+        self._expect()
+        self._assess()
+        c.counts = c.counts.plus(Counts(0, 0, 0), check=1)
+        self._go_on()
+        self._end()
+
+    def _end(self):
+        """Note the time, in equal parts for all columns."""
+        self.space.synchronize()
+        self.columns[0].compiled += self.watch.compiled
+        seconds = self.watch.seconds / len(self.columns)
+        for c in self.columns:
+            c.seconds += seconds
+
+    def result(self, j=0) -> Result:
+        """Return the Result of column j; its x is the buffer x0 for k = 1, and a copy otherwise."""
+        p, k = self.prepared, len(self.columns)
+        own = 0 if self.workspace is p.workspace else self.workspace.nbytes
+        return self.columns[j].result(p, j, p.x0 if k == 1 else p.x0.column(j).copy(), (p.workspace.nbytes + own) // k)
+
+    def _start(self, x0):
+        """Write the transformed b and x0 into the buffers b and x; set the residual norm of convergence of each column.
+
+        ``x0``: starting vectors in the user's ordering; None: zero."""
+        p, transforms = self.prepared, self.setup.transforms
         p.transform("forward_b", p.b0, p.b, transforms)
         if x0 is None:
             p.x.fill(0)
         else:
-            self.space.from_host(x0, out=p.x0)
+            with self.space.agreed():            # on a GPU there may be no memory for x0
+                write(self.space, x0, p.x0)
+            for j in np.flatnonzero(self.zero):
+                column(p.x0, j).fill(0)
             p.transform("forward_x", p.x0, p.x, transforms)
             self._assess()
-            self.first, self.counts = self.quality.residual, Counts(1, 0, 0)
-            if not self.first < SAFE[1]:
-                raise InputError(f"x0 leaves a residual of {self.first:.1e}, whose square leaves the range of double "
-                                 "precision: start from a smaller x0, or from none")
-        self.threshold = p.stopping.threshold(self.first if p.stopping.relative_to == "r0" else self.norm_b)
-        if self.earlier is not None:
-            self.threshold = self.earlier.threshold
-        self.aim = self.threshold
+            for c in self.columns:
+                c.first, c.counts = c.quality.residual, Counts(0 if c.zero else 1, 0, 0)
+                if np.isfinite(c.norm_b) and not c.first < SAFE[1]:
+                    raise InputError(OUT_OF_RANGE.format(c.first))
+        for c in self.columns:
+            c.threshold = c.aim = p.stopping.threshold(c.first if p.stopping.relative_to == "r0" else c.norm_b)
+        self._expect()
+
+    def _expect(self):
+        """Tell M the norms of the vectors it gets."""
         if self.setup.M is not None:
+            first = self._numbers("first")
             units = self.setup.configuration.method.unit_vectors
-            self.setup.M.expect(np.sqrt(self.first) if units else self.first)    # √‖r‖: M gets norms from 1 to ‖r‖
-        return self.threshold
+            self.setup.M.expect(np.sqrt(first) if units else first)            # √‖r‖: M gets norms from 1 to ‖r‖
 
-    def unfactored(self) -> Result:
-        """Return the result of a solve whose factorisation failed; x is the starting vector."""
-        self._assess()
-        self.history = np.array([self.quality.residual])
-        if self.quality.confirms(self.threshold):                # the starting vector, or atol
-            return self.result(Reason.CONVERGED)
-        return self.result(Reason.SINGULAR if self.setup.failure.singular else Reason.NOT_FACTORED)
+    def _numbers(self, name):
+        """The attribute ``name`` of all columns: an array, or a number if there is one column."""
+        numbers = [getattr(c, name) for c in self.columns]
+        return np.array(numbers) if len(numbers) > 1 else numbers[0]
 
-    def iterate(self, zero_guess) -> Reason:
-        """Iterate until the solve ends; return the reason for the result, of the last run's reason and x's quality.
+    def _go_on(self):
+        """Run again, for the only column, as long as that helps.
 
-        ``zero_guess``: x starts at zero. The solve is resumed if the true residual contradicts convergence, if small
-        rows are unsolved, and after a breakdown. Each further run must halve the true residual. After a stagnation the
-        solve is resumed as long as there is a longer basis."""
-        before, last = self.earlier, np.inf
-        if before is not None:
-            last, reason = self.first, before.reason
-            if not (self._aim_lower() if self.quality.confirms(self.threshold) else
-                    reason is not Reason.STAGNATED or self._lengthen()):
-                return self._verdict(reason)
-        for attempt in range(0 if before is None else 1, RETRIES):
-            reason = self._run(zero_guess, attempt)
-            residual = self.quality.residual
-            if self.quality.confirms(self.threshold):
-                if self.loop.maxiter <= self.iterations or reason is not Reason.CONVERGED or not self._aim_lower():
-                    break
-            elif self.loop.maxiter <= self.iterations:
+        The solve is resumed if the true residual contradicts convergence, if small rows are unsolved, and after a
+        breakdown. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
+        there is a longer basis. A run that makes x worse is undone."""
+        p, c, before = self.prepared, self.columns[0], None
+        for attempt in range(1, RETRIES):
+            if not self._helps(c, before):
                 break
-            elif reason is Reason.STAGNATED:
-                if not self._lengthen():
-                    break
-            elif reason not in (Reason.CONVERGED, Reason.BREAKDOWN) or residual > 0.5 * last:
+            if c.met:
+                c.aim = max(c.aim * 0.1 * c.goal.of_rows / c.quality.rows, c.quality.floor)
+            elif c.reason is Reason.STAGNATED and not self._lengthen(c):
                 break
-            last, zero_guess = residual, False
-        if self.aim < self.threshold and not self.quality.rows <= self.least_rows:
-            self._go_back()
+            x_before = p.workspace.array("x before", p.x.size, p.x.dtype)
+            self.space.copy(p.x, x_before)
+            met, reason, before = c.met, c.reason, c.quality
+            self._run(False, attempt)
+            better = c.quality.rows <= before.rows if met else c.quality.residual <= before.residual
+            if not better and c.reason not in ASKED:             # in a singular system a longer basis may make x worse
+                self.space.copy(x_before, p.x)
+                self._assess()
+                c.reason = reason
+                break
         if len(self.lengths) > 1:
-            self.notes.append(f"restart lengthened from {' to '.join(map(str, self.lengths))}: with shorter cycles the "
-                              "iteration limit would have come before convergence")
-            if not self.quality.residual <= self.least:          # in a singular system a longer basis may make x worse
-                self._go_back()
-                reason = Reason.STAGNATED
-        return self._verdict(reason)
+            c.notes.append(f"restart lengthened from {' to '.join(map(str, self.lengths))}: with shorter cycles the "
+                           "iteration limit would have come before convergence")
 
-    def _verdict(self, reason) -> Reason:
-        """Return the reason for the result; note rows that the tolerance leaves unsolved."""
-        if self.quality.small_rows_unsolved(self.goal):
-            self.notes.append(f"{self.prepared.measure.worst_rows()}, are solved to {self.quality.rows:.1e} of their "
-                              "terms only: larger rows meet the tolerance. Scale the rows to like size, ask for a "
-                              "smaller rtol, or use method='direct'")
-        return verdict(reason, self.quality, self.goal, self.setup.A.dtype)
+    def goes_on(self, j) -> bool:
+        """True if further runs may help column j, which a `Solve` of it alone does."""
+        return len(self.columns) > 1 and not self.zero[j] and self._helps(self.columns[j])
 
-    @property
-    def goal(self) -> Goal:
-        """What this right-hand side asks for."""
-        return Goal(self.threshold, self.norm_b, self.largest_b)
+    def _helps(self, c, before=None) -> bool:
+        """True if another run may help column ``c``. ``before``: `Quality` before the last run; None after the first.
 
-    def _aim_lower(self) -> bool:
-        """Lower the residual norm at which a run stops, where the tolerance is met and small rows are unsolved.
-
-        Return False if all rows are solved, or if the last lower one was of no use, or rounding forbids another."""
-        quality, solved = self.quality, self.goal.of_rows
-        if not quality.rows > solved or self.aim <= quality.floor or quality.rows > 0.5 * self.least_rows:
+        Where small rows are unsolved, it stops at a lower residual norm, unless that was of no use, or rounding forbids
+        it."""
+        q, dtype = c.quality, self.setup.A.dtype
+        if self.loop.maxiter <= c.iterations or not math.isfinite(q.residual):
             return False
-        self.least_rows = quality.rows
-        self.space.copy(self.prepared.x, self._x_before)
-        self.aim = max(self.aim * 0.1 * solved / quality.rows, quality.floor)
-        return True
+        if c.met:
+            return (c.reason is Reason.CONVERGED and q.small_rows_unsolved(c.goal) and c.aim > q.floor
+                    and (before is None or not q.rows > 0.5 * before.rows))
+        if c.reason is Reason.STAGNATED:         # not because of rounding, and a longer basis exists
+            return (self.method.longer(self.setup.A.shape[0]) is not None
+                    and verdict(c.reason, q, c.goal, dtype) is Reason.STAGNATED)
+        return c.reason in (Reason.CONVERGED, Reason.BREAKDOWN) and (
+            before is None or q.residual <= 0.5 * before.residual)
 
-    def _go_back(self):
-        """Go back to the x that `_x_before` keeps."""
-        self.space.copy(self._x_before, self.prepared.x)
-        self._assess()
+    def _on_iteration(self, iteration, norms):
+        """Call the watch with a norm and its threshold, and the user's monitor with a relative norm: those of the
+        column that is furthest from its threshold, and the largest.
 
-    def _run(self, zero_guess, attempt) -> Reason:
-        """Run the loop once, from the current x; return the loop's reason.
+        Returns the user's answer: True stops the loop."""
+        if len(self.columns) == 1:
+            norm, threshold, relative = norms, self.columns[0].threshold, norms / self.columns[0].norm_b
+        else:
+            norms = np.where(self.zero, 0.0, norms)          # such a column is not judged: its norm is of another solve
+            thresholds = self._numbers("threshold")
+            furthest = int(np.argmax(norms / np.maximum(thresholds, np.finfo(float).tiny)))
+            norm, threshold = float(norms[furthest]), float(thresholds[furthest])
+            relative = float((norms / np.where(self.zero, 1.0, self._numbers("norm_b"))).max())
+        if self._watch is not None and self._watch(norm, threshold):
+            self.loop.ask(Reason.OVERTAKEN)
+        return self._monitor and self._monitor(iteration, relative)
+
+    def _show_x(self, iteration, norm):
+        """Call the user's `SolutionMonitor` with x of the original system, and return its answer."""
+        p = self.prepared
+        p.transform("backward_x", p.x, p.x0, self.setup.transforms[::-1])
+        return self._on_x(iteration, norm / self.columns[0].norm_b, p.x0)
+
+    def _run(self, zero_guess, attempt):
+        """Run the loop once, from the current x, for all columns.
 
         ``zero_guess``: x is zero. ``attempt``: number of earlier runs of this solve."""
         loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
         loop.cycle = self.iteration.steps
         loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
         with self.space.deferred_errors():
-            loop.begin(self.aim, max(self.norm_b, self.first), self.method.window(n), self.iterations,
+            loop.begin(self._numbers("aim"), np.maximum(self._numbers("norm_b"), self._numbers("first")),
+                       self.method.window(n), self.columns[0].iterations,
                        self._on_iteration if self._monitor or self._watch else None,
-                       on_x=self._on_x if self._shows else None)
+                       np.flatnonzero(self.zero), self._show_x if self._on_x else None)
             self.iteration.run(zero_guess, attempt)
             loop.end()
-        if attempt == 0:                         # a resumed run is shorter, and its spectrum less accurate
-            self.spectrum = self.iteration.spectrum()
-        self.history = np.append(self.history[:-1], loop.history[:loop.iterations + 1])
-        self.iterations += loop.iterations
-        self.host_reads += loop.host_reads - reads
-        self.counts = self.counts.plus(self.iteration.counts(loop.iterations, zero_guess), check=1)
+        for j, c in enumerate(self.columns):
+            c.host_reads += loop.host_reads - reads
+            if c.zero:
+                continue
+            if attempt == 0:
+                c.spectrum = self.iteration.spectrum(j)
+            iterations = loop.iterations_of(j)
+            c.reason, c.iterations = loop.reason_of(j), c.iterations + iterations
+            c.history = np.append(c.history[:-1], loop.histories[j, :iterations + 1])
+            c.counts = c.counts.plus(self.iteration.counts(iterations, zero_guess), check=1)
         self._assess()
-        return loop.reason
 
-    def _lengthen(self) -> bool:
-        """Bind the method with a longer basis, for this solve only; return True if done.
+    def _lengthen(self, c) -> bool:
+        """Bind the method with a longer basis, for this solve only; return True if done, False if memory is too small.
 
-        False: there is no longer basis, it does not fit into memory, or the residual stagnates because of rounding."""
-        p, s, residual = self.prepared, self.setup, self.quality.residual
+        Column ``c`` gets a note of that."""
+        p, s = self.prepared, self.setup
         longer = self.method.longer(s.A.shape[0])
-        if longer is None or not residual <= self.least or verdict(
-                Reason.STAGNATED, self.quality, self.goal, s.A.dtype) is not Reason.STAGNATED:
-            return False
         self.iteration = self.loop = self.workspace = None       # free the previous basis first
         try:
             with self.space.agreed():
@@ -236,70 +270,18 @@ class Solve:
                 self.workspace, self.loop = Workspace(self.space), self.space.loop(p.stopping, s.A.shape[0])
                 self.iteration = p.bound(longer, self.workspace, self.loop)
         except MemoryError as error:
-            self.notes.append(f"{describe(longer)} was to go on from there and was left out: {error}")
+            c.notes.append(f"{describe(longer)} was to go on from there and was left out: {error}")
             self.workspace = p.workspace
             return False
-        self.space.copy(p.x, self._x_before)
-        self.method, self.least = longer, residual
+        self.method = longer
         self.lengths.append(self.iteration.steps)
         return True
 
-    @property
-    def _x_before(self):
-        """The buffer that keeps x from before the last longer basis."""
-        return self.prepared.workspace.array("x before", self.prepared.x.size, self.prepared.x.dtype)
-
-    @property
-    def bytes_held(self) -> int:
-        """Size in bytes of all buffers: the prepared system's, and this solve's own."""
-        own = 0 if self.workspace is self.prepared.workspace else self.workspace.nbytes
-        return self.prepared.workspace.nbytes + own
-
     def _assess(self):
-        """Write the solution into x0, and set ``quality`` by the original matrix and the caller's b."""
+        """Write the solution into x0, and set each column's ``quality`` by the original matrix and the caller's b."""
         p = self.prepared
         p.transform("backward_x", p.x, p.x0, self.setup.transforms[::-1])
-        self.quality, = p.measure.of(p.x0, p.exact_b, [self.goal])
-
-    def _error_bound(self) -> float:
-        """Estimate the relative error of x from above, by CG's smallest Ritz value; NaN if it is unknown or harmless.
-
-        Known: CG without a preconditioner, or with the diagonal as preconditioner or scaling. Harmless: the condition
-        leaves two digits for every b."""
-        c, spectrum = self.setup.configuration, self.spectrum
-        if spectrum is None or self.iterations < 2 or not self.quality.confirms(self.threshold):
-            return np.nan
-        diagonal = [part for part in (c.name("precond"), c.name("scaling")) if part != "none"]
-        if not set(diagonal) <= {"jacobi"} or not self.setup.A.has_entries or self.setup.nullspace is not None:
-            return np.nan
-        harmless = DOUBTED * self.norm_b / max(self.quality.residual, EPS * self.norm_b)
-        if not spectrum.may_exceed(harmless) or not spectrum.condition > harmless:
-            return np.nan
-        p, least = self.prepared, spectrum.extremes[0]
-        bound = p.measure.scaled_error(p.x0, least, abs(self.setup.A.diagonal()) if diagonal else 1.0)
-        if bound > DOUBTED:
-            digits = count(max(0, int(-np.log10(bound))), "digit")
-            self.notes.append(f"A's condition is {spectrum.condition:.0e} or more: this residual makes about {digits} "
-                              "of x certain. Ask for a smaller rtol, or use method='direct'")
-        return bound
-
-    def result(self, reason) -> Result:
-        """Return the Result; its x is the buffer x0, not a copy."""
-        self.space.synchronize()
-        bound = self._error_bound()
-        p, s, d, watch, q = self.prepared, self.setup, self.prepared.description, self.watch, self.quality
-        scale = self.norm_b if self.largest_b else 1.0
-        return Result(
-            x=p.x0, reason=reason, iterations=self.iterations, residual=q.residual / scale,
-            backward_error=q.backward_error, componentwise_error=q.componentwise, rounding_floor=q.floor / scale,
-            error_bound=bound, exact_to_rounding=q.exact(s.A.dtype),
-            small_rows_unsolved=q.small_rows_unsolved(self.goal),
-            history=(self.history if self.history.size else np.zeros(1)) / scale, method=d.method,
-            precond=d.precond, format=d.format, ordering=d.ordering, scaling=d.scaling, device=d.device, dtype=d.dtype,
-            configuration=p.describe(),
-            tolerance=self.threshold / scale, products=self.counts.products, reductions=self.counts.reductions,
-            preconditioner_applications=self.counts.preconditioner,
-            timings={**s.timings, "solve": watch.seconds, "compile": s.timings["compile"] + watch.compiled},
-            memory={**d.memory, "workspace": self.bytes_held}, host_reads=self.host_reads,
-            notes=list(dict.fromkeys((*d.notes, *p.iteration.notes, *self.notes, *d.failures))),
-            spectrum=self.spectrum)
+        qualities = p.measure.of(p.x0, p.exact_b, [c.goal for c in self.columns])
+        for c, quality in zip(self.columns, qualities):
+            if not c.zero:
+                c.quality = quality
