@@ -249,7 +249,8 @@ class Solve:
         if uncertain(self.whole, allowed, floor) or self.solved and floor > self.stopping.rtol * self.whole:
             low = self.workspace.array("residual's low part", self.r.size, self.r.dtype)
             self._residual(bound, self.A.precise_residual, low)                # rounding could decide
-            self.solved = self._condition(allowed)
+            level = allowed if self.whole <= allowed else self.stopping.rtol * self.whole
+            self.solved = "" if level < floor * EPS else self._condition(allowed)
         if not self.whole < SAFE[1]:
             if not self.iterations:
                 raise InputError(OUT_OF_RANGE.format(self.whole))

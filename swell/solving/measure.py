@@ -2,7 +2,7 @@
 
 One pass over A computes r = b − A x and t = |A||x| + |b| (``formats/kernels/residual.py``). A computed ‖r‖₂ says
 nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If rounding could decide on convergence (`uncertain`), a second
-pass computes r in doubled precision, and that decides.
+pass computes r in doubled precision, and that decides, down to a floor of its own: the same with eps².
 
 ‖r‖₂ ≤ rtol ‖b‖₂ may hold by the large rows of A alone, as with penalties or mixed units, while x is wrong in the small
 rows. The measure ``rows`` sees this: rows are grouped by ‖aᵢ‖₁, a factor of 1000 a group, and ``rows`` is the largest
@@ -70,8 +70,8 @@ class Quality(NamedTuple):
         return ROUNDING * EPS * self.terms
 
     def confirms(self, threshold) -> bool:
-        """True if ‖b − A x‖₂ ≤ ``threshold`` is certain: above the floor, or computed in doubled precision."""
-        return self.residual <= threshold and (self.precise or not threshold < self.floor)
+        """True if ‖b − A x‖₂ ≤ ``threshold`` is certain: the threshold is above the floor of the precision of r."""
+        return self.residual <= threshold and not threshold < self.floor * (EPS if self.precise else 1)
 
     def small_rows_unsolved(self, goal) -> bool:
         """True if the `Goal` is met, but by the large rows of A alone."""

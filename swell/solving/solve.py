@@ -201,7 +201,7 @@ class Solve:
             return False
         if c.met:
             return (c.reason is Reason.CONVERGED and q.small_rows_unsolved(c.goal) and c.aim > q.floor
-                    and (before is None or not q.rows > 0.5 * before.rows))
+                    and (before is None or not before.confirms(c.threshold) or q.rows <= 0.5 * before.rows))
         if c.reason is Reason.STAGNATED:         # not because of rounding, and a longer basis exists
             return (self.method.longer(self.setup.A.shape[0]) is not None
                     and verdict(c.reason, q, c.goal, dtype) is Reason.STAGNATED)

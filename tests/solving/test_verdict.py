@@ -83,6 +83,17 @@ def test_no_singular_system_of_a_batch_converges_by_rounding(method, device):
     assert all(exact(V[s], r.x[s], B[s]) <= 2.002e-8 for s in np.flatnonzero(r.converged))
 
 
+def test_x_may_be_too_large_for_doubled_precision(device):
+    """Two columns of A are equal: parts of x of 1e174 cancel to the last bit, and b is below their rounding errors."""
+    A = np.array([[-2.47021767, -0.34672511], [-1.05761421, 0.66645462], [-1.94932978, -2.30863685]])[:, [0, 1, 0]]
+    b = np.array([1.0, -5.0, 2.0])
+    one, batch = (solve(A, b, method="bicgstab", rtol=1e-2, maxiter=1000, device=device) for solve in (
+        swell.solve, lambda A, b, **named: swell.solve_batch([sp.csr_array(A)] * 2, B=np.stack([b, b]), **named)[0]))
+    assert not one.converged and not batch.converged
+    unsure = Quality(0.0, 1e40, True, 0.0, 0.0, 0.0)
+    assert not unsure.confirms(1e-2) and unsure.confirms(1e10) and not unsure._replace(precise=False).confirms(1e10)
+
+
 def test_an_incompatible_right_hand_side_of_a_neumann_problem_never_converges():
     generator = np.random.default_rng(0)
     for n in (2, 3, 9):

@@ -21,6 +21,7 @@ RUNNING, CONVERGED, MAXITER, STAGNATED, DIVERGED, NONFINITE, BREAKDOWN, INDEFINI
 FALSE_CONVERGENCE, ATTAINABLE_ACCURACY, SINGULAR, NOT_FACTORED = Outcome
 NO_LIMIT, GROWTH, LEAST = 1e300, 1e10, 2.0**-511     # as in batch.cuh
 ROUNDING, SINGULAR_TERMS = 8.0, 0.1     # ROUNDING of solving/measure.py and SINGULAR of solving/verdict.py
+DOUBLED = ROUNDING * 2.0**-104          # the floor of a residual in doubled precision, as part of ‖|A||x| + |b|‖
 
 
 @helper
@@ -96,13 +97,15 @@ def judged(reason, norms, threshold, eps):
     ``norms``: from `confirmed`."""
     if not math.isfinite(norms[0]):
         return NONFINITE
-    if norms[0] <= threshold:
+    if norms[0] <= threshold and not threshold < DOUBLED * norms[3]:
         return CONVERGED
     if norms[3] > SINGULAR_TERMS / eps * (norms[1] + norms[0]):
         return SINGULAR
     if norms[0] <= ROUNDING * eps * norms[3]:
         return ATTAINABLE_ACCURACY
     return FALSE_CONVERGENCE if reason == CONVERGED else reason
+
+
 @helper
 def judge(norm2, done, maxiter, limits):
     """The verdict on a recursive residual with this squared norm, after ``done`` iterations."""

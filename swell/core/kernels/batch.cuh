@@ -13,6 +13,8 @@ constexpr int MOST_WARPS = 16, MOST_SUMS = 7, PLACES = VERDICT_CODE + 1;
 constexpr double NO_LIMIT = 1e300, GROWTH = 1e10, LEAST = 0x1p-511;
 // ROUNDING of solving/measure.py, SINGULAR of solving/verdict.py
 constexpr double ROUNDING = 8, SINGULAR_TERMS = 0.1;
+// The floor of a residual in doubled precision, as part of ‖|A||x| + |b|‖.
+constexpr double DOUBLED = ROUNDING * 0x1p-104;
 
 DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 DEVICE double epsilon_of(float) { return 0x1p-23; }
@@ -145,7 +147,7 @@ template <class T> DEVICE Norms confirmed(const System<T>& A, const T* b, int co
 // The code for the record, from the method's own verdict and the true residual; as `verdict` of solving/verdict.py.
 DEVICE int judged(int reason, const Norms& now, double threshold, double epsilon) {
   if (!isfinite(now.norm)) return NONFINITE;
-  if (now.norm <= threshold) return CONVERGED;
+  if (now.norm <= threshold && !(threshold < DOUBLED * now.terms)) return CONVERGED;
   if (now.terms > SINGULAR_TERMS / epsilon * (now.rhs + now.norm)) return SINGULAR;
   if (now.norm <= ROUNDING * epsilon * now.terms) return ATTAINABLE_ACCURACY;
   return reason == CONVERGED ? int(FALSE_CONVERGENCE) : reason;
