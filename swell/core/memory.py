@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 MEMINFO = pathlib.Path("/proc/meminfo")
+STATM = pathlib.Path("/proc/self/statm")    # pages of this process; the first number is the size of its addresses
 AVAILABLE, HEAD = b"MemAvailable:", 256     # the third line of MEMINFO, and a length that covers the first three
 UNKNOWN = sys.maxsize   # larger than any request: unknown memory refuses nothing
 
@@ -25,12 +26,28 @@ def total() -> int:
 
 
 def free() -> int:
-    """Free memory in bytes, or UNKNOWN. On Linux it includes the page cache, which can be reclaimed."""
-    try:
-        with open(MEMINFO, "rb", buffering=0) as file:           # each solve reads it twice
-            fields = file.read(HEAD).split()
-    except OSError:
-        fields = []
+    """Free memory in bytes, or UNKNOWN. On Linux it includes the page cache, which can be reclaimed.
+
+    A limit on this process' addresses (``ulimit -v``) counts too."""
+    fields = _start_of(MEMINFO)
     if AVAILABLE in fields:
-        return int(fields[fields.index(AVAILABLE) + 1]) * 1024
+        return min(int(fields[fields.index(AVAILABLE) + 1]) * 1024, _allowed())
     return min(_bytes_of("SC_AVPHYS_PAGES"), total())
+
+
+def _start_of(path) -> list[bytes]:
+    """The first words of a file of the system; none if it cannot be read."""
+    try:
+        with open(path, "rb", buffering=0) as file:              # each solve reads MEMINFO twice
+            return file.read(HEAD).split()
+    except OSError:
+        return []
+
+
+def _allowed() -> int:
+    """Bytes that the limit on this process' addresses still allows on Linux, or UNKNOWN."""
+    import resource                              # Windows has no such module
+    limit, sizes = resource.getrlimit(resource.RLIMIT_AS)[0], _start_of(STATM)
+    if limit == resource.RLIM_INFINITY or not sizes:
+        return UNKNOWN
+    return max(limit - int(sizes[0]) * resource.getpagesize(), 0)

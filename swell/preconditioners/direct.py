@@ -36,6 +36,8 @@ from swell.preconditioners.factors import Factors
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
 ZERO_SHARE = 0.5        # largest share of zeros on the diagonal for which pivots are sought there
+INDEX = 4               # bytes of an index of SuperLU
+ROOM = 1.25             # memory that SuperLU needs for its factors, which it moves as they grow
 DEEP = 250              # least flops an entry of the factors for which SuperLU's panels of 20 columns pay; else 2
 
 
@@ -151,6 +153,9 @@ class SuperLUOperator(Factors):
         if not found.cost.complete:
             raise FactorisationError(f"the factors would have more than {self._largest} entries, too many to be tried "
                                      "unasked: method='direct' tries it")
+        # SuperLU cannot be interrupted, and writes to the terminal when memory ends.
+        A.space.check_fits(ROOM * found.cost.entries * (self.wide.itemsize + INDEX),
+                           f"{found.cost.entries:.0f} entries of L and U", "use an iterative method")
         return None if colamd else Permuted(A, found)
 
     def _by_rows(self, p):
@@ -186,7 +191,7 @@ class SuperLUOperator(Factors):
 
     @property
     def nbytes(self):
-        return self._made[1].nnz * (self.wide.itemsize + 4)
+        return self._made[1].nnz * (self.wide.itemsize + INDEX)
 
     def describe(self):
         order = "COLAMD" if self.loose is None else "minimum degree"

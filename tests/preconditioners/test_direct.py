@@ -1,6 +1,8 @@
 """The direct solver's factors: their order and pivots, new values, adjoints, refusals, and what happens where small pivots fail."""
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -318,3 +320,23 @@ def test_singular_matrices_end_a_dense_method():
     A[:, 7] = 0
     r = swell.solve(A, np.ones(40), method="getrf")
     assert not r.converged and "column 7" in str(r)
+
+
+LIMITED = """
+import resource, numpy as np, swell
+A = swell.gallery.poisson3d(30)
+swell.solve(swell.gallery.poisson3d(4), np.ones(64), method="direct")          # compiled before the limit
+pages = int(open("/proc/self/statm").read().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (60 << 20),) * 2)
+try:
+    swell.solve(A, np.ones(27000), method="direct")
+except swell.OutOfMemory as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells how many addresses a process has")
+def test_factors_that_do_not_fit_are_refused_before_they_are_begun():
+    """SuperLU would write to the terminal, and cannot be interrupted."""
+    done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
+    assert "entries of L and U needs about" in done.stdout and "MemType" not in done.stderr + done.stdout
