@@ -55,13 +55,13 @@ class Facts:
 
     @property
     def symmetric(self) -> bool:
-        """True if A = Aᵀ, to rounding, with a symmetric pattern."""
-        return self.pattern_symmetric and bool(self.difference <= self.tolerance)
+        """True if A = Aᵀ, to rounding; an entry without a mirror image differs from 0."""
+        return self.searched and bool(self.difference <= self.tolerance)
 
     @property
     def hermitian(self) -> bool:
-        """True if A = Aᴴ, to rounding, with a symmetric pattern."""
-        return self.pattern_symmetric and bool(self.hermitian_difference <= self.tolerance)
+        """True if A = Aᴴ, to rounding; an entry without a mirror image differs from 0."""
+        return self.searched and bool(self.hermitian_difference <= self.tolerance)
 
     @property
     def difference(self) -> float:

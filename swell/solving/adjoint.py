@@ -165,6 +165,6 @@ def own_adjoint(A) -> str | None:
         return None
     facts = A.facts(search=True)
     rounding = EXACT * np.finfo(A.dtype).eps * A.diagonal_range()[0]
-    if facts.pattern_symmetric and facts.hermitian_difference <= rounding:
+    if facts.hermitian_difference <= rounding:
         return "hermitian"
-    return "symmetric" if facts.pattern_symmetric and facts.difference <= rounding else None
+    return "symmetric" if facts.difference <= rounding else None

@@ -102,6 +102,15 @@ def test_rectangles_have_no_symmetry(space):
     assert f.norm_inf == 8 and not f.hermitian and f.in_range
 
 
+@pytest.mark.parametrize("size, equal", [(1e-18, True), (1e-3, False)])
+def test_an_entry_without_mirror_image_is_a_difference(size, equal, space):
+    """SciPy's sums drop exact zeros, and keep the rounding errors of the other triangle."""
+    A = gallery.poisson2d(8).tolil()
+    A[3, 40] = size
+    facts = CSRMatrix.from_scipy(sp.csr_matrix(A), space).facts()
+    assert facts.hermitian == facts.symmetric == equal and not facts.pattern_symmetric
+
+
 def test_facts_follow_the_values(space):
     A = gallery.poisson2d(10)
     with space.active():
