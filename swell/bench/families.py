@@ -184,8 +184,9 @@ def kriging(n, length=0.1, seed=0):
 
 
 def boundary_elements(n, layer="double", flat=4.0):
-    """Return Laplace's single or double layer on an ellipse, by the trapezoidal rule: dense; only the double layer is symmetric (R. Kress,
-    Linear Integral Equations, 2014, chapter 12). ``flat``: the ratio of the axes."""
+    """Return Laplace's single or double layer on an ellipse, by the trapezoidal rule: dense; only the
+    double layer is symmetric. ``flat``: the ratio of the axes. R. Kress, Linear Integral Equations, 2014, chapter 12.
+    """
     t = 2 * np.pi * np.arange(n) / n
     x, y = flat * np.cos(t), np.sin(t)
     dx, dy = x[:, None] - x, y[:, None] - y

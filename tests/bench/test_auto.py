@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.sparse.csgraph import structural_rank
+from scipy.sparse.linalg import splu
 from tests.support.cases import complex_symmetric, hermitian
 
 from swell import gallery
@@ -41,7 +41,7 @@ def test_families_are_regular(family):
     members = families.FAMILIES[family]
     A = members[min(members, key=lambda name: int(name.rpartition(":")[2]))]()
     assert A.shape[0] == A.shape[1] and np.isfinite(A.data).all()
-    assert A.diagonal().all() or structural_rank(A) == A.shape[0]
+    assert A.diagonal().all() or splu(A.tocsc()).U.diagonal().all()      # structural_rank takes seconds here
 
 
 def test_both_halves_have_every_family():
