@@ -3,11 +3,13 @@
 For each system and each configuration the whole of ``swell.solve(A, b)`` is timed, with checks and setup, after kernels
 are compiled: processor seconds of one thread on a CPU, seconds on a GPU. b is A times normal random numbers. The
 minimum of a few calls counts. A configuration that fails, or takes longer than ``--limit`` seconds, counts as the
-limit. A factorisation whose predicted time is over four times the limit is not started. Configurations combine the
-registry's methods and preconditioners that fit the class of A; on a GPU without ILUT, which takes seconds there. Peers
-run in the same process: SuperLU with both of its orderings and PyAMG on a CPU, CuPy's ``spsolve`` on a GPU.
+limit; with ``--quick`` it ends at twice the best time so far, which leaves the regret as it is. A factorisation whose
+predicted time is over four times the limit is not started. Configurations combine the registry's methods and
+preconditioners that fit the class of A; on a GPU without ILUT, which takes seconds there. Peers run in the same
+process: SuperLU with both of its orderings and PyAMG on a CPU, CuPy's ``spsolve`` on a GPU.
 
-Regret is the time of swell's own choice divided by the minimum over all solvers; a time counts as 5 ms at least.
+Regret is the time of swell's own choice divided by the minimum over all solvers; a time counts as 5 ms at least. A
+choice is beyond the bound if it takes longer than three times the peer's best LU plus 50 ms.
 """
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures import TimeoutError as TooLate
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict
 from functools import lru_cache
 from itertools import product
 from unittest.mock import patch
@@ -25,9 +28,11 @@ from unittest.mock import patch
 import numpy as np
 
 from swell.bench import engine
+from swell.bench.families import FITTED, JUDGED
 from swell.bench.systems import GENERATED
 from swell.core.compilation import spent
 from swell.core.devices import make_space
+from swell.core.errors import InputError
 
 RTOL = 1e-8
 SEED = 5
@@ -39,7 +44,12 @@ LONG = 5.0              # seconds; a longer call is not repeated
 SETUP_ROOM = 60         # seconds beyond twice the limit, for setups, which nothing can interrupt
 OWN = "by itself"       # label of swell's own choice
 HOPELESS = 4            # a factorisation, which nothing can interrupt, does not start if predicted to take 4 limits
-FACTORISATIONS = "direct", "SuperLU COLAMD", "SuperLU MMD", "CuPy spsolve"
+LUS = "SuperLU COLAMD", "SuperLU MMD", "CuPy spsolve"       # the peers' factorisations
+FACTORISATIONS = "direct", *LUS
+HIGH = 3                # regrets above this are counted
+BOUND = 3, 0.05         # a choice should take at most this multiple of the peers' LU, plus these seconds
+QUICK = 2, 0.1          # --quick: a configuration's limit, as multiple of the best time so far; its least, seconds
+SETS = {"standard": GENERATED, "fitted": FITTED, "judged": JUDGED}
 KEPT = 200              # points of a residual history in a record
 
 SHARED = ("bicgstab", "idrs", "gmres")
@@ -78,8 +88,9 @@ def peers(device) -> tuple[str, ...]:
 
 @lru_cache(1)
 def load(system: str):
-    """Make or read a system, by a name in ``GENERATED`` or a file's path; return (A, b). The last one is cached."""
-    A = GENERATED[system]() if system in GENERATED else next(engine.files([system]))[1]
+    """Make or read a system, by a name in ``SETS`` or a file's path; return (A, b). The last one is cached."""
+    made = next((systems[system] for systems in SETS.values() if system in systems), None)
+    A = made() if made else next(engine.files([system]))[1]
     x = np.random.default_rng(SEED).standard_normal(A.shape[0])
     return A, A @ x
 
@@ -137,7 +148,7 @@ def _ours(A, b, options, device, limit):
                 "solve": r.timings["solve"], "timings": r.timings, "products": r.products,
                 "format": r.format, "history": [places.tolist(), r.history[places].tolist()],
                 "attempts": [(a.method, a.precond, a.iterations, a.reason.name) for a in r.attempts],
-                "prediction": _prediction(r)}
+                "prediction": _prediction(r), "considered": [asdict(c) for c in r.considered]}
     return call
 
 
@@ -167,7 +178,19 @@ def _peer(label, A, b, device, limit):
     import pyamg
     from swell.bench.amg import PEERS
     make, symmetric = getattr(pyamg, PEERS[label]), class_of(A) == "positive diagonal"
-    return lambda: _told(A, b, make(A).solve(b, tol=RTOL, accel="cg" if symmetric else "gmres", maxiter=1000))
+    if not A.diagonal().all():
+        raise ValueError("zeros on the diagonal, by which PyAMG's smoothers divide")
+
+    def call():
+        start = time.process_time()
+
+        def late(x):
+            if time.process_time() - start > limit:
+                raise TimeoutError(f"over {limit:g} s")
+
+        method = "cg" if symmetric else "gmres"
+        return _told(A, b, make(A).solve(b, tol=RTOL, accel=method, maxiter=1000, callback=late))
+    return call
 
 
 def _told(A, b, x):
@@ -180,15 +203,16 @@ class Worker:
     def __init__(self, device, limit):
         self.device, self.limit, self._pool = device, limit, None
 
-    def measure(self, system, label, options) -> dict:
+    def measure(self, system, label, options, limit=None) -> dict:
         """Call ``measure(system, label, options, ...)`` in the worker process. Return its record, or a record whose
-        ``failure`` says how the process ended."""
+        ``failure`` says how the process ended. ``limit``: of this solve in seconds, default: of all."""
+        limit = limit or self.limit
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
         with patch.dict(os.environ, ONE_THREAD):                 # the process starts at its first task
-            task = self._pool.submit(measure, system, label, options, self.device, self.limit)
+            task = self._pool.submit(measure, system, label, options, self.device, limit)
         try:
-            return task.result(2 * self.limit + SETUP_ROOM)
+            return task.result(2 * limit + SETUP_ROOM)
         except (TooLate, BrokenProcessPool) as error:
             for process in self._pool._processes.values():
                 process.kill()
@@ -208,14 +232,20 @@ def run(arguments) -> int:
     space = make_space(arguments.device)
     found = engine.Findings("swell bench auto", space, arguments)
     parts = [part for part in (arguments.only or "").split(",") if part]
-    systems = [s for s in (*GENERATED, *(arguments.files or ())) if not parts or any(part in s for part in parts)]
+    sets = arguments.sets.split(",")
+    if unknown := [name for name in sets if name not in SETS]:
+        raise InputError(f"--sets: there is no {unknown[0]!r}; expected some of {', '.join(SETS)}")
+    kinds = {name: kind for kind in sets for name in SETS[kind]}
+    kinds |= dict.fromkeys(arguments.files or (), "files")
+    systems = [s for s in kinds if not parts or any(part in s for part in parts)]
     worker, rows = Worker(arguments.device, arguments.limit), []
     for system in systems:
-        records = found.take(_system(worker, space, system), unwritten=("history",))
-        rows.append(_regret(records, arguments.limit))
+        records = found.take(_system(worker, space, system, arguments.quick), unwritten=("history",))
+        rows.append(_regret(records, arguments.limit) | {"set": kinds[system]})
         engine.tell(f"{system}: {rows[-1]['regret']:.2f}")
     worker.close()
-    found.table(f"Seconds to a true {RTOL:g}, and regret", HEADER, [_row(r) for r in rows])
+    found.table(f"Seconds to a true {RTOL:g}, and regret", HEADER,
+                [_row(r) for r in sorted(rows, key=lambda r: -r["regret"])])
     found.table("Regret, geometric mean, median and worst", SUMMARY, _summary(rows))
     found.report()
     return 0
@@ -223,23 +253,27 @@ def run(arguments) -> int:
 
 HEADER = ("system", "class", "n", "by itself, s", "it took", "best of swell, s", "which", "best peer, s", "which",
           "regret", "beside swell's best", "actual over predicted")
-SUMMARY = ("systems", "count", "regret", "median", "worst", "beside swell's best", "prediction off by, median")
+SUMMARY = ("systems", "count", "regret", "median", "worst", f"above {HIGH}", f"beyond {BOUND[0]} LU + {BOUND[1]} s",
+           "beside swell's best", "prediction off by, median")
 
 
-def _system(worker, space, system):
-    """Yield the records (dicts) of one system, measured by ``worker``, a Worker; swell's own choice first."""
+def _system(worker, space, system, quick=False):
+    """Yield the records (dicts) of one system, measured by ``worker``, a Worker; swell's own choice and factorisations
+    first. ``quick``: end configurations that are slower than the best so far."""
     A, _ = load(system)
     load.cache_clear()
     kind = class_of(A)
     jobs = {OWN: {}, **configurations(kind, A.dtype.kind == "c", space.name)}
     jobs |= {label: None for label in peers(space.name)}
-    hopeless = foretold(space, A) > HOPELESS * worker.limit
-    for label, options in jobs.items():
+    hopeless, best = foretold(space, A) > HOPELESS * worker.limit, worker.limit
+    for label in sorted(jobs, key=lambda label: (label != OWN, label not in FACTORISATIONS)):
+        limit = min(worker.limit, max(QUICK[0] * best, QUICK[1])) if quick and label != OWN else worker.limit
         if hopeless and label in FACTORISATIONS:
             record = {"benchmark": "auto", "system": system, "label": label, "seconds": math.inf,
                       "failure": "left out: its analysis foretells far more than the limit"}
         else:
-            record = worker.measure(system, label, options)
+            record = worker.measure(system, label, jobs[label], limit)
+        best = min(best, record["seconds"])
         yield {**record, "class": kind, "n": A.shape[0], "nnz": A.nnz, **engine.circumstances(space)}
 
 
@@ -261,9 +295,11 @@ def _regret(records, limit) -> dict:
     others = {label for label in labels if label in (*peers("cpu"), *peers("cuda"))}
     own = next(r for r in records if r["label"] == OWN)
     mine, peer, seconds = fastest(labels - others), fastest(others), max(min(own["seconds"], limit), FLOOR)
+    lu = min((r["seconds"] for r in records if r["label"] in LUS), default=math.inf)
     return {"system": own["system"].rsplit("/", 1)[-1], "class": own["class"], "n": own["n"],
             "seconds": seconds, "took": f"{own.get('method', 'failed')}, {own.get('precond', '')}", "mine": mine,
             "peer": peer, "regret": seconds / min(mine, peer)[0], "inner": seconds / mine[0],
+            "beyond": seconds > BOUND[0] * lu + BOUND[1],
             "prediction": own.get("prediction", math.nan)}
 
 
@@ -274,13 +310,16 @@ def _row(r):
 
 
 def _summary(rows):
-    """Return the rows of the summary table: one for all systems, one for each class. ``rows``: the dicts of
-    ``_regret``."""
-    groups = {"all": rows, **{kind: [r for r in rows if r["class"] == kind] for kind in SENSIBLE}}
+    """Return the rows of the summary table: one for all systems, one for each set and class. ``rows``: the dicts of
+    ``_regret``, each with its ``set``."""
+    groups = {"all": rows, **{name: [r for r in rows if name in (r["set"], r["class"])]
+                              for name in (*SETS, "files", *SENSIBLE)}}
     return [(name, len(some), *(f"{value:.2f}" for value in (
         _mean(r["regret"] for r in some), float(np.median([r["regret"] for r in some])),
-        max(r["regret"] for r in some), _mean(r["inner"] for r in some),
-        float(np.nanmedian([_off(r["prediction"]) for r in some]))))) for name, some in groups.items() if some]
+        max(r["regret"] for r in some))), sum(r["regret"] > HIGH for r in some), sum(r["beyond"] for r in some),
+        *(f"{value:.2f}" for value in (_mean(r["inner"] for r in some),
+                                       float(np.nanmedian([_off(r["prediction"]) for r in some])))))
+            for name, some in groups.items() if some]
 
 
 def _off(prediction) -> float:

@@ -38,7 +38,7 @@ BENCHMARKS = {
             "anisotropy, jumps and stretched cells.",
             ("matrices", "files", "repeat", "scaling", "most", "solvers")),
     "auto": ("Regret: a solve by swell's own choice, beside every sensible configuration, SuperLU and PyAMG, on "
-             "generated systems of every class and on files.", ("files", "only", "limit")),
+             "generated systems of every class and on files.", ("files", "sets", "only", "limit", "quick")),
     "smoothers": ("Smoothers by the protocol of the finite-volume paper: table 4.1, figures 4.2 and 4.3.",
                   ("matrices", "files", "outer-iterations", "cpu-iterations")),
     "fvm": ("The finite-volume paper: products (table 3.1), smoothers (4.1), preconditioners of CG (5.1).",
@@ -70,6 +70,10 @@ BENCHMARKS = {
 OPTIONS = {
     "only": {"metavar": "TEXT", "help": "only systems whose names contain this text, or one of several, separated by "
              "commas"},
+    "sets": {"default": "standard", "metavar": "LIST", "help": "sets of generated systems, separated by commas: "
+             "standard, fitted, judged (two halves of further families: rules may be fitted to one, the other judges "
+             "them); default %(default)s"},
+    "quick": {"action": "store_true", "help": "end each configuration at twice the best time so far"},
     "limit": {"type": float, "default": 20.0, "metavar": "S", "help": "time limit in seconds; failures and longer "
               "solves count as this; default %(default)g"},
     "matrices": {"metavar": "LIST", "help": "names of the gallery, separated by commas; for amg and block-gmres also "

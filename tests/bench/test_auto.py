@@ -6,10 +6,11 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 from tests.support.cases import complex_symmetric, hermitian
 
 from swell import gallery
-from swell.bench import auto, systems
+from swell.bench import auto, families, systems
 from swell.core.registry import names
 
 
@@ -32,6 +33,22 @@ def test_generated_systems_are_what_they_say():
     assert {auto.class_of(A) for A in small.values()} == {"positive diagonal", "hermitian", "complex symmetric", "general"}
     for name, A in small.items():
         assert A.shape[0] == A.shape[1] and np.isfinite(A.data).all(), name
+
+
+@pytest.mark.parametrize("family", families.FAMILIES)
+def test_families_are_regular(family):
+    pytest.importorskip("skfem")
+    members = families.FAMILIES[family]
+    A = members[min(members, key=lambda name: int(name.rpartition(":")[2]))]()
+    assert A.shape[0] == A.shape[1] and np.isfinite(A.data).all()
+    assert A.diagonal().all() or splu(A.tocsc()).U.diagonal().all()      # structural_rank takes seconds here
+
+
+def test_both_halves_have_every_family():
+    assert not families.FITTED.keys() & families.JUDGED.keys() and not systems.GENERATED.keys() & families.FITTED.keys()
+    for family, members in families.FAMILIES.items():
+        halves = [len(members.keys() & half.keys()) for half in (families.FITTED, families.JUDGED)]
+        assert sum(halves) == len(members) >= 2 and abs(halves[0] - halves[1]) <= 1, family
 
 
 @pytest.fixture
@@ -59,4 +76,7 @@ def test_failures_count_at_the_limit(one):
     assert told["regret"] == pytest.approx(0.2 / auto.FLOOR) and told["inner"] == pytest.approx(2)
     failed = auto._regret([{**own, "seconds": math.inf}, best], 10.0)
     assert failed["regret"] == pytest.approx(100)
-    assert auto._summary([told, failed])[0][:2] == ("all", 2)
+    assert told["beyond"] and not failed["beyond"]              # the second has no LU beside it
+    table = auto._summary([told | {"set": "fitted"}, failed | {"set": "judged"}])
+    assert [row[:2] for row in table] == [("all", 2), ("fitted", 1), ("judged", 1), ("general", 2)]
+    assert table[0][5:7] == (2, 1)
