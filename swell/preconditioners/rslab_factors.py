@@ -1,7 +1,7 @@
 """L D Lᵀ of a symmetric matrix by RSLAB, an optional package under the MIT licence: ``pip install 'swell[direct]'``.
 
-RSLAB factors supernodes: dense blocks of columns with one pattern, by all threads. On large grids in three dimensions it
-takes a quarter of SuperLU's time or less, in two dimensions two thirds (benchmarks/notes/sparse_cholesky.md). Small and
+RSLAB factors supernodes: dense blocks of columns with one pattern, by all threads. On large grids in three dimensions
+it takes a quarter of SuperLU's time or less, in two dimensions two thirds (benchmarks/notes/sparse_cholesky.md). Small and
 thin factors have no dense blocks, and are SuperLU's. RSLAB's analysis of the pattern comes first and gives the entries
 and the memory of the factors, so factors that are too large are refused before they are begun. The bits do not depend
 on the number of threads.
@@ -24,8 +24,9 @@ from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.orderings.minimum_degree import weak_pivots
 from swell.preconditioners.factors import Factors
 
-# The analysis compares orderings of minimum degree, minimum fill and Cuthill-McKee; minimum fill is the best of them or
-# near it, and alone takes half the time. Nested dissection joins from 1e9 flops on. Solves by one thread survive a fork.
+# The analysis compares orderings of minimum degree, minimum fill and Cuthill-McKee; minimum fill is the best of them,
+# or near it, and alone takes half the time. Nested dissection joins from 1e9 flops on. Solves by one thread survive a
+# fork.
 SETTINGS = {"race_candidates": ["amf"], "solve_par_min_work": 2**62}
 
 BLOCKED = 100           # least flops of an LU factorisation, for each entry of its factors, from which dense blocks pay

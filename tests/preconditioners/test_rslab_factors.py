@@ -185,11 +185,11 @@ def test_a_fork_solves_with_the_factors_and_factors_by_superlu(rslab):
 
 
 def test_the_advisor_foretells_the_package(monkeypatch):
-    A, machine = csr(elasticity3d(7)), Machine(costs.CPU.reference)
+    A, machine = csr(gallery.poisson3d(20)), Machine(costs.CPU.reference)
     monkeypatch.setattr(estimate, "unsuited", lambda A: "it is missing")
     without = estimate.direct(A, machine, 100.0)
     monkeypatch.setattr(estimate, "unsuited", lambda A: None)
-    assert estimate.direct(A, machine, 100.0).setup < 0.5 * without.setup
+    assert estimate.direct(A, machine, 100.0).setup < 0.8 * without.setup
     thin = csr(gallery.poisson2d(30))
     monkeypatch.setattr(estimate, "unsuited", lambda A: "it is missing")
     without = estimate.direct(thin, machine, 100.0)
