@@ -137,7 +137,7 @@ COSTS = {"cpu": CPU, "cuda": CUDA}
 
 class Factorisation(NamedTuple):
     """Seconds of a sparse factorisation on a CPU: of an entry of A, of an entry of the LU factors in the order of
-    minimum degree, and of an operation of theirs. A package that stores other factors is measured by the same counts."""
+    minimum degree, and of an operation of theirs. Packages with other factors go by the same counts."""
 
     entry: float
     factor: float

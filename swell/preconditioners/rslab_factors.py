@@ -1,10 +1,10 @@
 """L D Lᵀ of a symmetric matrix by RSLAB, an optional package under the MIT licence: ``pip install 'swell[direct]'``.
 
 RSLAB factors supernodes: dense blocks of columns with one pattern, by all threads. On large grids in three dimensions
-it takes a quarter of SuperLU's time or less, in two dimensions two thirds (benchmarks/notes/sparse_cholesky.md). Small and
-thin factors have no dense blocks, and are SuperLU's. RSLAB's analysis of the pattern comes first and gives the entries
-and the memory of the factors, so factors that are too large are refused before they are begun. The bits do not depend
-on the number of threads.
+it takes a quarter of SuperLU's time or less, in two dimensions two thirds (benchmarks/notes/sparse_cholesky.md). Thin
+factors have no dense blocks, and are SuperLU's. RSLAB's analysis of the pattern comes first and gives the entries and
+the memory of the factors, so factors that are too large are refused before they are begun. The bits do not depend on
+the number of threads.
 
 Bunch and Kaufman (1977) pivot within a supernode only. A positive definite A needs no more. In an indefinite A a pivot
 may be missing there although A is well conditioned, as in mixed finite elements; RSLAB then says that A is singular. So
