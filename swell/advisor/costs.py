@@ -133,3 +133,20 @@ CUDA = Costs(
 RESIDENT, BISECTED = Cost(0, 0, 1), Cost(1000, 0, 20)              # setup of resident_cg: consecutive rows; bisection
 
 COSTS = {"cpu": CPU, "cuda": CUDA}
+
+
+class Factorisation(NamedTuple):
+    """Seconds of a sparse factorisation on a CPU: of an entry of A, of an entry of the LU factors in the order of
+    minimum degree, and of an operation of theirs. Packages with other factors go by the same counts."""
+
+    entry: float
+    factor: float
+    flop: float
+
+
+# Package → real or complex → its seconds (benchmarks/notes/direct.md, sparse_cholesky.md). SuperLU's time an entry of A
+# is in `Costs.direct`; the rest of RSLAB's is its analysis. RSLAB dissects large graphs, which saves operations.
+FACTORISATIONS = {
+    "superlu": {"f": Factorisation(0.0, 48e-9, 0.85e-10), "c": Factorisation(0.0, 60e-9, 2.5e-10)},
+    "rslab": {"f": Factorisation(220e-9, 42e-9, 0.1e-10), "c": Factorisation(250e-9, 45e-9, 0.1e-10)},
+}

@@ -1,8 +1,9 @@
 """Predicted seconds of a choice before it is tried: setup + iterations × seconds of an iteration.
 
 Costs are linear in entries, rows and calls of kernels (costs.py). An analysis of A's pattern counts the operations of a
-factorisation on a CPU (orderings/minimum_degree.py). It gives up at a limit, and goes on only if the count matters. On
-a GPU most of a factorisation is cuDSS's analysis, which grows with rows and entries.
+factorisation on a CPU (orderings/minimum_degree.py), and the package that will factor turns them into seconds. The
+analysis gives up at a limit, and goes on only if the count matters. On a GPU most of a factorisation is cuDSS's
+analysis, which grows with rows and entries.
 
 The number of iterations is optimistic: a power of n that suits well-behaved grids. If the graph of a Hermitian matrix
 is a sequence of layers, Jacobi takes some iterations for each layer, since an iteration carries values one layer on. If
@@ -15,12 +16,13 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from swell.advisor.costs import BISECTED, COSTS, RESIDENT
+from swell.advisor.costs import BISECTED, COSTS, FACTORISATIONS, RESIDENT
 from swell.advisor.plan import MULTIGRID, Estimate
 from swell.core.configuration import Configuration
 from swell.formats.parts import FEW, usual_counts
 from swell.orderings.minimum_degree import factorisation_cost
 from swell.preconditioners.dense_factors import NEARLY_FULL, factored_full
+from swell.preconditioners.rslab_factors import BLOCKED, unsuited
 
 ITERATIONS = {          # times the cube root of n
     "none": 30.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
@@ -34,8 +36,6 @@ CUSOLVER_ROW, CUSOLVER_FLOP = 2.5e-6, 4.8e-14    # seconds of a row and of an op
 CUSOLVER_SOLVED = 0.25e-3, 0.36e-6               # seconds of a solve with its factors, and of each row of it
 CERTAIN = {"cpu": 15e-3, "cuda": 5e-3}           # seconds up to which a factorisation is made outright
 MEMORY = 0.5                                     # share of the free memory that factors may take
-ENTRY = {"f": 48e-9, "c": 60e-9}                 # seconds of an entry of the factors, real or complex
-FLOP = {"f": 0.85e-10, "c": 2.5e-10}             # seconds of an operation
 ORDERED = 2.5e-9                                 # seconds of A's entries in the analysis, to the power of 1.3
 LONGER, SHARE = 3, 4                             # an analysis ends after 3 times that, or a quarter of what is at stake
 VISIT = 20e-9                                    # seconds of a look at an element of a list in the analysis
@@ -115,15 +115,18 @@ def direct(A, machine, seconds=0.0) -> Estimate:
                         further=BESIDE * solve)
     if on_gpu:
         return Estimate(fixed, CUDSS_SOLVED, 1.0, False, further=BESIDE * CUDSS_SOLVED)
-    least, looking = fixed + scale * ENTRY[kind] * A.nnz, scale * ORDERED * A.nnz**1.3
+    package = FACTORISATIONS["superlu" if unsuited(A) else "rslab"][kind]
+    least, looking = fixed + scale * package.factor * A.nnz, scale * ORDERED * A.nnz**1.3
     if least + looking > seconds:                # the factors hold all of A
         return Estimate(least + looking, 0.0, 1.0, False, finer=partial(direct, A, machine), looking=looking)
     room, fits = max(seconds - fixed, 1e-3) / scale, MEMORY * A.space.memory()[0] / (A.dtype.itemsize + 4)
     patience = max(LONGER * looking, seconds / SHARE)            # graphs at random take longer than meshes
-    cost = factorisation_cost(A, min(room / ENTRY[kind], fits), room / FLOP[kind], patience / (scale * VISIT))
+    cost = factorisation_cost(A, min(room / package.factor, fits), room / package.flop, patience / (scale * VISIT))
+    if cost.complete and cost.flops <= BLOCKED * cost.entries:
+        package = FACTORISATIONS["superlu"][kind]                # as Direct takes for thin factors
     if cost.entries > fits:
         return Estimate(math.inf, 0.0, 1.0, False)
-    setup = fixed + scale * (ENTRY[kind] * cost.entries + FLOP[kind] * cost.flops)
+    setup = fixed + scale * (package.entry * A.nnz + package.factor * cost.entries + package.flop * cost.flops)
     finer = None if cost.complete else partial(direct, A, machine)
     solve = scale * SUBSTITUTED * cost.entries + costs.seconds(costs.product, A, machine)
     outright = cost.complete and setup + solve <= CERTAIN["cpu"]

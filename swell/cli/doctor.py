@@ -43,6 +43,7 @@ class Part:
 PACKAGES = (
     ("NumPy", ("numpy",), "arrays", "pip install numpy"),
     ("SciPy", ("scipy",), "sparse input, SuperLU", "pip install scipy"),
+    ("RSLAB", ("rslab",), "faster direct solver for symmetric matrices", "pip install 'swell[direct]'"),
     ("Numba", ("numba",), "kernels on the CPU", "pip install numba"),
     ("rich", ("rich",), "progress display and tables", "pip install rich"),
     ("matplotlib", ("matplotlib",), "plots and reports", "pip install matplotlib"),

@@ -5,8 +5,8 @@ For any nonsingular matrix of moderate fill. Demmel et al. 1999 (SuperLU).
 A step: 1 product, 1 solve with the factors, 1 reduction. Storage: r and the factors. Reports the true residual
 ‖b − A x‖₂ in every step. The run ends when the judge accepts this residual, or when it stops falling.
 
-SuperLU's factors may have small pivots. If a step does not halve a residual that is more than rounding error, A is
-factored again with full pivoting, and x restarts from zero; the result notes it.
+The factors of SuperLU and RSLAB may have small pivots. If a step does not halve a residual that is more than rounding
+error, A is factored again with better pivots, and x restarts from zero; the result notes it.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDING = 8            # a residual up to ROUNDING eps (‖|A||x|‖ + ‖b‖)
 
 @dataclass(frozen=True)
 class Direct(Method):
-    """Sparse LU: SuperLU on a CPU, cuDSS on a GPU, with iterative refinement.
+    """Sparse LU: SuperLU or RSLAB on a CPU, cuDSS on a GPU, with iterative refinement.
 
     The fields are the preconditioner's, which `swell.Direct` documents. The name of a decomposer of swell.dense, as in
     method="icm(x=32)", stands for Direct(dense_lu="icm(x=32)").
@@ -35,6 +35,7 @@ class Direct(Method):
 
     largest: int = 0
     ordering: str = "auto"
+    package: str = "auto"
     dense_lu: Any = None
     dense_solver: Any = "trsm"
 
@@ -85,7 +86,7 @@ class FactorRefinement(Refinement):
 
     def _repair(self, running):
         """Replace the factors, and begin again with the right-hand sides that are ``running``, a mask."""
-        self.M.repair("factors with pivots on the diagonal left the residual as it was")
+        self.M.repair("factors with pivots near the diagonal left the residual as it was")
         self.repeated = 1
         np.atleast_2d(plain(self.x))[running] = 0
         np.atleast_2d(plain(self.r))[running] = np.atleast_2d(plain(self.b))[running]

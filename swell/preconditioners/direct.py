@@ -1,10 +1,11 @@
 """Complete LU factors of a sparse matrix, by the best library for the device.
 
-SuperLU through SciPy on a CPU (Demmel et al. 1999), cuDSS through nvmath-python on a GPU; for nearly full matrices, and
-small ones on a GPU, LAPACK or cuSOLVER (dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular
-matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
+SuperLU through SciPy on a CPU (Demmel et al. 1999), or RSLAB for symmetric matrices, if it is installed
+(rslab_factors.py); cuDSS through nvmath-python on a GPU; for nearly full matrices, and small ones on a GPU, LAPACK or
+cuSOLVER (dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular matrix of moderate fill. The
+method of the same name refines by these factors (krylov/direct.py).
 
-On a CPU rows and columns have the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
+With SuperLU rows and columns have the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
 diagonal down to a thousandth of their row's largest entry. In this order SuperLU factors Aᵀ, whose columns are the rows
 of A, and solves with its transpose. If most diagonal entries are zero, COLAMD orders the columns, and SuperLU exchanges
 rows freely.
@@ -33,8 +34,10 @@ from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import WEAK, eliminate, weak_pivots
 from swell.preconditioners.dense_factors import DecomposedOperator, DenseFactorsOperator, factored_full
 from swell.preconditioners.factors import Factors
+from swell.preconditioners.rslab_factors import BLOCKED, RSLABOperator, unsuited
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
+PACKAGES = "auto", "superlu", "rslab"
 ZERO_SHARE = 0.5        # largest share of zeros on the diagonal for which pivots are sought there
 INDEX = 4               # bytes of an index of SuperLU
 ROOM = 1.25             # memory that SuperLU needs for its factors, which it moves as they grow
@@ -43,7 +46,7 @@ DEEP = 250              # least flops an entry of the factors for which SuperLU'
 
 @dataclass(frozen=True)
 class Direct(Preconditioner):
-    """LU factors: SuperLU on a CPU, cuDSS on a GPU. As the method it refines iteratively.
+    """LU factors: SuperLU or RSLAB on a CPU, cuDSS on a GPU. As the method it refines iteratively.
 
     A matrix that is more than a tenth full is factored as a full one by LAPACK or cuSOLVER. On a GPU so is every matrix
     of up to 4000 rows, and up to 10 000 rows if diagonal entries are zero.
@@ -56,7 +59,11 @@ class Direct(Preconditioner):
     ordering : {"auto", "minimum_degree", "colamd"}
         On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
         entry; or COLAMD with the largest pivot of each column. "auto" takes minimum degree, unless more than half of
-        the diagonal is zero, or factors a full matrix. cuDSS has its own.
+        the diagonal is zero, or factors a full matrix. RSLAB and cuDSS have their own.
+    package : {"auto", "superlu", "rslab"}
+        What factors a sparse matrix on a CPU. RSLAB, ``pip install 'swell[direct]'``, takes symmetric ones, real or
+        complex, as L D Lᵀ. "auto" takes it, if it is installed, for those with much fill and without weak pivots on the
+        diagonal, and else SuperLU, which also factors what RSLAB gives up; a note says so.
     dense_lu : str, Decomposer or None
         Factor A as a full matrix by a decomposer of `swell.dense`: "getrf", "pcm(x=8)", "icm(x=32)", …
     dense_solver : str or DenseSolver
@@ -65,6 +72,7 @@ class Direct(Preconditioner):
 
     largest: int = 0
     ordering: str = "auto"
+    package: str = "auto"
     dense_lu: Any = None
     dense_solver: Any = "trsm"
 
@@ -72,38 +80,57 @@ class Direct(Preconditioner):
     cost = "1 solve with the factors"
     method = "direct"
     idle = (Idle("largest", ON_GPU, "cuDSS checks what fits in the GPU's memory"),
-            Idle("ordering", ON_GPU, "cuDSS has its own"))
+            Idle("ordering", ON_GPU, "cuDSS has its own"),
+            Idle("package", ON_GPU, "cuDSS factors there"))
 
     def __post_init__(self):
         positive(self, "largest", 0)
         if self.ordering not in ORDERINGS:
             raise InputError(f"Direct(ordering={shown(self.ordering)}): expected one of {', '.join(ORDERINGS)}")
+        if self.package not in PACKAGES:
+            raise InputError(f"Direct(package={shown(self.package)}): expected one of {', '.join(PACKAGES)}")
+        if self.package == "rslab":
+            without_effect(self, "with package='rslab', which has its own", "take package='superlu'", "ordering")
         if resolve("dense_solver", self.dense_solver) is None:
             raise InputError(f"Direct(dense_solver={shown(self.dense_solver)}): expected a solver, such as 'trsm'")
         if resolve("decomposer", self.dense_lu) is None:
             without_effect(self, "without a decomposer", "give dense_lu='getrf' or another one", "dense_solver")
         else:
             without_effect(self, f"with dense_lu={shown(self.dense_lu)}, which factors a full matrix",
-                           "leave dense_lu out", "largest", "ordering")
+                           "leave dense_lu out", "largest", "ordering", "package")
 
     def build(self, A):
         decomposer = resolve("decomposer", self.dense_lu)
         if decomposer is not None:
             return DecomposedOperator(A, decomposer, resolve("dense_solver", self.dense_solver))
         on_gpu = A.space.name != "cpu"
-        free = on_gpu or self.ordering == "auto" and not 0 < self.largest < A.shape[0] ** 2
+        unnamed = self.ordering == "auto" and self.package == "auto"
+        free = on_gpu or unnamed and not 0 < self.largest < A.shape[0] ** 2
         if free and factored_full(A):
             M = DenseFactorsOperator(A)
         elif on_gpu:
             M = CuDSSOperator(A)
         else:
-            M = SuperLUOperator(A, self.largest, self.ordering)
+            M = self._sparse(A, unnamed)
         M.notes += idle_notes(self, circumstances(A))
         return M
+
+    def _sparse(self, A, unnamed):
+        """Return the factors by RSLAB or SuperLU on a CPU; ``unnamed``: the user has left the choice open."""
+        blocked, found = self.package == "rslab", None
+        if unnamed and unsuited(A) is None:
+            # L has half of the entries of L and U: RSLAB may factor what exceeds `largest` as LU.
+            found = eliminate(A, entries=2 * self.largest or np.inf, weak=np.zeros(A.shape[0], bool))
+            blocked = not found.cost.complete or found.cost.flops > BLOCKED * found.cost.entries
+        if blocked:
+            return RSLABOperator(A, self.largest, lambda A: SuperLUOperator(A, self.largest, self.ordering))
+        return SuperLUOperator(A, self.largest, self.ordering, found)
 
 
 class SuperLUOperator(Factors):
     """A⁻¹ by SuperLU, factored and applied in double precision.
+
+    ``largest`` and ``ordering``: see `Direct`. ``found``: the complete Elimination of A, if it is known.
 
     Raises
     ------
@@ -111,9 +138,9 @@ class SuperLUOperator(Factors):
         If a pivot is exactly zero, or the factors do not fit in memory or exceed ``largest``.
     """
 
-    def __init__(self, A, largest=0, ordering="auto"):
+    def __init__(self, A, largest=0, ordering="auto", found=None):
         super().__init__(A.shape, A.dtype, A.space)
-        self._largest, self._ordering, self._weak = largest, ordering, None
+        self._largest, self._ordering, self._weak, self._found = largest, ordering, None, found
         self._made = None, None                  # P A Pᵀ, or None for COLAMD, and the factors; replaced together
         self.wide = np.result_type(A.dtype, np.float64)
         self.update(A)
@@ -149,8 +176,10 @@ class SuperLUOperator(Factors):
         colamd = self._ordering == "colamd" or self._ordering == "auto" and share > ZERO_SHARE
         if colamd and not self._largest:
             return None
-        found = eliminate(A, entries=self._largest or np.inf, weak=weak)
-        if not found.cost.complete:
+        found, self._found = self._found, None
+        if found is None:
+            found = eliminate(A, entries=self._largest or np.inf, weak=weak)
+        if not found.cost.complete or 0 < self._largest < found.cost.entries:
             raise FactorisationError(f"the factors would have more than {self._largest} entries, too many to be tried "
                                      "unasked: method='direct' tries it")
         # SuperLU cannot be interrupted, and writes to the terminal when memory ends.
