@@ -174,12 +174,16 @@ def idle_notes(settings, where) -> tuple[str, ...]:
                  and row.value in (None, getattr(settings, row.field)))
 
 
-def share(owner, name: str, most=math.inf):
-    """Raise InputError unless the field ``name`` of ``owner`` is a real number of at least 0 and at most ``most``."""
+def share(owner, name: str, most=math.inf, word=None):
+    """Raise InputError unless the field ``name`` of ``owner`` is a real number of at least 0 and at most ``most``, or the
+    text ``word``; None: numbers only."""
     value = getattr(owner, name)
+    if isinstance(value, str) and value == word:
+        return
     if not real(value) or not 0 <= value <= most:
         raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected a number of at least 0"
-                         + (f" and at most {most}" if most < math.inf else ""))
+                         + (f" and at most {most}" if most < math.inf else "")
+                         + (f", or {word!r}" if word else ""))
 
 
 def one_of(owner, name: str, choices: tuple[str, ...]):
