@@ -4,11 +4,11 @@ Row i depends strongly on row j if −aᵢⱼ ≥ θ maxₖ(−aᵢₖ): after s
 whose entries sum to more than ``max_row_sum`` times its diagonal has no strong links, since the smoother alone corrects
 it.
 
-With ``strength="auto"`` each row has its own θᵢ = 2 Σ aᵢⱼ⁺ / Σ |aᵢⱼ⁻|, but at least 0.25 and at most 0.5. Bilinear elements
-h long and 1 high, h large, show why: their rows are the product of (1, 4, 1) h/6 along the cell and (−1, 2, −1) across
-it. The links across are −2h/3 and the diagonal ones −h/6, a quarter, but the positive neighbours along, h/3, cancel the
-diagonal links: only links across keep the error smooth. There θᵢ = 0.5. A row without positive entries has θᵢ = 0.25, the
-default of hypre.
+With ``strength="auto"`` each row has its own θᵢ = 2 Σ aᵢⱼ⁺ / Σ |aᵢⱼ⁻|, but at least 0.25 and at most 0.5. Bilinear
+elements of length h and height 1 with h large show why. Their matrix is the product of (1, 4, 1) h/6 along the cells
+and (−1, 2, −1) across them. The links across are −2h/3. The links to the diagonal neighbours are −h/6, a quarter, but
+the positive entries h/3 along the cells cancel them: the error is smooth across the cells only. There θᵢ = 0.5. A row
+without positive entries has θᵢ = 0.25, hypre's default.
 
 A large positive aᵢⱼ acts like a spring that pushes its ends apart; a flat triangle on the hull of a mesh makes one.
 Classical interpolation lumps it to the diagonal and carries a wrong stiff link to every coarser level. If at most one

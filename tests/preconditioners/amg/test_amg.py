@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.support.cases import real_matrix
+from tests.support.cases import flat_bilinear, real_matrix
 from tests.conftest import space_or_skip
 from tests.support.interpolation import plain_extended
 from hypothesis import given, settings
@@ -30,17 +30,8 @@ SYSTEMS = {
     "anisotropic": lambda: gallery.anisotropic2d(30, 1e-3),
     "jumps": lambda: gallery.jumping_diffusion((9, 9, 9)),
     "triangles": lambda: gallery.p1_laplacian(900),
-    "flat": lambda: bilinear(30, 20, 10),
+    "flat": lambda: flat_bilinear(30, 20, 10),
 }
-
-
-def bilinear(columns, rows, aspect):
-    """The Laplacian by bilinear elements ``aspect`` long and 1 high, zero on the boundary."""
-    def bands(n, side, middle):
-        return sp.diags_array([np.full(n - 1, side), np.full(n, middle), np.full(n - 1, side)], offsets=[-1, 0, 1])
-    along, across = (bands(n, -1 / h, 2 / h) for n, h in ((columns, aspect), (rows, 1)))
-    masses = [bands(n, h / 6, 4 * h / 6) for n, h in ((columns, aspect), (rows, 1))]
-    return sp.csr_array(sp.kron(along, masses[1]) + sp.kron(masses[0], across))
 
 
 def m_matrix(n, seed):
@@ -112,7 +103,7 @@ def test_strength(name, theta, most):
 @pytest.mark.parametrize("aspect", [1, 3, 15, 100, 1000])
 def test_flat_bilinear_elements(aspect):
     """As few iterations as with the strength that suits them, 0.5; with 0.25 they are 8 to 200."""
-    A = bilinear(100, 100, aspect)
+    A = flat_bilinear(100, 100, aspect)
     b = A @ np.random.default_rng(0).random(A.shape[0])
     auto, half = (swell.solve(A, b, method="cg", precond=swell.AMG(strength=strength), device="cpu")
                   for strength in ("auto", 0.5))
