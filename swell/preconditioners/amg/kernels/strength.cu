@@ -4,8 +4,9 @@
 // take the entries in their order, so that a CPU finds the same links strong, even those at the limit.
 #include "rows.cuh"
 
-// strong[k] = 1 if entry k is a strong link, −aᵢⱼ ≥ θᵢ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ. θᵢ is twice the
-// sum of the positive over the sum of the negative off-diagonal entries, but at least `least` and at most `most`.
+// strong[k] = 1 if entry k is a strong link, −aᵢⱼ ≥ θᵢ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ. θᵢ is
+// twice the sum of the positive over the sum of the negative off-diagonal entries, but at least `least` and at most
+// `most`.
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
 __global__ void strong_links(Context* ctx, const I* indptr, const I* indices, const double* data, double least,
