@@ -11,9 +11,6 @@ and rows with more than max(16, 10 √n) neighbours put last, without a part in 
 put last only if it also has more than twice the mean number of neighbours, so a dense matrix has no such rows. New
 lists are never made in place; so memory stays in order, and one pass closes its gaps.
 
-A weak pivot, for instance a zero, waits until a neighbour is eliminated, which fills in its diagonal entry. So pivots
-on the diagonal are mostly good enough, for saddle-point and circuit matrices too.
-
 The elimination counts the entries of the factors. `factorisation_cost(A, entries, flops)` returns this count and the
 flops. It gives up as soon as either exceeds its limit, so that a hopeless matrix costs little. The counts are exact for
 the returned order, on the pattern of A + Aᵀ, with pivots on the diagonal; if rows were put last, they are upper bounds.
@@ -33,8 +30,6 @@ from swell.formats.matrix import index_type
 from swell.orderings.ordering import Ordering
 
 DENSE = 16, 10.0, 2.0   # a row is put last if it has more neighbours than a, than b √n and than c times the mean
-
-WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
 
 
 @dataclass(frozen=True)
@@ -118,22 +113,19 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf, visits=math.inf) -> 
     return eliminate(A, entries, flops, visits=visits).cost
 
 
-def eliminate(A, entries=math.inf, flops=math.inf, weak=None, visits=math.inf) -> Elimination:
-    """Eliminate the variables of a square CSRMatrix; see `factorisation_cost` for A and the limits.
-
-    ``weak`` is a bool array of the weak pivots, shape (n,); by default the `weak_pivots` of A. Changes no argument."""
+def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf) -> Elimination:
+    """Eliminate the variables of a square CSRMatrix; see `factorisation_cost` for A and the limits."""
     from swell.orderings.kernels import minimum_degree as kernels
     n, host = A.shape[0], A.space.to_host
     index = index_type(n, n, 2 * A.nnz + n)
     indptr, indices = (host(array).astype(index, copy=False) for array in (A.indptr, A.indices))
     start, length, size, degree, pivots, into = (np.empty(n, index) for _ in range(6))
     lists = np.empty(2 * A.nnz + n, index)
-    weak = weak_pivots(A) if weak is None else weak
     free = kernels.symmetrise(indptr, indices, start, length, lists)
     dense = int(max(DENSE[0], DENSE[1] * math.sqrt(n), DENSE[2] * free / max(n, 1)))
     last = np.flatnonzero(length > dense)
     beside = [lists[start[r]:start[r] + length[r]].copy() for r in last]
-    steps, *sums, left = kernels.eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into,
+    steps, *sums, left = kernels.eliminate(start, length, lists, free, dense, size, degree, pivots, into,
                                             float(entries), float(flops), float(visits))
     pivots, group = pivots[:steps], np.append(np.where((size < 0) | (into < 0), np.arange(n), into), -1)
     group[last] = -1
@@ -144,21 +136,6 @@ def eliminate(A, entries=math.inf, flops=math.inf, weak=None, visits=math.inf) -
         sums = _sums(degree[pivots], -size[pivots], last.size)
     complete = not left and sums[0] <= entries and sums[1] <= flops
     return Elimination(FactorisationCost(*sums, complete), pivots, group[:n])
-
-
-def weak_pivots(A):
-    """Return a new bool array of the host, shape (n,): True for a row of a CSRMatrix whose diagonal entry is less than
-    `WEAK` times the largest entry of the row, in modulus."""
-    n, host = A.shape[0], A.space.to_host
-    indptr, indices, moduli = host(A.indptr), host(A.indices), abs(host(A.data))
-    lengths, diagonal, largest = np.diff(indptr), np.zeros(n, moduli.dtype), np.zeros(n, moduli.dtype)
-    rows = np.repeat(np.arange(n, dtype=indices.dtype), lengths)
-    on = np.flatnonzero(rows == indices)
-    diagonal[indices[on]] = moduli[on]
-    filled = lengths > 0
-    if moduli.size:
-        largest[filled] = np.maximum.reduceat(moduli, indptr[:-1][filled])
-    return diagonal < WEAK * largest
 
 
 def _sums(degrees, masses, last):

@@ -4,13 +4,103 @@ Among all orders without a zero on the diagonal, it maximises the diagonal's pro
 computes this matching too. The method is shortest augmenting paths, on the host (kernels/transversal.py). It is not an
 ordering in the sense of ``ordering=``, since only rows move: A[order] x = b[order] has the solution x of A x = b.
 
+The potentials of the matching scale rows and columns so that the entries on the diagonal are 1 in modulus, to a factor
+of two, and no other is larger, to a factor of four. Then pivots may stay there: `pivots_on_diagonal` prepares a
+matrix for a factorisation so, in the order of minimum degree.
+
 Time: one pass over A if the largest entries of all columns lie in different rows. Each column without a row of its own
 takes one search by Dijkstra's algorithm, at most O(nnz log n). (SciPy's ``maximum_bipartite_matching``, and functions
 built on it, may take time exponential in n, its issue 26147; shuffled rows of a system in blocks caused this.)
 """
 from __future__ import annotations
 
-from swell.core.errors import InputError
+from typing import NamedTuple
+
+import numpy as np
+
+from swell.core.errors import FactorisationError, InputError
+from swell.formats.csr import CSRMatrix
+
+WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
+LARGEST_POWER = 500     # of two, in a scaling factor: products of two of them are in the range of double precision
+
+
+class Matching(NamedTuple):
+    """An assignment of each row of a matrix in CSR to a column of its own.
+
+    Attributes
+    ----------
+    column : int64 array, shape (n,)
+        The column of each row; −1 for a row without one.
+    row_factors, column_factors : arrays of float64, shape (n,)
+        Powers of two that bring the matched entries near 1, and all others to at most about 1; if each row has one.
+    """
+
+    column: np.ndarray
+    row_factors: np.ndarray
+    column_factors: np.ndarray
+
+
+def matching(indptr, indices, moduli) -> Matching:
+    """Return the `Matching` with the largest product of |aᵢⱼ|/maxₖ |aᵢₖ|.
+
+    ``indptr``, ``indices``: a square pattern in CSR, without duplicates. ``moduli``: |aᵢⱼ|; zeros are ignored."""
+    from swell.orderings.kernels.transversal import assign
+    n, moduli = indptr.size - 1, moduli.astype(np.float64, copy=False)
+    largest = largest_of_rows(indptr, moduli)
+    with np.errstate(divide="ignore"):
+        costs = np.repeat(np.log(largest), np.diff(indptr)) - np.log(moduli)
+    column, u, v = assign(indptr.astype(np.int64), indices.astype(np.int64), np.where(moduli > 0, costs, np.inf))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        powers = [np.rint(log / np.log(2)) for log in (v - np.log(largest), u)]
+    return Matching(column, *(np.exp2(np.clip(np.nan_to_num(power), -LARGEST_POWER, LARGEST_POWER))
+                              for power in powers))
+
+
+def largest_of_rows(indptr, moduli):
+    """Return the largest of each row of ``moduli``, the values of a matrix in CSR; 0 for an empty row."""
+    largest, filled = np.zeros(indptr.size - 1, moduli.dtype), np.diff(indptr) > 0
+    if moduli.size:
+        largest[filled] = np.maximum.reduceat(moduli, indptr[:-1][filled])
+    return largest
+
+
+def has_weak_pivots(indptr, indices, moduli) -> bool:
+    """True if the diagonal entry of a row is less than `WEAK` times the row's largest entry, in modulus.
+
+    The arguments are those of `matching`, in any order of columns."""
+    n = indptr.size - 1
+    on = np.flatnonzero(np.repeat(np.arange(n, dtype=indices.dtype), np.diff(indptr)) == indices)
+    diagonal = np.zeros(n, moduli.dtype)
+    diagonal[indices[on]] = moduli[on]
+    return bool((diagonal < WEAK * largest_of_rows(indptr, moduli)).any())
+
+
+def pivots_on_diagonal(A):
+    """Return (the pattern of A[order] as a CSRMatrix, its `Matching`), with large entries on the diagonal.
+
+    A is a square CSRMatrix, sorted, without duplicates. If it has no weak pivots, the result is (A, None).
+
+    Raises
+    ------
+    FactorisationError
+        If A is structurally singular.
+    """
+    indptr, indices, moduli = A.space.to_host(A.indptr), A.space.to_host(A.indices), abs(A.space.to_host(A.data))
+    if not has_weak_pivots(indptr, indices, moduli):
+        return A, None
+    match = matching(indptr, indices, moduli)
+    missing = np.flatnonzero(match.column < 0)
+    if missing.size:
+        raise FactorisationError(f"A is structurally singular: {missing.size} of {A.shape[0]} rows can have no pivot "
+                                 f"of their own, row {missing[0]} among them", singular=True)
+    order = np.argsort(match.column)
+    lengths = np.diff(indptr)[order]
+    ends = np.zeros_like(indptr)
+    np.cumsum(lengths, out=ends[1:])
+    source = np.repeat(indptr[:-1][order] - ends[:-1], lengths) + np.arange(indices.size)
+    put = A.space.from_host
+    return CSRMatrix(A.space, put(ends), put(indices[source]), A.data, A.shape), match
 
 
 def transversal(A):
@@ -37,18 +127,12 @@ def transversal(A):
     >>> swell.transversal(sp.csr_array([[0.0, 2.0], [3.0, 1.0]])).tolist()
     [1, 0]
     """
-    import numpy as np
     import scipy.sparse as sp
-
-    from swell.orderings.kernels.transversal import assign
-    moduli = abs(sp.csc_array(A)).astype(np.float64)
+    moduli = abs(sp.csc_array(A))
     if moduli.shape[0] != moduli.shape[1]:
         raise InputError(f"transversal: A has shape {moduli.shape}, expected a square matrix")
     moduli.sum_duplicates()
-    moduli.eliminate_zeros()
-    largest = moduli.max(axis=0).toarray().reshape(-1)
-    costs = np.log(np.repeat(largest, np.diff(moduli.indptr))) - np.log(moduli.data)
-    order = assign(moduli.indptr.astype(np.int64), moduli.indices.astype(np.int64), costs)
+    order = matching(moduli.indptr, moduli.indices, moduli.data).column        # of Aᵀ in CSR: the row of each column
     if (order < 0).any():
         missing = np.setdiff1d(np.arange(order.size), order)
         raise InputError(f"transversal: A is structurally singular, {missing.size} of {order.size} rows can have no "

@@ -1,14 +1,9 @@
 """Complete LU factors of a sparse matrix, by the best library for the device.
 
-SuperLU through SciPy on a CPU (Demmel et al. 1999), or RSLAB for symmetric matrices, if it is installed
-(rslab_factors.py); cuDSS through nvmath-python on a GPU; for nearly full matrices, and small ones on a GPU, LAPACK or
-cuSOLVER (dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular matrix of moderate fill. The
-method of the same name refines by these factors (krylov/direct.py).
-
-With SuperLU rows and columns have the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the
-diagonal down to a thousandth of their row's largest entry. In this order SuperLU factors Aᵀ, whose columns are the rows
-of A, and solves with its transpose. If most diagonal entries are zero, COLAMD orders the columns, and SuperLU exchanges
-rows freely.
+SuperLU on a CPU (superlu_factors.py), or RSLAB for symmetric matrices, if it is installed (rslab_factors.py); cuDSS
+through nvmath-python on a GPU; for nearly full matrices, and small ones on a GPU, LAPACK or cuSOLVER
+(dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular matrix of moderate fill. The method of
+the same name refines by these factors (krylov/direct.py).
 
 An application: 1 solve with the factors. Storage: the factors.
 """
@@ -17,7 +12,6 @@ from __future__ import annotations
 import importlib.util
 import logging
 import pathlib
-import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -31,17 +25,14 @@ from swell.core.registry import resolve
 from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, shown, without_effect
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
-from swell.orderings.minimum_degree import WEAK, eliminate, weak_pivots
+from swell.orderings.minimum_degree import eliminate
 from swell.preconditioners.dense_factors import DecomposedOperator, DenseFactorsOperator, factored_full
 from swell.preconditioners.factors import Factors
 from swell.preconditioners.rslab_factors import BLOCKED, RSLABOperator, unsuited
+from swell.preconditioners.superlu_factors import SuperLUOperator
 
 ORDERINGS = "auto", "minimum_degree", "colamd"
 PACKAGES = "auto", "superlu", "rslab"
-ZERO_SHARE = 0.5        # largest share of zeros on the diagonal for which pivots are sought there
-INDEX = 4               # bytes of an index of SuperLU
-ROOM = 1.25             # memory that SuperLU needs for its factors, which it moves as they grow
-DEEP = 250              # least flops an entry of the factors for which SuperLU's panels of 20 columns pay; else 2
 
 
 @dataclass(frozen=True)
@@ -58,8 +49,8 @@ class Direct(Preconditioner):
         memory is checked by cuDSS.
     ordering : {"auto", "minimum_degree", "colamd"}
         On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
-        entry; or COLAMD with the largest pivot of each column. "auto" takes minimum degree, unless more than half of
-        the diagonal is zero, or factors a full matrix. RSLAB and cuDSS have their own.
+        entry, after rows are exchanged and scaled if a diagonal entry is smaller; or COLAMD with the largest pivot of
+        each column. "auto" takes minimum degree, or factors a full matrix. RSLAB and cuDSS have their own.
     package : {"auto", "superlu", "rslab"}
         What factors a sparse matrix on a CPU. RSLAB, ``pip install 'swell[direct]'``, takes symmetric ones, real or
         complex, as L D Lᵀ. "auto" takes it, if it is installed, for those with much fill and without weak pivots on the
@@ -120,152 +111,11 @@ class Direct(Preconditioner):
         blocked, found = self.package == "rslab", None
         if unnamed and unsuited(A) is None:
             # L has half of the entries of L and U: RSLAB may factor what exceeds `largest` as LU.
-            found = eliminate(A, entries=2 * self.largest or np.inf, weak=np.zeros(A.shape[0], bool))
+            found = eliminate(A, entries=2 * self.largest or np.inf)
             blocked = not found.cost.complete or found.cost.flops > BLOCKED * found.cost.entries
         if blocked:
             return RSLABOperator(A, self.largest, lambda A: SuperLUOperator(A, self.largest, self.ordering))
         return SuperLUOperator(A, self.largest, self.ordering, found)
-
-
-class SuperLUOperator(Factors):
-    """A⁻¹ by SuperLU, factored and applied in double precision.
-
-    ``largest`` and ``ordering``: see `Direct`. ``found``: the complete Elimination of A, if it is known.
-
-    Raises
-    ------
-    FactorisationError
-        If a pivot is exactly zero, or the factors do not fit in memory or exceed ``largest``.
-    """
-
-    def __init__(self, A, largest=0, ordering="auto", found=None):
-        super().__init__(A.shape, A.dtype, A.space)
-        self._largest, self._ordering, self._weak, self._found = largest, ordering, None, found
-        self._made = None, None                  # P A Pᵀ, or None for COLAMD, and the factors; replaced together
-        self.wide = np.result_type(A.dtype, np.float64)
-        self.update(A)
-
-    def update(self, A):
-        """Factor a new matrix, and replace the stored factors; as long as the same pivots are weak, the order is kept.
-        """
-        if A.indices.dtype != np.int32:
-            raise FactorisationError(f"SuperLU takes 32-bit indices, and this matrix has {A.nnz} entries")
-        weak, permuted = weak_pivots(A), self._made[0]
-        if self._weak is None or (weak != self._weak).any():
-            self._weak, permuted = weak, self._analyse(A, weak)
-        self._A, self.repairs = A, ()
-        try:
-            self._made = permuted, self._by_columns() if permuted is None else self._by_rows(permuted)
-        except FactorisationError as error:
-            if permuted is None or not error.singular:
-                raise
-            self.repair("a pivot on the diagonal vanished")
-
-    @property
-    def loose(self) -> CSRMatrix | None:
-        """A, if the factors have their pivots on the diagonal although other entries of a row may be up to a thousand
-        times larger; None with full pivoting."""
-        return None if self._made[0] is None else self._A
-
-    def _analyse(self, A, weak):
-        """Return the `Permuted` matrix in the order of minimum degree, or None if COLAMD is to order the columns.
-
-        ``weak`` is the result of `weak_pivots`. Raises FactorisationError if the factors would exceed ``largest``
-        entries."""
-        share = A.facts(search=False).zero_diagonal / max(A.shape[0], 1)
-        colamd = self._ordering == "colamd" or self._ordering == "auto" and share > ZERO_SHARE
-        if colamd and not self._largest:
-            return None
-        found, self._found = self._found, None
-        if found is None:
-            found = eliminate(A, entries=self._largest or np.inf, weak=weak)
-        if not found.cost.complete or 0 < self._largest < found.cost.entries:
-            raise FactorisationError(f"the factors would have more than {self._largest} entries, too many to be tried "
-                                     "unasked: method='direct' tries it")
-        # SuperLU cannot be interrupted, and writes to the terminal when memory ends.
-        A.space.check_fits(ROOM * found.cost.entries * (self.wide.itemsize + INDEX),
-                           f"{found.cost.entries:.0f} entries of L and U", "use an iterative method")
-        return None if colamd else Permuted(A, found)
-
-    def _by_rows(self, p):
-        """Return SciPy's SuperLU object of P Aᵀ Pᵀ in the order of minimum degree, with pivots on the diagonal; p is a
-        `Permuted`."""
-        from scipy.sparse import csc_array
-        data = self._A.data[p.source].astype(self.wide, copy=False)
-        matrix = csc_array((data, p.indices, p.indptr), shape=self.shape)
-        matrix.has_canonical_format = True       # to SciPy: SuperLU does not need sorted columns
-        return _splu(matrix, {"permc_spec": "NATURAL", "diag_pivot_thresh": WEAK, "options": {"SymmetricMode": True},
-                              "relax": 1, "panel_size": p.panel})
-
-    def _by_columns(self):
-        """Return SciPy's SuperLU object of A in the order of COLAMD, with the largest pivot of each column."""
-        return _splu(self._A.to_scipy().tocsc().astype(self.wide, copy=False), {"relax": 1})
-
-    def repair(self, why):
-        """Factor anew, by COLAMD with full pivoting."""
-        self._made = None, self._by_columns()
-        self._weak = None                        # the next matrix is analysed anew
-        self.repairs = (f"{why}: the factorisation was repeated by COLAMD with full pivoting",)
-
-    def apply(self, x, out, alpha=1, beta=0):
-        x, (p, factors) = plain(x).T.astype(self.wide, copy=False), self._made     # one column of x, or k of them
-        y = factors.solve(x) if p is None else factors.solve(x[p.order], "T")[p.place]
-        self.space.combine(alpha, y.T, beta, out)
-
-    def apply_adjoint(self, x, out, alpha=1, beta=0):
-        x, (p, factors) = plain(x).T.astype(self.wide, copy=False), self._made
-        # A⁻ᴴ x = conj(A⁻ᵀ conj(x))
-        y = factors.solve(x, "H") if p is None else factors.solve(x[p.order].conj())[p.place].conj()
-        self.space.combine(alpha, y.T, beta, out)
-
-    @property
-    def nbytes(self):
-        return self._made[1].nnz * (self.wide.itemsize + INDEX)
-
-    def describe(self):
-        order = "COLAMD" if self.loose is None else "minimum degree"
-        return f"Direct() by SuperLU, {order}, {self._made[1].nnz} entries in the factors"
-
-
-class Permuted:
-    """P A Pᵀ in CSR: the places of its entries, for a matrix and an `Elimination` of its pattern.
-
-    Attributes
-    ----------
-    order, place : int arrays, shape (n,)
-        Row ``order[i]`` of A becomes row i; row i of A becomes row ``place[i]``.
-    indptr, indices : int arrays
-        The row pointers and columns.
-    source : int array, shape (nnz,)
-        Where each value is among A's.
-    panel : int or None
-        Columns that SuperLU updates together; None leaves that to it.
-    """
-
-    def __init__(self, A, found):
-        order = found.order()
-        self.order, self.place = order, np.empty_like(order)
-        self.place[order] = np.arange(order.size)
-        lengths = A.row_lengths()[order]
-        self.indptr = np.zeros_like(A.indptr)
-        np.cumsum(lengths, out=self.indptr[1:])
-        self.source = np.repeat(A.indptr[:-1][order] - self.indptr[:-1], lengths) + np.arange(A.nnz)
-        self.indices = self.place.astype(A.indices.dtype)[A.indices[self.source]]
-        self.panel = None if found.cost.flops > DEEP * found.cost.entries else 2
-
-
-def _splu(matrix, settings):
-    """Return SciPy's SuperLU object of a matrix; ``settings`` are keyword arguments of splu. Raises FactorisationError
-    for a zero pivot, or too little memory."""
-    from scipy.sparse.linalg import MatrixRankWarning, splu
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MatrixRankWarning)
-            return splu(matrix, **settings)
-    except RuntimeError as error:
-        raise FactorisationError(f"SuperLU met a zero pivot ({error}): the matrix is singular", True) from None
-    except MemoryError:
-        raise FactorisationError(f"SuperLU ran out of memory on {matrix.shape[0]} unknowns") from None
 
 
 class CuDSSOperator(Factors, Shareable):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.support.across import gpus, on_gpus
-from tests.support.cases import rng
+from tests.support.cases import flat_bilinear, rng
 from tests.support.during import during
 
 import swell
@@ -40,7 +40,8 @@ def flat_triangles(n=30):
 
 SYSTEMS = {"poisson2d": lambda: gallery.poisson2d(31), "poisson3d": lambda: gallery.poisson3d(11),
            "jumps": lambda: gallery.jumping_diffusion((10, 11, 9), block=3), "flat triangles": flat_triangles,
-           "random": lambda: scattered(900), "convection": lambda: gallery.get("convection_diffusion2d", 900)}
+           "random": lambda: scattered(900), "convection": lambda: gallery.get("convection_diffusion2d", 900),
+           "flat bilinear": lambda: flat_bilinear(30, 31, 10)}
 
 
 def scattered(n):

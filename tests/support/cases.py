@@ -236,3 +236,12 @@ def real_matrix(folder, name):
         return (K - k**2 * M + 0.05j * k * B).tocsr()
     packed = folder / "matrices" / f"{name}.npz"
     return sp.csr_matrix(sp.load_npz(packed) if packed.exists() else scipy.io.mmread(packed.with_name(f"{name}.mtx.gz")))
+
+
+def flat_bilinear(columns, rows, aspect):
+    """The Laplacian by bilinear elements ``aspect`` long and 1 high, zero on the boundary; many entries are positive."""
+    def bands(n, side, middle):
+        return sp.diags_array([np.full(n - 1, side), np.full(n, middle), np.full(n - 1, side)], offsets=[-1, 0, 1])
+    along, across = (bands(n, -1 / h, 2 / h) for n, h in ((columns, aspect), (rows, 1)))
+    masses = [bands(n, h / 6, 4 * h / 6) for n, h in ((columns, aspect), (rows, 1))]
+    return sp.csr_array(sp.kron(along, masses[1]) + sp.kron(masses[0], across))

@@ -12,8 +12,6 @@ import numpy as np
 
 from swell.core.compiled import helper, njit
 
-WAITING = -2            # value of before[i] while variable i waits, in no degree list
-
 
 @njit(cache=True)
 def symmetrise(indptr, indices, start, length, lists):
@@ -128,14 +126,13 @@ def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, 
 
 
 @njit(cache=True)
-def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into, entries_limit, flops_limit,
+def eliminate(start, length, lists, free, dense, size, degree, pivots, into, entries_limit, flops_limit,
               visits_limit):
     """Eliminate all variables with at most ``dense`` neighbours. Returns (number of pivots, entries of L + U, flops,
     left).
 
     ``start``, ``length``, ``lists`` and ``free``, the first free place, are the result of `symmetrise`; they are
-    overwritten. weak[i] is true for a weak variable. It waits until a pivot p that is not weak has it in ℒ_p. Such a
-    pivot releases about as many rows of weak variables as it eliminates. Variables that are never released come last.
+    overwritten.
 
     Writes ``size``, ``degree``, ``pivots`` and ``into``. On exit ``pivots`` are the principal variables in order, with
     −|p| in ``size`` and |ℒ_p| in ``degree``. ``into[i]`` is the variable that i was merged into; for a pivot, the
@@ -158,17 +155,11 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
             for k in range(start[i], start[i] + length[i]):
                 degree[lists[k]] -= 1
     for i in range(n):
-        before[i] = WAITING
-        if size[i] and not weak[i]:
+        if size[i]:
             link(head, after, before, degree[i], i)
     while left > 0 and entries <= entries_limit and flops <= flops_limit and visits <= visits_limit:
-        while least < n and head[least] < 0:
+        while head[least] < 0:
             least += 1
-        if least == n:
-            for i in range(n):
-                if before[i] == WAITING and size[i] > 0:
-                    link(head, after, before, degree[i], i)
-                    least = min(least, degree[i])
         p = head[least]
         unlink(head, after, before, least, p)
         if free + degree[p] > lists.size:
@@ -187,8 +178,7 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
             for k in range(begin, end):
                 i = lists[k]
                 if size[i] > 0:
-                    if before[i] != WAITING:
-                        unlink(head, after, before, degree[i], i)
+                    unlink(head, after, before, degree[i], i)
                     d += size[i]
                     size[i] = -size[i]
                     lists[free] = i
@@ -238,16 +228,14 @@ def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, int
         mark = merge_alike(first, free, start, length, elements, lists, size, w, mark + n + 1, key, bucket, chain, into)
         # d_i = min(n − k, d_i + |ℒ_p \ i|, |𝒜_i \ i| + |ℒ_p \ i| + Σ |ℒ_e \ ℒ_p|)
         left -= mass
-        end, freed = first, 0 if weak[p] else mass
+        end = first
         for t in range(first, free):
             i = lists[t]
             if size[i]:
                 size[i] = -size[i]
                 degree[i] = min(left, degree[i] + d) - size[i]
-                if before[i] != WAITING or freed > 0:
-                    freed -= size[i] if before[i] == WAITING else 0
-                    link(head, after, before, degree[i], i)
-                    least = min(least, degree[i])
+                link(head, after, before, degree[i], i)
+                least = min(least, degree[i])
                 lists[end] = i
                 end += 1
         free, length[p], degree[p], size[p] = end, end - first, d, -mass

@@ -85,7 +85,7 @@ class AMGOperator(InPrecision):
     def summary(self):
         """The settings in a few words, for the title of the table of levels."""
         s = self.settings
-        return f"{s.smoother} of degree {s.degree}, strength {s.strength:g}, {s.dtype}"
+        return f"{s.smoother} of degree {s.degree}, strength {s.strength}, {s.dtype}"
 
     # print, a prompt, a notebook
     __str__, __repr__, _repr_html_ = printable(report.text), printable(report.short), report.html

@@ -31,8 +31,9 @@ class AMG(Multigrid):
 
     Attributes
     ----------
-    strength : float
+    strength : float or "auto"
         θ: a link is strong if −aᵢⱼ is at least θ times the largest −aᵢₖ of its row. 0.5 coarsens 3D problems less.
+        "auto": 0.25, and up to 0.5 in rows with positive off-diagonal entries (strength.py).
     max_row_sum : float
         Rows whose entries sum to more than this share of their diagonal have no strong links; 1 or more: no such rule.
     interpolation : {"extended", "direct"}
@@ -58,7 +59,7 @@ class AMG(Multigrid):
         The restriction for a nonsymmetric matrix: Pᵀ, or the transposed interpolation of Aᴴ.
     """
 
-    strength: float = 0.25
+    strength: float | str = "auto"
     max_row_sum: float = 0.9
     interpolation: str = "extended"
     pmax: int = 4
@@ -73,7 +74,7 @@ class AMG(Multigrid):
     def __post_init__(self):
         super().__post_init__()
         positive(self, "pmax", most=16)
-        share(self, "strength", most=1)
+        share(self, "strength", most=1, word="auto")
         share(self, "max_row_sum")
         share(self, "positive")
         one_of(self, "interpolation", ("extended", "direct"))
@@ -83,7 +84,7 @@ class AMG(Multigrid):
         return Classical(A, self, Symmetry.of(A))
 
     def links(self):
-        return f"strength={self.strength:g} and max_row_sum={self.max_row_sum:g}"
+        return f"strength={self.strength} and max_row_sum={self.max_row_sum:g}"
 
     def build(self, A):
         """Return the cycle for a matrix, a new `AMGOperator`, which also says what is raised."""

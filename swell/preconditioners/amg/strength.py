@@ -1,8 +1,14 @@
-"""Strength of connection. Ruge and Stüben 1987; hypre's default.
+"""Strength of connection. Ruge and Stüben 1987.
 
 Row i depends strongly on row j if −aᵢⱼ ≥ θ maxₖ(−aᵢₖ): after smoothing, the error varies little along such links. A row
 whose entries sum to more than ``max_row_sum`` times its diagonal has no strong links, since the smoother alone corrects
 it.
+
+With ``strength="auto"`` each row has its own θᵢ = 2 Σ aᵢⱼ⁺ / Σ |aᵢⱼ⁻|, but at least 0.25 and at most 0.5. Bilinear
+elements of length h and height 1 with h large show why. Their matrix is the product of (1, 4, 1) h/6 along the cells
+and (−1, 2, −1) across them. The links across are −2h/3. The links to the diagonal neighbours are −h/6, a quarter, but
+the positive entries h/3 along the cells cancel them: the error is smooth across the cells only. There θᵢ = 0.5. A row
+without positive entries has θᵢ = 0.25, hypre's default.
 
 A large positive aᵢⱼ acts like a spring that pushes its ends apart; a flat triangle on the hull of a mesh makes one.
 Classical interpolation lumps it to the diagonal and carries a wrong stiff link to every coarser level. If at most one
@@ -15,14 +21,16 @@ from __future__ import annotations
 
 import numpy as np
 
+AUTO = 0.25, 0.5        # least and greatest θ of a row with strength="auto"
 FEW = 0.01              # share of the rows that may be forced to stay
 
 
 def strong_links(A, settings):
     """Return a new uint8 array with an entry for each entry of A: 1 for a strong link, else 0. ``settings`` is an
     `AMG`."""
+    least, most = AUTO if settings.strength == "auto" else (settings.strength, settings.strength)
     strong = A.space.empty(A.nnz, np.uint8)
-    _kernels(A).strong_links(A.indptr, A.indices, A.data, settings.strength, settings.max_row_sum, strong)
+    _kernels(A).strong_links(A.indptr, A.indices, A.data, float(least), float(most), settings.max_row_sum, strong)
     return strong
 
 

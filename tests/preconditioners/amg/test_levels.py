@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.conftest import space_or_skip
+from tests.support.cases import flat_bilinear
 from tests.support.host_reads import host_reads
 
 import swell
@@ -28,6 +29,7 @@ SYSTEMS = {
     "neumann": lambda: gallery.neumann((25, 20)),
     "jumps": lambda: gallery.jumping_diffusion((8, 8, 8)),
     "triangles": lambda: gallery.p1_laplacian(900),
+    "flat": lambda: flat_bilinear(30, 30, 10),
     "parts": lambda: sp.block_diag([gallery.poisson2d(12), 1e-9 * gallery.neumann((9, 9)), 3 * sp.eye_array(40)]),
 }
 SETTINGS = swell.AMG(coarsest=20)

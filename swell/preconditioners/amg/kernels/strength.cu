@@ -4,25 +4,31 @@
 // take the entries in their order, so that a CPU finds the same links strong, even those at the limit.
 #include "rows.cuh"
 
-// strong[k] = 1 if entry k is a strong link, −aᵢⱼ ≥ θ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ.
+// strong[k] = 1 if entry k is a strong link, −aᵢⱼ ≥ θᵢ maxₖ(−aᵢₖ), of a row with |Σⱼ aᵢⱼ| ≤ max_row_sum aᵢᵢ. θᵢ is
+// twice the sum of the positive over the sum of the negative off-diagonal entries, but at least `least` and at most
+// `most`.
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <typename I>
-__global__ void strong_links(Context* ctx, const I* indptr, const I* indices, const double* data, double theta,
-    double max_row_sum, unsigned char* strong, long long n, long long data_size) {
+__global__ void strong_links(Context* ctx, const I* indptr, const I* indices, const double* data, double least,
+    double most, double max_row_sum, unsigned char* strong, long long n, long long data_size) {
   if (stopped(ctx)) return;
   visit_all(indptr, n - 1, lanes_for(n - 1, data_size), [&](const Portion& p) {
-    double total = 0, diagonal = 0, largest = 0;
+    double total = 0, positive = 0, diagonal = 0, largest = 0;
     for (long long k = p.begin + p.part; any_left(p, k); k += p.lanes) {
-      double value = 0;
+      double value = 0, above = 0;
       if (k < p.end) {
         value = data[k];
         if (indices[k] == p.row) diagonal = value;
-        else largest = fmax(largest, -value);
+        else largest = fmax(largest, -value), above = fmax(value, 0.0);
       }
       add_in_order(total, value, p.lanes);
+      if (least < most) add_in_order(positive, above, p.lanes);
     }
     diagonal = lanes_sum(diagonal, p.lanes);
     largest = lanes_max(largest, p.lanes);
+    const double negative = positive + diagonal - total;
+    const double ratio = negative > 0 ? 2 * positive / negative : most;
+    const double theta = fmin(fmax(ratio, least), most);
     const bool linked = largest > 0 && fabs(total) <= max_row_sum * diagonal;
     for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
       const double value = data[k];
