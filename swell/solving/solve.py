@@ -209,15 +209,15 @@ class Solve:
             before is None or q.residual <= 0.5 * before.residual)
 
     def _on_iteration(self, iteration, norms):
-        """Call the watch with a norm and its threshold, and the user's monitor with a relative norm: those of the
-        column that is furthest from its threshold, and the largest.
+        """Call the watch with a norm and its aim, and the user's monitor with a relative norm: those of the column that
+        is furthest from its aim, and the largest.
 
         Returns the user's answer: True stops the loop."""
         if len(self.columns) == 1:
-            norm, threshold, relative = norms, self.columns[0].threshold, norms / self.columns[0].norm_b
+            norm, threshold, relative = norms, self.columns[0].aim, norms / self.columns[0].norm_b
         else:
             norms = np.where(self.zero, 0.0, norms)          # such a column is not judged: its norm is of another solve
-            thresholds = self._numbers("threshold")
+            thresholds = self._numbers("aim")
             furthest = int(np.argmax(norms / np.maximum(thresholds, np.finfo(float).tiny)))
             norm, threshold = float(norms[furthest]), float(thresholds[furthest])
             relative = float((norms / np.where(self.zero, 1.0, self._numbers("norm_b"))).max())

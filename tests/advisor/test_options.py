@@ -43,6 +43,7 @@ REFUSED = [
     ("precond", "direct(dense_solver=is)", "dense_solver", "without a decomposer"),
     ("precond", "direct(dense_lu=pcm, largest=5)", "largest", "full matrix"),
     ("precond", "direct(dense_lu=pcm, ordering=minimum_degree)", "ordering", "full matrix"),
+    ("precond", "direct(dense_lu=pcm, package=superlu)", "package", "full matrix"),
     ("precond", lambda: swell.ShiftedLaplacian(shift=0.0, mass=sp.eye_array(3)), "mass", "shift=0"),
     ("precond", lambda: swell.BDDC(subdomains=swell.Subdomains([(np.eye(2), [0, 1])]), partition="rows"), "partition",
      "with subdomains"),
@@ -69,6 +70,7 @@ NOTED = [
     ("triangular", "sweeps(count=2, in_place=True, guard=off)", "in_place", FEW),
     ("method", "gmres(basis=single)", "basis", IN_SINGLE), ("method", "fgmres(basis=single)", "basis", IN_SINGLE),
     ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(ordering=colamd)", "ordering", ON_GPU),
+    ("precond", "direct(package=superlu)", "package", ON_GPU),
     ("precond", "ilu0(factor=levels)", "factor", ON_GPU), ("precond", "iluk(factor=levels)", "factor", ON_GPU),
     *(("precond", f"{name}(factor=levels)", "factor", ON_GPU) for name in ("block_ilu0", "block_iluk")),
     *(("precond", f"schwarz({field}={value})", field, ALONE)
@@ -83,7 +85,8 @@ ACTS = {
     "CG": "between", "SingleReductionCG": "replace", "ResidentCG": "steps", "GMRES": "restart lengthen",
     "FGMRES": "restart lengthen", "BlockGMRES": "restart",
     "BiCGSTAB": "seed", "BiCGSTABL": "l convex seed", "TFQMR": "seed", "QMR": "seed", "IDRS": "s seed",
-    "Direct": "largest ordering dense_lu dense_solver", "Stationary": "smoother every", "BlockJacobi": "block", "Schwarz": "domains inner coarse",
+    "Direct": "largest ordering package dense_lu dense_solver", "Stationary": "smoother every", "BlockJacobi": "block",
+    "Schwarz": "domains inner coarse",
     "ShiftedLaplacian": "shift inner", "Deflation": "inner vectors steps family",
     "BDDC": "levels constraints weights dense_lu interior coarse subdomains domains adaptive near_nullspace nodes corners "
             "averages dense_solver",
