@@ -15,6 +15,7 @@ They contend if the user names no preconditioner, scaling, ordering, smoother or
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 from swell.advisor import estimate
 from swell.advisor.costs import COSTS
@@ -26,8 +27,9 @@ from swell.preconditioners.amg.strength import FEW
 from swell.preconditioners.direct import unavailable
 
 
+@cache
 def setting(kind, name):
-    """Return the settings object registered as ``name`` under ``kind``, with its defaults."""
+    """Return the settings object registered as ``name`` under ``kind``, with its defaults; nothing changes it."""
     return load(kind, name)()
 
 

@@ -23,6 +23,7 @@ from swell.core.errors import FactorisationError
 from swell.formats.parts import FEW, usual_counts
 from swell.orderings.minimum_degree import factorisation_cost
 from swell.orderings.transversal import pivots_on_diagonal
+from swell.preconditioners.banded_factors import factored_banded
 from swell.preconditioners.dense_factors import NEARLY_FULL, factored_full
 from swell.preconditioners.rslab_factors import BLOCKED, unsuited
 
@@ -34,6 +35,8 @@ LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-mat
 AGGREGATED = 30.0                                # iterations with smoothed aggregation of elastic bodies, by constants
 LAST = 5                                         # times the iterations of gmres, which restarts
 COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK
+BAND_ROW, BAND_ENTRY, BAND_SOLVED = 2e-7, 5e-9, (6e-8, 2e-9)       # seconds of a row, of an entry; of a solve
+BAND_FLOP = {"f": 3.7e-10, "c": 1e-9}            # seconds of an operation of a banded factorisation
 CUSOLVER_ROW, CUSOLVER_FLOP = 2.5e-6, 4.8e-14    # seconds of a row and of an operation, by cuSOLVER
 CUSOLVER_SOLVED = 0.25e-3, 0.36e-6               # seconds of a solve with its factors, and of each row of it
 CERTAIN = {"cpu": 15e-3, "cuda": 5e-3}           # seconds up to which a factorisation is made outright
@@ -118,6 +121,12 @@ def direct(A, machine, seconds=0.0, pivoted=None) -> Estimate:
                         further=BESIDE * solve)
     if on_gpu:
         return Estimate(fixed, CUDSS_SOLVED, 1.0, False, further=BESIDE * CUDSS_SOLVED)
+    if factored_banded(A):
+        width = A.facts(search=False).bandwidth
+        setup = costs.seconds(costs.solve, A, machine) + scale * (
+            BAND_ROW * n + BAND_ENTRY * A.nnz + BAND_FLOP[kind] * n * 2 * width * (2 * width + 1))
+        solve = scale * (BAND_SOLVED[0] * n + BAND_SOLVED[1] * n * (3 * width + 1))
+        return Estimate(setup, solve, 1.0, False, outright=setup + solve <= CERTAIN["cpu"], further=BESIDE * solve)
     package = FACTORISATIONS["superlu" if unsuited(A) else "rslab"][kind]
     least, looking = fixed + scale * package.factor * A.nnz, scale * ORDERED * A.nnz**1.3
     if least + looking > seconds:                # the factors hold all of A

@@ -11,6 +11,7 @@ import math
 import pathlib
 import platform
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -99,7 +100,13 @@ def name_of_device(space) -> str:
     described = space.describe()
     if space.name != "cpu":
         return described.partition(", ")[2]
+    return f"{described}, {_processor()}"
+
+
+@cache
+def _processor() -> str:
+    """Return the processor's name."""
     info = pathlib.Path("/proc/cpuinfo")
     models = [line.partition(":")[2].strip() for line in info.read_text().splitlines()
               if line.startswith("model name")] if info.exists() else []
-    return f"{described}, {models[0] if models else platform.processor() or platform.machine()}"
+    return models[0] if models else platform.processor() or platform.machine()

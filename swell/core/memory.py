@@ -47,7 +47,6 @@ def _start_of(path) -> list[bytes]:
 def _allowed() -> int:
     """Bytes that the limit on this process' addresses still allows on Linux, or UNKNOWN."""
     import resource                              # Windows has no such module
-    limit, sizes = resource.getrlimit(resource.RLIMIT_AS)[0], _start_of(STATM)
-    if limit == resource.RLIM_INFINITY or not sizes:
-        return UNKNOWN
-    return max(limit - int(sizes[0]) * resource.getpagesize(), 0)
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    sizes = [] if limit == resource.RLIM_INFINITY else _start_of(STATM)
+    return max(limit - int(sizes[0]) * resource.getpagesize(), 0) if sizes else UNKNOWN

@@ -65,10 +65,12 @@ class CSRMatrix(Matrix, SystemMatrix):
         See `CSR`.
     block : int
         The `block_size`, if the caller knows it; 0: detect it when needed.
+    elimination : Elimination or None
+        In the order of minimum degree, once it was asked for.
     """
 
     name = "csr"
-    hints = "_facts", "fills"
+    hints = "_facts", "fills", "elimination"
 
     def __init__(self, space, indptr, indices, data, shape, lanes=0, block=0):
         super().__init__(shape, data.dtype, space, int(data.size))
@@ -78,7 +80,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         self.data = data
         self.lanes = lanes
         self.kernel_block = (0,) if space.name == "cpu" else 1       # for kernels that take BSR, too: blocks of 1
-        self._facts, self.fills = None, {}
+        self._facts, self.fills, self.elimination = None, {}, None
         if block:
             self.block_size = block
         self._kernels = space.kernels("swell.formats", "csr", data.dtype)

@@ -114,7 +114,12 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf, visits=math.inf) -> 
 
 
 def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf) -> Elimination:
-    """Eliminate the variables of a square CSRMatrix; see `factorisation_cost` for A and the limits."""
+    """Eliminate the variables of a square CSRMatrix; see `factorisation_cost` for A and the limits.
+
+    A complete result is kept in ``A.elimination``, since it depends on the pattern only."""
+    kept = A.elimination
+    if kept is not None and kept.cost.entries <= entries and kept.cost.flops <= flops:
+        return kept
     from swell.orderings.kernels import minimum_degree as kernels
     n, host = A.shape[0], A.space.to_host
     index = index_type(n, n, 2 * A.nnz + n)
@@ -135,7 +140,10 @@ def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf) -> Eliminati
         kernels.count_last(np.cumsum([len(b) for b in beside]), np.concatenate(beside), group, into, degree)
         sums = _sums(degree[pivots], -size[pivots], last.size)
     complete = not left and sums[0] <= entries and sums[1] <= flops
-    return Elimination(FactorisationCost(*sums, complete), pivots, group[:n])
+    found = Elimination(FactorisationCost(*sums, complete), pivots, group[:n])
+    if complete:
+        A.elimination = found
+    return found
 
 
 def _sums(degrees, masses, last):

@@ -1,9 +1,9 @@
 """Complete LU factors of a sparse matrix, by the best library for the device.
 
 SuperLU on a CPU (superlu_factors.py), or RSLAB for symmetric matrices, if it is installed (rslab_factors.py); cuDSS
-through nvmath-python on a GPU; for nearly full matrices, and small ones on a GPU, LAPACK or cuSOLVER
-(dense_factors.py); by name, any decomposer of swell.dense. For any nonsingular matrix of moderate fill. The method of
-the same name refines by these factors (krylov/direct.py).
+through nvmath-python on a GPU; LAPACK or cuSOLVER for nearly full matrices, and small ones on a GPU (dense_factors.py);
+LAPACK for bands that are mostly full (banded_factors.py); by name, any decomposer of swell.dense. For any nonsingular
+matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
 An application: 1 solve with the factors. Storage: the factors.
 """
@@ -26,6 +26,7 @@ from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positiv
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import eliminate
+from swell.preconditioners.banded_factors import BandedFactorsOperator, factored_banded
 from swell.preconditioners.dense_factors import DecomposedOperator, DenseFactorsOperator, factored_full
 from swell.preconditioners.factors import Factors
 from swell.preconditioners.rslab_factors import BLOCKED, RSLABOperator, unsuited
@@ -40,7 +41,8 @@ class Direct(Preconditioner):
     """LU factors: SuperLU or RSLAB on a CPU, cuDSS on a GPU. As the method it refines iteratively.
 
     A matrix that is more than a tenth full is factored as a full one by LAPACK or cuSOLVER. On a GPU so is every matrix
-    of up to 4000 rows, and up to 10 000 rows if diagonal entries are zero.
+    of up to 4000 rows, and up to 10 000 rows if diagonal entries are zero. On a CPU LAPACK factors a band that is
+    mostly full.
 
     Attributes
     ----------
@@ -99,6 +101,8 @@ class Direct(Preconditioner):
         free = on_gpu or unnamed and not 0 < self.largest < A.shape[0] ** 2
         if free and factored_full(A):
             M = DenseFactorsOperator(A)
+        elif free and factored_banded(A):
+            M = BandedFactorsOperator(A)
         elif on_gpu:
             M = CuDSSOperator(A)
         else:

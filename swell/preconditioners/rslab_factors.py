@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from functools import cache
 
 import numpy as np
 
@@ -34,9 +35,15 @@ BLOCKED = 100           # least flops of an LU factorisation, for each entry of 
 _users = set()          # ids of the processes that have used RSLAB: this one and its ancestors by fork
 
 
+@cache
+def installed() -> bool:
+    """True if RSLAB can be imported."""
+    return importlib.util.find_spec("rslab") is not None
+
+
 def unsuited(A) -> str | None:
     """Return why RSLAB does not factor the CSRMatrix A of a CPU unasked; None if it does."""
-    if importlib.util.find_spec("rslab") is None:
+    if not installed():
         return "RSLAB is not installed"
     if _users - {os.getpid()}:
         return "this process was forked after its parent had used RSLAB, whose threads do not survive that"
@@ -69,7 +76,7 @@ class RSLABOperator(Factors):
 
     def __init__(self, A, largest, another):
         super().__init__(A.shape, A.dtype, A.space)
-        if importlib.util.find_spec("rslab") is None:
+        if not installed():
             raise MissingDependency("Direct(package='rslab') needs RSLAB: pip install 'swell[direct]', or take "
                                     "package='auto'")
         if not A.facts().symmetric:

@@ -145,7 +145,7 @@ def test_factors_that_refinement_cannot_rescue_are_repeated(size, products, monk
     monkeypatch.setattr(superlu_factors, "has_weak_pivots", lambda *arrays: False)
     monkeypatch.setattr(superlu_factors, "pivots_on_diagonal", lambda A: (A, None))
     monkeypatch.setattr(superlu_factors.Permuted, "__init__", in_given_order(superlu_factors.Permuted.__init__))
-    solver = swell.prepare(A, method="direct")
+    solver = swell.prepare(A, method=swell.Direct(package="superlu"))
     r = solver.solve(A @ x)
     assert r.converged and np.allclose(r.x, x)
     assert any("repeated by COLAMD with full pivoting" in note for note in r.notes)
@@ -355,3 +355,26 @@ def test_factors_that_do_not_fit_are_refused_before_they_are_begun():
     """SuperLU would write to the terminal, and cannot be interrupted."""
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
     assert "entries of L and U needs about" in done.stdout and "MemType" not in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("below, above", [(1, 1), (3, 1), (0, 2), (5, 0)])
+def test_a_band_is_factored_by_lapack(below, above, dtype):
+    """Zeros on the diagonal do no harm; so do updates, adjoints and several columns."""
+    n, random = 300, np.random.default_rng(2)
+    A = sp.diags_array([random.uniform(0.1, 0.2, n) + 3 * (k == 0) for k in range(-below, above + 1)],
+                       offsets=list(range(-below, above + 1)), shape=(n, n)).tocsr()
+    if below and above:
+        A[4, 4] = 0
+    A = A.astype(dtype) * (1 + 1j if np.dtype(dtype).kind == "c" else 1)
+    solver, x = swell.prepare(A, method="direct"), random.standard_normal((n, 2)).astype(dtype)
+    assert f"LAPACK on a band, {below} diagonals below the main one and {above} above" in "".join(solver.describe())
+    for values in (A, 3 * A):
+        solver.update(values)
+        r = solver.solve(values @ x)
+        assert r.converged and np.allclose(values @ r.x, values @ x, rtol=1e-3, atol=1e-3)
+    out = np.zeros(n, A.dtype)
+    solver.M.apply_adjoint(3 * (A.conj().T @ x[:, 0]), out)
+    assert np.allclose(A.conj().T @ out, A.conj().T @ x[:, 0], rtol=1e-2, atol=1e-2)
+    A.data[A.indptr[7]:A.indptr[8]] = 0
+    assert solver.update(A).solve(x[:, 0]).reason is swell.Reason.SINGULAR

@@ -148,7 +148,7 @@ def test_what_the_settings_refuse(monkeypatch):
         swell.Direct(package="mumps")
     with pytest.raises(InputError, match="ordering"):
         swell.Direct(package="rslab", ordering="colamd")
-    monkeypatch.setattr(rslab_factors.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(rslab_factors, "installed", lambda: False)
     with pytest.raises(MissingDependency, match=r"pip install 'swell\[direct\]'"):
         swell.Direct(package="rslab").build(csr(gallery.poisson2d(5)))
     assert "SuperLU" in swell.Direct().build(csr(elasticity3d(7))).describe()
