@@ -28,7 +28,7 @@ from swell.preconditioners.dense_factors import NEARLY_FULL, factored_full
 from swell.preconditioners.rslab_factors import BLOCKED, unsuited
 
 ITERATIONS = {          # times the cube root of n
-    "none": 30.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
+    "none": 45.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
 }
 LAYER = 1.5                                      # iterations with Jacobi for each layer of the graph
 LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others

@@ -215,7 +215,7 @@ class Route:
         return x0 if self._x is None else self._x
 
     def ended(self, k, result):
-        """Remove choice k, whose attempt ended with ``result`` but did not converge, from the choices to try.
+        """Remove choice k, whose attempt ended with a ``result`` that is not final, from the choices to try.
 
         An indefinite A also removes all choices with the same method. An overtaken choice may be resumed later."""
         self._keep_probe(k)
@@ -224,6 +224,8 @@ class Route:
         # A is indefinite, since no other M is
         if result.reason is Reason.INDEFINITE and self._chain[k].part not in MULTIGRID:
             self._running = [j for j in self._running if self._chain[j].name("method") != self._chain[k].name("method")]
+        if result.converged:                     # but small rows are unsolved, or few digits certain: as by others like it
+            self._running = [j for j in self._running if not self._estimates[j].alike] or self._running
         if result.reason is not Reason.OVERTAKEN:
             return
         self._left.append(k)
