@@ -224,7 +224,7 @@ class Route:
         # A is indefinite, since no other M is
         if result.reason is Reason.INDEFINITE and self._chain[k].part not in MULTIGRID:
             self._running = [j for j in self._running if self._chain[j].name("method") != self._chain[k].name("method")]
-        if result.converged:                     # but small rows are unsolved, or few digits certain: as by others like it
+        if result.converged:                     # small rows are unsolved, or few digits certain: as by others like it
             self._running = [j for j in self._running if not self._estimates[j].alike] or self._running
         if result.reason is not Reason.OVERTAKEN:
             return
