@@ -28,8 +28,7 @@ from swell.bench import engine
 from swell.bench.families import FITTED, JUDGED
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
-from swell.orderings.minimum_degree import eliminate
-from swell.orderings.transversal import pivots_on_diagonal
+from swell.orderings.pivots import eliminate_with_pivots
 
 MMD = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.1, "options": {"SymmetricMode": True}}
 LARGEST = 4e10          # flops foretold beyond which a system is left out
@@ -155,8 +154,7 @@ def measured(A, space):
 
     def analysed():
         matrix.elimination = None
-        pivoted, match = pivots_on_diagonal(matrix)
-        return eliminate(pivoted), match
+        return eliminate_with_pivots(matrix)
     ordering, (found, match) = least(analysed)
     if found.cost.flops > LARGEST:
         return None

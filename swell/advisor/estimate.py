@@ -22,7 +22,7 @@ from swell.core.configuration import Configuration
 from swell.core.errors import FactorisationError
 from swell.formats.parts import FEW, usual_counts
 from swell.orderings.minimum_degree import factorisation_cost
-from swell.orderings.transversal import pivots_on_diagonal
+from swell.orderings.pivots import eliminate_with_pivots
 from swell.preconditioners.banded_factors import factored_banded
 from swell.preconditioners.dense_factors import NEARLY_FULL, factored_full
 from swell.preconditioners.rslab_factors import BLOCKED, unsuited
@@ -99,11 +99,11 @@ def _iterations(facts, method, part, multigrid):
     return max(count, 1.0)
 
 
-def direct(A, machine, seconds=0.0, pivoted=None) -> Estimate:
+def direct(A, machine, seconds=0.0) -> Estimate:
     """Return the Estimate of the direct method for the CSRMatrix A on ``machine``, a Machine.
 
     It is a lower bound if the setup takes more than ``seconds``, and infinite if the factors do not fit in memory.
-    ``pivoted``: A's pattern with its pivots on the diagonal, if it is known."""
+    """
     costs, kind = COSTS[A.space.name], A.dtype.kind
     scale = costs.scale(machine)
     fixed = sum(costs.seconds(cost, A, machine) for cost in (costs.solve, costs.direct))
@@ -131,27 +131,24 @@ def direct(A, machine, seconds=0.0, pivoted=None) -> Estimate:
     least, looking = fixed + scale * package.factor * A.nnz, scale * ORDERED * A.nnz**1.3
     if least + looking > seconds:                # the factors hold all of A
         return Estimate(least + looking, 0.0, 1.0, False, finer=partial(direct, A, machine), looking=looking)
-    pivoted = _pivoted(A) if pivoted is None else pivoted
     room, fits = max(seconds - fixed, 1e-3) / scale, MEMORY * A.space.memory()[0] / (A.dtype.itemsize + 4)
     patience = max(LONGER * looking, seconds / SHARE)            # graphs at random take longer than meshes
-    cost = factorisation_cost(pivoted, min(room / package.factor, fits), room / package.flop,
-                              patience / (scale * VISIT))
+    cost = _cost(A, min(room / package.factor, fits), room / package.flop, patience / (scale * VISIT))
     if cost.complete and cost.flops <= BLOCKED * cost.entries:
         package = FACTORISATIONS["superlu"][kind]                # as Direct takes for thin factors
     if cost.entries > fits:
         return Estimate(math.inf, 0.0, 1.0, False)
     setup = fixed + scale * (package.entry * A.nnz + package.factor * cost.entries + package.flop * cost.flops)
-    finer = None if cost.complete else partial(direct, A, machine, pivoted=pivoted)
+    finer = None if cost.complete else partial(direct, A, machine)
     solve = scale * SUBSTITUTED * cost.entries + costs.seconds(costs.product, A, machine)
     outright = cost.complete and setup + solve <= CERTAIN["cpu"]
     return Estimate(setup if cost.complete else max(setup, seconds), solve, 1.0, False, outright=outright, finer=finer,
                     looking=looking, further=BESIDE * solve)
 
 
-def _pivoted(A):
-    """Return A's pattern with its pivots on the diagonal; A itself if it is structurally singular: its factorisation
-    will tell."""
+def _cost(A, *limits):
+    """Return the cost of A's factors, with good pivots on the diagonal."""
     try:
-        return pivots_on_diagonal(A)[0]
-    except FactorisationError:
-        return A
+        return eliminate_with_pivots(A, *limits)[0].cost
+    except FactorisationError:                   # structurally singular: the factorisation will tell
+        return factorisation_cost(A, *limits)

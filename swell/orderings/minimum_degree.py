@@ -113,24 +113,40 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf, visits=math.inf) -> 
     return eliminate(A, entries, flops, visits=visits).cost
 
 
-def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf) -> Elimination:
-    """Eliminate the variables of a square CSRMatrix; see `factorisation_cost` for A and the limits.
+def unready(A, found, weak):
+    """Return (the number of ``weak`` pivots that an `Elimination` of A may leave without a value, the number of sets of
+    connected weak rows); see ``kernels.count_unready``."""
+    from swell.orderings.kernels import minimum_degree as kernels
+    start, length, lists, _ = _symmetrised(A)
+    return kernels.count_unready(start, length, lists, weak, found.order())
 
-    A complete result is kept in ``A.elimination``, since it depends on the pattern only."""
-    kept = A.elimination
-    if kept is not None and kept.cost.entries <= entries and kept.cost.flops <= flops:
-        return kept
+
+def _symmetrised(A):
+    """Return what ``kernels.symmetrise`` writes for a CSRMatrix A, and the first free place in the lists."""
     from swell.orderings.kernels import minimum_degree as kernels
     n, host = A.shape[0], A.space.to_host
     index = index_type(n, n, 2 * A.nnz + n)
     indptr, indices = (host(array).astype(index, copy=False) for array in (A.indptr, A.indices))
-    start, length, size, degree, pivots, into = (np.empty(n, index) for _ in range(6))
-    lists = np.empty(2 * A.nnz + n, index)
-    free = kernels.symmetrise(indptr, indices, start, length, lists)
+    start, length, lists = np.empty(n, index), np.empty(n, index), np.empty(2 * A.nnz + n, index)
+    return start, length, lists, kernels.symmetrise(indptr, indices, start, length, lists)
+
+
+def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf, weak=None) -> Elimination:
+    """Eliminate the variables of a square CSRMatrix; see `factorisation_cost` for A and the limits.
+
+    ``weak``: a bool array of the host, shape (n,), of the rows that wait until a neighbour has been eliminated; None:
+    no row waits. Then a complete result is kept in ``A.elimination``, since it depends on the pattern only."""
+    kept = A.elimination if weak is None else None
+    if kept is not None and kept.cost.entries <= entries and kept.cost.flops <= flops:
+        return kept
+    from swell.orderings.kernels import minimum_degree as kernels
+    n, (start, length, lists, free) = A.shape[0], _symmetrised(A)
+    size, degree, pivots, into = (np.empty(n, lists.dtype) for _ in range(4))
     dense = int(max(DENSE[0], DENSE[1] * math.sqrt(n), DENSE[2] * free / max(n, 1)))
     last = np.flatnonzero(length > dense)
     beside = [lists[start[r]:start[r] + length[r]].copy() for r in last]
-    steps, *sums, left = kernels.eliminate(start, length, lists, free, dense, size, degree, pivots, into,
+    waits = np.zeros(n, bool) if weak is None else weak
+    steps, *sums, left = kernels.eliminate(start, length, lists, free, dense, waits, size, degree, pivots, into,
                                             float(entries), float(flops), float(visits))
     pivots, group = pivots[:steps], np.append(np.where((size < 0) | (into < 0), np.arange(n), into), -1)
     group[last] = -1
@@ -141,7 +157,7 @@ def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf) -> Eliminati
         sums = _sums(degree[pivots], -size[pivots], last.size)
     complete = not left and sums[0] <= entries and sums[1] <= flops
     found = Elimination(FactorisationCost(*sums, complete), pivots, group[:n])
-    if complete:
+    if complete and weak is None:
         A.elimination = found
     return found
 

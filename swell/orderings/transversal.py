@@ -5,8 +5,7 @@ computes this matching too. The method is shortest augmenting paths, on the host
 ordering in the sense of ``ordering=``, since only rows move: A[order] x = b[order] has the solution x of A x = b.
 
 The potentials of the matching scale rows and columns so that the entries on the diagonal are 1 in modulus, to a factor
-of two, and no other is larger, to a factor of four. Then pivots may stay there: `pivots_on_diagonal` prepares a
-matrix for a factorisation so, in the order of minimum degree.
+of two, and no other is larger, to a factor of four. Then pivots may stay there (pivots.py).
 
 Time: one pass over A if the largest entries of all columns lie in different rows. Each column without a row of its own
 takes one search by Dijkstra's algorithm, at most O(nnz log n). (SciPy's ``maximum_bipartite_matching``, and functions
@@ -18,10 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swell.core.errors import FactorisationError, InputError
-from swell.formats.csr import CSRMatrix
+from swell.core.errors import InputError
 
-WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
 LARGEST_POWER = 500     # of two, in a scaling factor: products of two of them are in the range of double precision
 
 
@@ -51,10 +48,14 @@ def matching(indptr, indices, moduli) -> Matching:
     with np.errstate(divide="ignore"):
         costs = np.repeat(np.log(largest), np.diff(indptr)) - np.log(moduli)
     column, u, v = assign(indptr.astype(np.int64), indices.astype(np.int64), np.where(moduli > 0, costs, np.inf))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        powers = [np.rint(log / np.log(2)) for log in (v - np.log(largest), u)]
-    return Matching(column, *(np.exp2(np.clip(np.nan_to_num(power), -LARGEST_POWER, LARGEST_POWER))
-                              for power in powers))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        return Matching(column, power_of_two(np.exp(v - np.log(largest))), power_of_two(np.exp(u)))
+
+
+def power_of_two(factors):
+    """Return the powers of two nearest to positive factors; 1 for a NaN."""
+    with np.errstate(divide="ignore"):
+        return np.exp2(np.clip(np.nan_to_num(np.rint(np.log2(factors))), -LARGEST_POWER, LARGEST_POWER))
 
 
 def largest_of_rows(indptr, moduli):
@@ -63,44 +64,6 @@ def largest_of_rows(indptr, moduli):
     if moduli.size:
         largest[filled] = np.maximum.reduceat(moduli, indptr[:-1][filled])
     return largest
-
-
-def has_weak_pivots(indptr, indices, moduli) -> bool:
-    """True if the diagonal entry of a row is less than `WEAK` times the row's largest entry, in modulus.
-
-    The arguments are those of `matching`, in any order of columns."""
-    n = indptr.size - 1
-    on = np.flatnonzero(np.repeat(np.arange(n, dtype=indices.dtype), np.diff(indptr)) == indices)
-    diagonal = np.zeros(n, moduli.dtype)
-    diagonal[indices[on]] = moduli[on]
-    return bool((diagonal < WEAK * largest_of_rows(indptr, moduli)).any())
-
-
-def pivots_on_diagonal(A):
-    """Return (the pattern of A[order] as a CSRMatrix, its `Matching`), with large entries on the diagonal.
-
-    A is a square CSRMatrix, sorted, without duplicates. If it has no weak pivots, the result is (A, None).
-
-    Raises
-    ------
-    FactorisationError
-        If A is structurally singular.
-    """
-    indptr, indices, moduli = A.space.to_host(A.indptr), A.space.to_host(A.indices), abs(A.space.to_host(A.data))
-    if not has_weak_pivots(indptr, indices, moduli):
-        return A, None
-    match = matching(indptr, indices, moduli)
-    missing = np.flatnonzero(match.column < 0)
-    if missing.size:
-        raise FactorisationError(f"A is structurally singular: {missing.size} of {A.shape[0]} rows can have no pivot "
-                                 f"of their own, row {missing[0]} among them", singular=True)
-    order = np.argsort(match.column)
-    lengths = np.diff(indptr)[order]
-    ends = np.zeros_like(indptr)
-    np.cumsum(lengths, out=ends[1:])
-    source = np.repeat(indptr[:-1][order] - ends[:-1], lengths) + np.arange(indices.size)
-    put = A.space.from_host
-    return CSRMatrix(A.space, put(ends), put(indices[source]), A.data, A.shape), match
 
 
 def transversal(A):

@@ -22,7 +22,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError, MissingDependency
-from swell.orderings.transversal import has_weak_pivots
+from swell.orderings.pivots import weak_pivots
 from swell.preconditioners.factors import Factors
 
 # The analysis compares orderings of minimum degree, minimum fill and Cuthill-McKee; minimum fill is the best of them,
@@ -49,7 +49,7 @@ def unsuited(A) -> str | None:
         return "this process was forked after its parent had used RSLAB, whose threads do not survive that"
     if not A.facts().symmetric:
         return "A is not symmetric"
-    return "diagonal entries are weak pivots" if has_weak_pivots(A.indptr, A.indices, abs(A.data)) else None
+    return "diagonal entries are weak pivots" if weak_pivots(A.indptr, A.indices, abs(A.data))[0].any() else None
 
 
 class RSLABOperator(Factors):

@@ -2,9 +2,9 @@
 
 Rows and columns have the order of minimum degree (orderings/minimum_degree.py), and pivots stay on the diagonal down to
 a thousandth of their row's largest entry. In this order SuperLU factors Aᵀ, whose columns are the rows of A, and solves
-with its transpose. If a diagonal entry is smaller, rows are first exchanged and scaled, so that large entries come onto
-the diagonal (orderings/transversal.py). So the entries of the factors are known, roughly, before SuperLU starts, which
-nothing can interrupt. COLAMD with free exchange of rows repairs what fails.
+with its transpose. Where diagonal entries are smaller, they wait in the elimination, or rows are exchanged and scaled
+(orderings/pivots.py). So the entries of the factors are known, roughly, before SuperLU starts, which nothing can
+interrupt. COLAMD with free exchange of rows repairs what fails.
 
 An application: 1 solve with the factors. Storage: the factors.
 """
@@ -17,8 +17,7 @@ import numpy as np
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
-from swell.orderings.minimum_degree import eliminate
-from swell.orderings.transversal import WEAK, has_weak_pivots, pivots_on_diagonal
+from swell.orderings.pivots import WEAK, eliminate_with_pivots, weak_pivots
 from swell.preconditioners.factors import Factors
 
 INDEX = 4               # bytes of an index of SuperLU
@@ -45,11 +44,11 @@ class SuperLUOperator(Factors):
         self.update(A)
 
     def update(self, A):
-        """Factor a new matrix, and replace the stored factors; the order is kept as long as no pivot is weak in it."""
+        """Factor a new matrix, and replace the factors; the order is kept as long as the same pivots are weak."""
         if A.indices.dtype != np.int32:
             raise FactorisationError(f"SuperLU takes 32-bit indices, and this matrix has {A.nnz} entries")
         permuted = self._made[0]
-        if permuted is None or has_weak_pivots(permuted.indptr, permuted.indices, abs(permuted.values(A.data))):
+        if permuted is None or (permuted.weak(A.data) != permuted.weak_at_first).any():
             permuted = self._analyse(A)
         self._A, self.repairs = A, ()
         try:
@@ -72,8 +71,8 @@ class SuperLUOperator(Factors):
         colamd = self._ordering == "colamd"
         if colamd and not self._largest:
             return None
-        ordered, match = (A, None) if self._found else pivots_on_diagonal(A)
-        found, self._found = self._found or eliminate(ordered, entries=self._largest or np.inf), None
+        found, match = (self._found, None) if self._found else eliminate_with_pivots(A, self._largest or np.inf)
+        self._found = None
         if not found.cost.complete or 0 < self._largest < found.cost.entries:
             raise FactorisationError(f"the factors would have more than {self._largest} entries, too many to be tried "
                                      "unasked: method='direct' tries it")
@@ -157,7 +156,7 @@ class Permuted:
     found : Elimination
         Of A, or of A with its rows exchanged.
     match : Matching or None
-        The exchange, and the factors.
+        The exchange, and the factors of the scaling.
 
     Attributes
     ----------
@@ -165,13 +164,15 @@ class Permuted:
     indptr, indices : int arrays
         The row pointers and columns.
     exchanged : bool
-        True if there is a ``match``.
+        True if rows were exchanged.
+    weak_at_first : bool array, shape (n,)
+        Rows with weak pivots in this order, for A.
     panel : int or None
         Columns that SuperLU updates together; None leaves that to it.
     """
 
     def __init__(self, A, found, match=None):
-        order, self.exchanged = found.order(), match is not None
+        order, self.exchanged = found.order(), match is not None and (match.column != np.arange(A.shape[0])).any()
         if match is None:
             self.rows = self.columns = Side(order, None)
         else:
@@ -186,7 +187,12 @@ class Permuted:
         self.indices = self.columns.place.astype(A.indices.dtype)[columns]
         self._factors = None if match is None else (
             np.repeat(match.row_factors[order], lengths) * match.column_factors[columns])
+        self.weak_at_first = self.weak(A.data)
         self.panel = None if found.cost.flops > DEEP * found.cost.entries else 2
+
+    def weak(self, data):
+        """Return a bool array of the rows with weak pivots for A's values ``data``."""
+        return weak_pivots(self.indptr, self.indices, abs(self.values(data)))[0]
 
     def values(self, data):
         """Return the values for A's values ``data``."""

@@ -12,6 +12,8 @@ import numpy as np
 
 from swell.core.compiled import helper, njit
 
+WAITING = -2            # value of before[i] while variable i waits, in no degree list
+
 
 @njit(cache=True)
 def symmetrise(indptr, indices, start, length, lists):
@@ -126,13 +128,14 @@ def merge_alike(first, end, start, length, elements, lists, size, w, mark, key, 
 
 
 @njit(cache=True)
-def eliminate(start, length, lists, free, dense, size, degree, pivots, into, entries_limit, flops_limit,
+def eliminate(start, length, lists, free, dense, weak, size, degree, pivots, into, entries_limit, flops_limit,
               visits_limit):
     """Eliminate all variables with at most ``dense`` neighbours. Returns (number of pivots, entries of L + U, flops,
     left).
 
     ``start``, ``length``, ``lists`` and ``free``, the first free place, are the result of `symmetrise`; they are
-    overwritten.
+    overwritten. weak[i] is true for a weak variable. It waits until a pivot p that is not weak has it in ℒ_p. Such a
+    pivot releases about as many rows of weak variables as it eliminates. Variables that are never released come last.
 
     Writes ``size``, ``degree``, ``pivots`` and ``into``. On exit ``pivots`` are the principal variables in order, with
     −|p| in ``size`` and |ℒ_p| in ``degree``. ``into[i]`` is the variable that i was merged into; for a pivot, the
@@ -155,11 +158,17 @@ def eliminate(start, length, lists, free, dense, size, degree, pivots, into, ent
             for k in range(start[i], start[i] + length[i]):
                 degree[lists[k]] -= 1
     for i in range(n):
-        if size[i]:
+        before[i] = WAITING
+        if size[i] and not weak[i]:
             link(head, after, before, degree[i], i)
     while left > 0 and entries <= entries_limit and flops <= flops_limit and visits <= visits_limit:
-        while head[least] < 0:
+        while least < n and head[least] < 0:
             least += 1
+        if least == n:
+            for i in range(n):
+                if before[i] == WAITING and size[i] > 0:
+                    link(head, after, before, degree[i], i)
+                    least = min(least, degree[i])
         p = head[least]
         unlink(head, after, before, least, p)
         if free + degree[p] > lists.size:
@@ -178,7 +187,8 @@ def eliminate(start, length, lists, free, dense, size, degree, pivots, into, ent
             for k in range(begin, end):
                 i = lists[k]
                 if size[i] > 0:
-                    unlink(head, after, before, degree[i], i)
+                    if before[i] != WAITING:
+                        unlink(head, after, before, degree[i], i)
                     d += size[i]
                     size[i] = -size[i]
                     lists[free] = i
@@ -228,14 +238,16 @@ def eliminate(start, length, lists, free, dense, size, degree, pivots, into, ent
         mark = merge_alike(first, free, start, length, elements, lists, size, w, mark + n + 1, key, bucket, chain, into)
         # d_i = min(n − k, d_i + |ℒ_p \ i|, |𝒜_i \ i| + |ℒ_p \ i| + Σ |ℒ_e \ ℒ_p|)
         left -= mass
-        end = first
+        end, freed = first, 0 if weak[p] else mass
         for t in range(first, free):
             i = lists[t]
             if size[i]:
                 size[i] = -size[i]
                 degree[i] = min(left, degree[i] + d) - size[i]
-                link(head, after, before, degree[i], i)
-                least = min(least, degree[i])
+                if before[i] != WAITING or freed > 0:
+                    freed -= size[i] if before[i] == WAITING else 0
+                    link(head, after, before, degree[i], i)
+                    least = min(least, degree[i])
                 lists[end] = i
                 end += 1
         free, length[p], degree[p], size[p] = end, end - first, d, -mass
@@ -246,6 +258,53 @@ def eliminate(start, length, lists, free, dense, size, degree, pivots, into, ent
             entries += 2 * below + 1
             flops += below + 2.0 * below * below
     return step, entries, flops, left
+
+
+@helper
+def find_root(root, i):
+    """The root of i in a forest, whose paths it shortens."""
+    while root[i] != i:
+        root[i] = root[root[i]]
+        i = root[i]
+    return i
+
+
+@njit(cache=True)
+def count_unready(start, length, lists, weak, order):
+    """Return (the number of weak pivots that elimination in this order may leave without a value, and the number of
+    sets of connected weak rows).
+
+    A strong pivot adds at most 1 to the rank of the Schur complement of the weak rows that it is connected with. A set
+    of s connected weak rows without a strong neighbour of its own has at most rank s − 1, as a Neumann problem has. A
+    weak pivot needs one of these ranks. ``start``, ``length``, ``lists``: the result of `symmetrise`. ``weak``: True
+    for weak rows."""
+    n = order.size
+    root, size, grounded = np.arange(n), np.ones(n, np.int64), np.zeros(n, np.bool_)
+    rank, taken, unready, sets = np.zeros(n, np.int64), np.zeros(n, np.int64), 0, weak.sum()
+    for p in order:
+        if weak[p]:
+            r = find_root(root, p)
+            unready += min(rank[r], size[r] - (not grounded[r])) <= taken[r]
+            taken[r] += 1
+            continue
+        first, count = -1, 0
+        for k in range(start[p], start[p] + length[p]):
+            if weak[lists[k]]:
+                r = find_root(root, lists[k])
+                count += 1
+                if first < 0:
+                    first = r
+                elif r != first:
+                    root[r] = first
+                    size[first] += size[r]
+                    rank[first] += rank[r]
+                    taken[first] += taken[r]
+                    grounded[first] |= grounded[r]
+                    sets -= 1
+        if count:
+            rank[first] += 1
+            grounded[first] |= count == 1
+    return unready, sets
 
 
 @njit(cache=True)

@@ -1,0 +1,94 @@
+"""Minimum degree with good pivots on the diagonal, for a factorisation that leaves them there.
+
+A pivot is weak if it is much smaller than another entry of its row. Two cures:
+
+- Where all weak pivots are zeros, as in Stokes problems, they wait in the elimination until neighbours have been
+  eliminated, which fills in their diagonal entries. Rows and columns are scaled alike. A count of ranks tells if there
+  are enough neighbours before each of them (`unready`). In mixed finite elements often there are not: the fluxes
+  between some cells are eliminated, and none out of them, which leaves these cells a Neumann problem.
+- Rows are exchanged and scaled so that large entries come onto the diagonal (transversal.py). This destroys the
+  symmetry of the pattern: factors of a saddle point have two to five times the entries, where waiting is possible.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from swell.core.errors import FactorisationError
+from swell.formats.csr import CSRMatrix
+from swell.orderings.minimum_degree import eliminate, unready
+from swell.orderings.transversal import Matching, largest_of_rows, matching, power_of_two
+
+WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
+
+
+def weak_pivots(indptr, indices, moduli):
+    """Return (a bool array of the rows with weak pivots, True if all weak pivots are zero).
+
+    ``indptr``, ``indices``: a square pattern in CSR, in any order of columns. ``moduli``: |aᵢⱼ|."""
+    n = indptr.size - 1
+    on = np.flatnonzero(np.repeat(np.arange(n, dtype=indices.dtype), np.diff(indptr)) == indices)
+    diagonal = np.zeros(n, moduli.dtype)
+    diagonal[indices[on]] = moduli[on]
+    weak = diagonal < WEAK * largest_of_rows(indptr, moduli)
+    return weak, not diagonal[weak].any()
+
+
+def eliminate_with_pivots(A, entries=math.inf, flops=math.inf, visits=math.inf):
+    """Return (the `Elimination` of A or of A with its rows exchanged, the exchange and the scaling as a `Matching`).
+
+    Of both cures the one with fewer entries and flops is taken. Without weak pivots the second result is None. A is a
+    square CSRMatrix, sorted, without duplicates; for the limits see `factorisation_cost`.
+
+    Raises
+    ------
+    FactorisationError
+        If A is structurally singular.
+    """
+    host = A.space.to_host
+    indptr, indices, moduli = host(A.indptr), host(A.indices), abs(host(A.data))
+    weak, zeros = weak_pivots(indptr, indices, moduli)
+    if not weak.any():
+        return eliminate(A, entries, flops, visits), None
+    waited = eliminate(A, entries, flops, visits, weak) if zeros else None
+    if waited is not None:
+        lacking, sets = unready(A, waited, weak)
+        if lacking > sets:                       # one of each set may be the constant, which nothing helps
+            waited = None
+        elif waited.cost.complete:
+            entries, flops = min(entries, waited.cost.entries), min(flops, waited.cost.flops)
+    match = matching(indptr, indices, moduli)
+    found = eliminate(exchanged(A, indptr, indices, match), entries, flops, visits)
+    if waited is None or found.cost.complete:
+        return found, match
+    factors = symmetric_scaling(indptr, indices, moduli, weak)
+    return waited, Matching(np.arange(A.shape[0]), factors, factors)
+
+
+def symmetric_scaling(indptr, indices, moduli, weak):
+    """Return powers of two for rows and columns that bring strong diagonal entries, and the largest entry of each weak
+    row, near 1. The Schur complement of the weak rows is then near 1, too."""
+    n, rows = indptr.size - 1, np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    on, size = rows == indices, np.ones(n)
+    size[rows[on]] = np.sqrt(moduli[on], dtype=np.float64)
+    size[weak] = 1
+    size[weak] = largest_of_rows(indptr, moduli / size[indices])[weak]
+    return power_of_two(np.where(size > 0, 1 / np.where(size > 0, size, 1), 1))
+
+
+def exchanged(A, indptr, indices, match):
+    """Return the pattern of A with its rows exchanged by a `Matching`, as a CSRMatrix; its values mean nothing.
+
+    ``indptr``, ``indices``: A's, on the host."""
+    missing = np.flatnonzero(match.column < 0)
+    if missing.size:
+        raise FactorisationError(f"A is structurally singular: {missing.size} of {A.shape[0]} rows can have no pivot "
+                                 f"of their own, row {missing[0]} among them", singular=True)
+    order = np.argsort(match.column)
+    lengths = np.diff(indptr)[order]
+    ends = np.zeros_like(indptr)
+    np.cumsum(lengths, out=ends[1:])
+    source = np.repeat(indptr[:-1][order] - ends[:-1], lengths) + np.arange(indices.size)
+    put = A.space.from_host
+    return CSRMatrix(A.space, put(ends), put(indices[source]), A.data, A.shape)
