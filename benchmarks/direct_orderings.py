@@ -1,6 +1,6 @@
 """The direct solver beside SuperLU's own orderings, and its seconds as foretold from the count of minimum degree.
 
-    python benchmarks/direct_orderings.py [FOLDER of matrices] [--only NAME]
+    python benchmarks/direct_orderings.py [FOLDER of matrices] [--only NAME,NAME]
 
 CPU seconds of one thread, the least of some, of `splu(A).solve(b)` with COLAMD, of the same with MMD_AT_PLUS_A,
 SymmetricMode and a threshold of 0.1, and of `swell.solve(A, b, method="direct")`; the exchange of rows and the order
@@ -190,13 +190,13 @@ def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=pathlib.Path, nargs="?")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="parts of names, with commas between them")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     space, rows = make_space("cpu"), {}
     swell.solve(gallery.poisson2d(20), np.ones(400), method="direct")
     for name, A in systems(arguments.folder):
-        if arguments.only in name:
+        if any(part in name for part in arguments.only.split(",")):
             rows[name] = measured(A, space)
             engine.tell(f"{name}{'' if rows[name] else ': left out'}")
     rows = {name: row for name, row in rows.items() if row}

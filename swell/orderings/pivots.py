@@ -2,12 +2,13 @@
 
 A pivot is weak if it is much smaller than another entry of its row. Two cures:
 
-- Where all weak pivots are zeros, as in Stokes problems, they wait in the elimination until neighbours have been
-  eliminated, which fills in their diagonal entries. Rows and columns are scaled alike. A count of ranks tells if there
-  are enough neighbours before each of them (`unready`). In mixed finite elements often there are not: the fluxes
-  between some cells are eliminated, and none out of them, which leaves these cells a Neumann problem.
-- Rows are exchanged and scaled so that large entries come onto the diagonal (transversal.py). This destroys the
-  symmetry of the pattern: factors of a saddle point have two to five times the entries, where waiting is possible.
+- Where all weak pivots are zeros, and the pattern is symmetric or nearly so, as in Stokes problems, they wait in the
+  elimination until neighbours have been eliminated, which fills in their diagonal entries. Rows and columns are scaled
+  alike. A count of ranks tells if there are enough neighbours before each of them (`unready`). In mixed finite elements
+  often there are not: the fluxes between some cells are eliminated, and none out of them, which leaves these cells a
+  Neumann problem.
+- Otherwise rows are exchanged and scaled so that large entries come onto the diagonal (transversal.py). This destroys
+  the symmetry of the pattern: factors of a saddle point have two to five times the entries.
 """
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
-from swell.orderings.minimum_degree import eliminate, unready
+from swell.orderings.minimum_degree import eliminate, unmatched, unready
 from swell.orderings.transversal import Matching, largest_of_rows, matching, power_of_two
 
 WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
+FEW = 0.05              # share of entries without a mirror image up to which a pattern is nearly symmetric
 
 
 def weak_pivots(indptr, indices, moduli):
@@ -38,8 +40,8 @@ def weak_pivots(indptr, indices, moduli):
 def eliminate_with_pivots(A, entries=math.inf, flops=math.inf, visits=math.inf):
     """Return (the `Elimination` of A or of A with its rows exchanged, the exchange and the scaling as a `Matching`).
 
-    Of both cures the one with fewer entries and flops is taken. Without weak pivots the second result is None. A is a
-    square CSRMatrix, sorted, without duplicates; for the limits see `factorisation_cost`.
+    Without weak pivots the second result is None. A is a square CSRMatrix, sorted, without duplicates; for the limits
+    see `factorisation_cost`.
 
     Raises
     ------
@@ -51,19 +53,14 @@ def eliminate_with_pivots(A, entries=math.inf, flops=math.inf, visits=math.inf):
     weak, zeros = weak_pivots(indptr, indices, moduli)
     if not weak.any():
         return eliminate(A, entries, flops, visits), None
-    waited = eliminate(A, entries, flops, visits, weak) if zeros else None
-    if waited is not None:
-        lacking, sets = unready(A, waited, weak)
-        if lacking > sets:                       # one of each set may be the constant, which nothing helps
-            waited = None
-        elif waited.cost.complete:
-            entries, flops = min(entries, waited.cost.entries), min(flops, waited.cost.flops)
+    if zeros and unmatched(A) <= FEW * A.nnz:
+        found = eliminate(A, entries, flops, visits, weak)
+        lacking, sets = unready(A, found, weak)
+        if lacking <= sets:                      # one of each set may be the constant, which nothing helps
+            factors = symmetric_scaling(indptr, indices, moduli, weak)
+            return found, Matching(np.arange(A.shape[0]), factors, factors)
     match = matching(indptr, indices, moduli)
-    found = eliminate(exchanged(A, indptr, indices, match), entries, flops, visits)
-    if waited is None or found.cost.complete:
-        return found, match
-    factors = symmetric_scaling(indptr, indices, moduli, weak)
-    return waited, Matching(np.arange(A.shape[0]), factors, factors)
+    return eliminate(exchanged(A, indptr, indices, match), entries, flops, visits), match
 
 
 def symmetric_scaling(indptr, indices, moduli, weak):
