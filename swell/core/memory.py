@@ -7,6 +7,7 @@ import sys
 
 MEMINFO = pathlib.Path("/proc/meminfo")
 STATM = pathlib.Path("/proc/self/statm")    # pages of this process; the first number is the size of its addresses
+LIMITS, ADDRESSES = pathlib.Path("/proc/self/limits"), b"Max address space"
 AVAILABLE, HEAD = b"MemAvailable:", 256     # the third line of MEMINFO, and a length that covers the first three
 UNKNOWN = sys.maxsize   # larger than any request: unknown memory refuses nothing
 
@@ -29,24 +30,25 @@ def free() -> int:
     """Free memory in bytes, or UNKNOWN. On Linux it includes the page cache, which can be reclaimed.
 
     A limit on this process' addresses (``ulimit -v``) counts too."""
-    fields = _start_of(MEMINFO)
+    fields = _start_of(MEMINFO).split()
     if AVAILABLE in fields:
         return min(int(fields[fields.index(AVAILABLE) + 1]) * 1024, _allowed())
     return min(_bytes_of("SC_AVPHYS_PAGES"), total())
 
 
-def _start_of(path) -> list[bytes]:
-    """The first words of a file of the system; none if it cannot be read."""
+def _start_of(path, size=HEAD) -> bytes:
+    """The first bytes of a file of the system; none if it cannot be read."""
     try:
-        with open(path, "rb", buffering=0) as file:              # each solve reads MEMINFO twice
-            return file.read(HEAD).split()
+        with open(path, "rb", buffering=0) as file:              # each solve reads some
+            return file.read(size)
     except OSError:
-        return []
+        return b""
 
 
 def _allowed() -> int:
     """Bytes that the limit on this process' addresses still allows on Linux, or UNKNOWN."""
-    import resource                              # Windows has no such module
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    sizes = [] if limit == resource.RLIM_INFINITY else _start_of(STATM)
-    return max(limit - int(sizes[0]) * resource.getpagesize(), 0) if sizes else UNKNOWN
+    limit = _start_of(LIMITS, 4096).partition(ADDRESSES)[2].split(None, 1)[:1]
+    if not limit or not limit[0].isdigit():      # "unlimited"
+        return UNKNOWN
+    sizes = _start_of(STATM).split()
+    return max(int(limit[0]) - int(sizes[0]) * os.sysconf("SC_PAGE_SIZE"), 0) if sizes else UNKNOWN
