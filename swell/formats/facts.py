@@ -49,9 +49,14 @@ class Facts:
         return not self.values[Total.OUT_OF_RANGE]
 
     @property
+    def unmatched(self) -> int:
+        """The number of entries aᵢⱼ without an aⱼᵢ in the pattern; 0 if it was not searched."""
+        return int(self.values[Total.UNMATCHED])
+
+    @property
     def pattern_symmetric(self) -> bool:
         """True if the pattern has an aⱼᵢ for each aᵢⱼ."""
-        return self.searched and not self.values[Total.UNMATCHED]
+        return self.searched and not self.unmatched
 
     @property
     def symmetric(self) -> bool:

@@ -121,12 +121,6 @@ def unready(A, found, weak):
     return kernels.count_unready(start, length, lists, weak, found.order())
 
 
-def unmatched(A) -> int:
-    """Return the number of entries of a CSRMatrix A that have no mirror image."""
-    *_, entries = _symmetrised(A)
-    return int(entries - A.nnz + (A.indices == A.rows()).sum())
-
-
 def _symmetrised(A):
     """Return what ``kernels.symmetrise`` writes for a CSRMatrix A, and the first free place in the lists."""
     from swell.orderings.kernels import minimum_degree as kernels

@@ -18,7 +18,7 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
-from swell.orderings.minimum_degree import eliminate, unmatched, unready
+from swell.orderings.minimum_degree import eliminate, unready
 from swell.orderings.transversal import Matching, largest_of_rows, matching, power_of_two
 
 WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
@@ -40,8 +40,8 @@ def weak_pivots(indptr, indices, moduli):
 def eliminate_with_pivots(A, entries=math.inf, flops=math.inf, visits=math.inf):
     """Return (the `Elimination` of A or of A with its rows exchanged, the exchange and the scaling as a `Matching`).
 
-    Without weak pivots the second result is None. A is a square CSRMatrix, sorted, without duplicates; for the limits
-    see `factorisation_cost`.
+    The second result is None without weak pivots, and where zeros wait and the elimination has met a limit. A is a
+    square CSRMatrix, sorted, without duplicates; for the limits see `factorisation_cost`.
 
     Raises
     ------
@@ -53,8 +53,10 @@ def eliminate_with_pivots(A, entries=math.inf, flops=math.inf, visits=math.inf):
     weak, zeros = weak_pivots(indptr, indices, moduli)
     if not weak.any():
         return eliminate(A, entries, flops, visits), None
-    if zeros and unmatched(A) <= FEW * A.nnz:
+    if zeros and A.facts().unmatched <= FEW * A.nnz:
         found = eliminate(A, entries, flops, visits, weak)
+        if not found.cost.complete:
+            return found, None
         lacking, sets = unready(A, found, weak)
         if lacking <= sets:                      # one of each set may be the constant, which nothing helps
             factors = symmetric_scaling(indptr, indices, moduli, weak)

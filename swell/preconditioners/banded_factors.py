@@ -55,4 +55,4 @@ class BandedFactorsOperator(DenseFactorsOperator):
 
     def describe(self):
         lower, upper = self._width
-        return f"Direct() by LAPACK on a band, {lower} diagonals below the main one and {upper} above"
+        return f"Direct() by LAPACK on a band, {lower} below the diagonal and {upper} above"

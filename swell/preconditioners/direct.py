@@ -51,7 +51,7 @@ class Direct(Preconditioner):
         memory is checked by cuDSS.
     ordering : {"auto", "minimum_degree", "colamd"}
         On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
-        entry, after rows are exchanged and scaled if a diagonal entry is smaller; or COLAMD with the largest pivot of
+        entry, where smaller ones wait or rows are exchanged and scaled; or COLAMD with the largest pivot of
         each column. "auto" takes minimum degree, or factors a full matrix. RSLAB and cuDSS have their own.
     package : {"auto", "superlu", "rslab"}
         What factors a sparse matrix on a CPU. RSLAB, ``pip install 'swell[direct]'``, takes symmetric ones, real or

@@ -116,7 +116,9 @@ class SuperLUOperator(Factors):
 
     def describe(self):
         p, factors = self._made
-        order = "COLAMD" if p is None else "minimum degree" + (", rows exchanged and scaled" if p.exchanged else "")
+        order = "COLAMD" if p is None else "minimum degree"
+        if p is not None and (p.rows.order != p.columns.order).any():
+            order += ", rows exchanged and scaled"
         return f"Direct() by SuperLU, {order}, {factors.nnz} entries in the factors"
 
 
@@ -163,8 +165,6 @@ class Permuted:
     rows, columns : Side
     indptr, indices : int arrays
         The row pointers and columns.
-    exchanged : bool
-        True if rows were exchanged.
     weak_at_first : bool array, shape (n,)
         Rows with weak pivots in this order, for A.
     panel : int or None
@@ -172,7 +172,7 @@ class Permuted:
     """
 
     def __init__(self, A, found, match=None):
-        order, self.exchanged = found.order(), match is not None and (match.column != np.arange(A.shape[0])).any()
+        order = found.order()
         if match is None:
             self.rows = self.columns = Side(order, None)
         else:

@@ -367,7 +367,7 @@ def test_a_band_is_factored_by_lapack(below, above, dtype):
         A[4, 4] = 0
     A = A.astype(dtype) * (1 + 1j if np.dtype(dtype).kind == "c" else 1)
     solver, x = swell.prepare(A, method="direct"), random.standard_normal((n, 2)).astype(dtype)
-    assert f"LAPACK on a band, {below} diagonals below the main one and {above} above" in "".join(solver.describe())
+    assert f"LAPACK on a band, {below} below the diagonal and {above} above" in "".join(solver.describe())
     for values in (A, 3 * A):
         solver.update(values)
         r = solver.solve(values @ x)
