@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.support.cases import rng
+from tests.support.cases import of_type, rng
 from tests.support.during import during
 from tests.conftest import space_or_skip
 
@@ -49,10 +49,7 @@ SYSTEMS = {"grid": lambda: gallery.poisson2d(20), "convection": lambda: gallery.
 def test_it_solves_in_a_step_or_two(dtype, ordering):
     for name in SYSTEMS:
         with during(name=name):
-            A = sp.csr_array(SYSTEMS[name]())
-            if np.dtype(dtype).kind != "c" and A.dtype.kind == "c":
-                A = A.real
-            A = A.astype(dtype)
+            A = of_type(SYSTEMS[name](), dtype)
             x = rng().standard_normal(A.shape[0]).astype(dtype)
             tolerance = 1e-5 if dtype in ("float32", "complex64") else 1e-10
             r = swell.solve(A, A @ x, method=swell.Direct(ordering=ordering), rtol=tolerance)

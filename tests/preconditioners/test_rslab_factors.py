@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.support.cases import rng
+from tests.support.cases import of_type, rng
 from tests.support.during import during
 
 import swell
@@ -68,10 +68,7 @@ def test_the_inverse_and_its_adjoint(name, rslab):
 def test_it_solves_in_a_step_or_two_and_columns_together(dtype, rslab):
     for name in SYSTEMS:
         with during(name=name):
-            A = sp.csr_array(SYSTEMS[name]())
-            if np.dtype(dtype).kind != "c" and A.dtype.kind == "c":
-                A = A.real
-            A = A.astype(dtype)
+            A = of_type(SYSTEMS[name](), dtype)
             X = rng().standard_normal((A.shape[0], 3)).astype(dtype)
             tolerance = 1e-5 if dtype in ("float32", "complex64") else 1e-10
             s = swell.prepare(A, method="direct(package='rslab')", rtol=tolerance)

@@ -90,6 +90,8 @@ def test_x_may_be_too_large_for_doubled_precision(device):
     one, batch = (solve(A, b, method="bicgstab", rtol=1e-2, maxiter=1000, device=device) for solve in (
         swell.solve, lambda A, b, **named: swell.solve_batch([sp.csr_array(A)] * 2, B=np.stack([b, b]), **named)[0]))
     assert not one.converged and not batch.converged
+    x0 = 1e60 * np.array([-2.0, 0.0, 2.0])       # its computed residual is 0, and ‖b‖ in truth
+    assert not swell.lstsq(A, b, x0=x0, maxiter=0, rtol=1e-2, device=device).converged
     unsure = Quality(0.0, 1e40, True, 0.0, 0.0, 0.0)
     assert not unsure.confirms(1e-2) and unsure.confirms(1e10) and not unsure._replace(precise=False).confirms(1e10)
 

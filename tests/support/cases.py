@@ -245,3 +245,9 @@ def flat_bilinear(columns, rows, aspect):
     along, across = (bands(n, -1 / h, 2 / h) for n, h in ((columns, aspect), (rows, 1)))
     masses = [bands(n, h / 6, 4 * h / 6) for n, h in ((columns, aspect), (rows, 1))]
     return sp.csr_array(sp.kron(along, masses[1]) + sp.kron(masses[0], across))
+
+
+def of_type(A, dtype):
+    """A SciPy matrix in another type; its real part in a real one."""
+    A = sp.csr_array(A)
+    return (A if np.dtype(dtype).kind == "c" else A.real).astype(dtype)
