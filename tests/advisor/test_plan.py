@@ -100,6 +100,15 @@ class TestPlan:
             route.ended(k, Outcome(k, Reason.STAGNATED, 3))
         assert tried == [1, 2, 0]
 
+    @pytest.mark.parametrize("reason, second", [(Reason.CONVERGED, 2), (Reason.STAGNATED, 1)])
+    def test_where_small_rows_are_unsolved_another_kind_comes_next(self, reason, second):
+        """Other Krylov methods would leave them unsolved, too."""
+        choices = [Choice(Estimate(0, 1, 2)), Choice(Estimate(0, 1, 3)), Choice(Estimate(9, 0, 1, False))]
+        route = Plan(choices).route(choices, [])
+        assert route.next() == 0
+        route.ended(0, Outcome(0, reason, 2))
+        assert route.next() == second
+
     def test_one_that_was_left_is_resumed_only_where_others_fail(self):
         choices = [Choice(Estimate(0, 1e-3, 5)), Choice(Estimate(0.01, 0, 1, False))]
         route = Plan(choices).route(choices, [])

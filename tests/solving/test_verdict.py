@@ -151,6 +151,15 @@ def test_a_penalty_does_not_speak_for_the_other_rows(named, penalty, device):
         assert any(note.startswith("39 of 40 rows") and "row 1 the first" in note for note in r.notes)
 
 
+def test_the_watch_gets_the_norm_at_which_the_run_stops():
+    """It is lowered where small rows are unsolved. By the tolerance, which is met, nothing would be left to do."""
+    A, b, _ = prescribed(1e12)
+    prepared, aims = swell.prepare(A, method="cg", precond="jacobi")._prepare(0), []
+    with prepared.space.active():
+        prepared.run(b, watch=lambda norm, aim: aims.append(aim))
+    assert aims[0] == pytest.approx(1e-8 * np.linalg.norm(b)) and min(aims) < 0.5 * aims[0]
+
+
 def test_columns_are_solved_as_one_is():
     A, b, x = prescribed(1e15)
     for r in swell.solve(A, np.c_[b, b * 2], method="cg", precond="jacobi", together=True):
