@@ -10,7 +10,7 @@ many were called converged, and the false ones.
 ``regular``: ten families of regular systems with 5 to 60 unknowns: condition 1 to 1e12, decaying x, sparse b, mixed
 scales, penalties by the direct solver. Prints how many results are called converged, with a residual in extended
 precision above the tolerance or not, and how many are not called so although the error of x is within condition ×
-tolerance. ``--keep`` writes the results; ``--beside`` reads those of another version, kept so, and prints the systems
+tolerance. ``--keep`` writes the results to a file. ``--beside`` reads the file of another version, and prints the systems
 that only this one or that one calls converged.
 """
 from __future__ import annotations

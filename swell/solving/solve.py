@@ -57,8 +57,7 @@ class Solve:
         with self.space.agreed():                # on a GPU there may be no memory for b
             norms = prepared.read_b(b)
         self.columns = [earlier] if earlier else [Column(*numbers) for numbers in zip(*map(np.atleast_1d, norms))]
-        self.zero = np.array([c.zero for c in self.columns])
-        if self.setup.nullspace is not None and not self.zero[0]:
+        if self.setup.nullspace is not None and not self.columns[0].zero:
             self._make_compatible(self.columns[0])
         shows = isinstance(monitor, SolutionMonitor)
         self._monitor, self._watch, self._on_x = None if shows else monitor, watch, monitor if shows else None
@@ -74,15 +73,14 @@ class Solve:
         c.notes.append(f"b was incompatible: a part of {part:.2e} ‖b‖ was taken out of b (project=True), and "
                        "residuals do not include it")
         rest, c.largest_b = self.space.norms(p.b0)
-        self.zero[0] = rest <= ROUNDING * np.finfo(p.b0.dtype).eps * c.norm_b
-        if self.zero[0]:
+        if rest <= ROUNDING * np.finfo(p.b0.dtype).eps * c.norm_b:
             c.largest_b = 0                      # only rounding is left of b: x = 0
         c.norm_b = c.first = rest
         p.b0_changed()
 
     def run(self, x0):
         """Solve from x0, None for zero. For k > 1 the method runs only once; see `goes_on`."""
-        if self.zero.all():
+        if all(c.zero for c in self.columns):
             self.prepared.x0.fill(0)
         elif self.setup.failure is None:
             self._start(x0)
@@ -135,7 +133,7 @@ class Solve:
         else:
             with self.space.agreed():            # on a GPU there may be no memory for x0
                 write(self.space, x0, p.x0)
-            for j in np.flatnonzero(self.zero):
+            for j in np.flatnonzero(self._numbers("zero")):
                 column(p.x0, j).fill(0)
             p.transform("forward_x", p.x0, p.x, transforms)
             self._assess()
@@ -189,7 +187,7 @@ class Solve:
 
     def goes_on(self, j) -> bool:
         """True if further runs may help column j, which a `Solve` of it alone does."""
-        return len(self.columns) > 1 and not self.zero[j] and self._helps(self.columns[j])
+        return len(self.columns) > 1 and not self.columns[j].zero and self._helps(self.columns[j])
 
     def _helps(self, c, before=None) -> bool:
         """True if another run may help column ``c``. ``before``: `Quality` before the last run; None after the first.
@@ -216,11 +214,12 @@ class Solve:
         if len(self.columns) == 1:
             norm, threshold, relative = norms, self.columns[0].aim, norms / self.columns[0].norm_b
         else:
-            norms = np.where(self.zero, 0.0, norms)          # such a column is not judged: its norm is of another solve
+            zero = self._numbers("zero")
+            norms = np.where(zero, 0.0, norms)   # such a column is not judged: its norm is of another solve
             thresholds = self._numbers("aim")
             furthest = int(np.argmax(norms / np.maximum(thresholds, np.finfo(float).tiny)))
             norm, threshold = float(norms[furthest]), float(thresholds[furthest])
-            relative = float((norms / np.where(self.zero, 1.0, self._numbers("norm_b"))).max())
+            relative = float((norms / np.where(zero, 1.0, self._numbers("norm_b"))).max())
         if self._watch is not None and self._watch(norm, threshold):
             self.loop.ask(Reason.OVERTAKEN)
         return self._monitor and self._monitor(iteration, relative)
@@ -242,7 +241,7 @@ class Solve:
             loop.begin(self._numbers("aim"), np.maximum(self._numbers("norm_b"), self._numbers("first")),
                        self.method.window(n), self.columns[0].iterations,
                        self._on_iteration if self._monitor or self._watch else None,
-                       np.flatnonzero(self.zero), self._show_x if self._on_x else None)
+                       np.flatnonzero(self._numbers("zero")), self._show_x if self._on_x else None)
             self.iteration.run(zero_guess, attempt)
             loop.end()
         for j, c in enumerate(self.columns):
