@@ -1,5 +1,6 @@
-"""Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, and the stub
-``__init__.pyi`` of each lazy package from its public names: python docs/generate.py [--check]."""
+"""Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, the contenders
+of docs/CHOICE.md from the advisor's table, and the stub ``__init__.pyi`` of each lazy package from its public names:
+python docs/generate.py [--check]."""
 from __future__ import annotations
 
 import dataclasses
@@ -9,10 +10,13 @@ import runpy
 import sys
 import types
 
+from swell.advisor.contenders import CLASSES, IN_EVERY_CLASS
+from swell.advisor.costs import COSTS
+from swell.advisor.estimate import AGGREGATED, ITERATIONS, LAST, LEVELS
 from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
-TARGET, ARCHITECTURE = ROOT / "docs" / "ALGORITHMS.md", ROOT / "docs" / "ARCHITECTURE.md"
+TARGET, ARCHITECTURE, CHOICE = (ROOT / "docs" / f"{name}.md" for name in ("ALGORITHMS", "ARCHITECTURE", "CHOICE"))
 TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)",
           "least_squares": "Least squares (`swell.lstsq(method=)`)", "scaling": "Scalings (`scaling=`)",
           "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
@@ -48,11 +52,39 @@ def text() -> str:
     return "\n".join(lines)
 
 
+def between(page: pathlib.Path, mark: str, content: str) -> str:
+    """The text of a page with ``content`` between its comments ``mark`` and ``/mark``."""
+    head, _, rest = page.read_text().partition(f"<!-- {mark} -->")
+    return f"{head}<!-- {mark} -->\n{content}\n<!-- /{mark} -->{rest.partition(f'<!-- /{mark} -->')[2]}"
+
+
 def architecture() -> str:
     """docs/ARCHITECTURE.md with the layers as tests/layers.py has them."""
     layers = types.SimpleNamespace(**runpy.run_path(str(ROOT / "tests" / "layers.py")))
-    head, _, rest = ARCHITECTURE.read_text().partition("<!-- layers -->")
-    return f"{head}<!-- layers -->\n{layers.picture()}\n\n{layers.table()}\n<!-- /layers -->{rest.partition('<!-- /layers -->')[2]}"
+    return between(ARCHITECTURE, "layers", f"{layers.picture()}\n\n{layers.table()}")
+
+
+def expected(contender) -> str:
+    """The number of iterations that the advisor expects of a contender for n unknowns."""
+    if contender.method == "direct":
+        return "none"
+    if contender.part == "amg":
+        return f"{LEVELS['m_matrix' in contender.suits.__name__]:g}"
+    if contender.part == "smoothed_aggregation":
+        return f"{AGGREGATED:g}"
+    return f"{ITERATIONS[contender.part] * (LAST if contender.method == 'gmres' else 1):g} ∛n"
+
+
+def choice() -> str:
+    """docs/CHOICE.md with the advisor's table of contenders."""
+    lines = ["| A | method | preconditioner or scaling | contends for | expected iterations |", "|---|---|---|---|---|"]
+    for title, contenders in (*((c.title, c.contenders) for c in CLASSES), ("in every class", IN_EVERY_CLASS)):
+        for c in contenders:
+            lines.append(f"| {title} | {c.method} | {c.part} | {c.suits.__doc__} | {expected(c)} |")
+            title = ""
+    sizes = ", ".join(f"{costs.multigrid_from} unknowns on {'a CPU' if name == 'cpu' else 'a GPU'}"
+                      for name, costs in COSTS.items())
+    return between(CHOICE, "contenders", "\n".join([*lines, "", f"Large means at least {sizes}."]))
 
 
 def stub(package: types.ModuleType) -> str:
@@ -76,7 +108,7 @@ def stubs() -> dict[pathlib.Path, str]:
 
 
 if __name__ == "__main__":
-    pages = {TARGET: text(), ARCHITECTURE: architecture(), **stubs()}
+    pages = {TARGET: text(), ARCHITECTURE: architecture(), CHOICE: choice(), **stubs()}
     if "--check" in sys.argv:
         old = [str(page.relative_to(ROOT)) for page, wanted in pages.items()
                if not page.exists() or page.read_text() != wanted]

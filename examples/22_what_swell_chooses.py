@@ -1,5 +1,6 @@
 """The automatic choice: predicted times, a watch that changes the method, and a Solver that learns."""
 import numpy as np
+import scipy.sparse as sp
 
 import swell
 
@@ -33,3 +34,26 @@ for k in range(4):
     learnt, same = solver.solve(b), steady.solve(b)
     print(f"solve {k + 1}: {learnt.method} with {learnt.precond}, {same.method} with {same.precond}")
     assert learnt.converged and same.converged
+
+
+def small_pivots(kind, n=4000, seed=0):
+    """A matrix whose pivots have to be found: an optimal control problem's, or a triangular one in a random order."""
+    random = np.random.default_rng(seed)
+    if kind == "optimal control":                # [[M, 0, K], [0, M, −M], [K, −M, 0]]
+        K = swell.gallery.poisson2d(36)
+        M = sp.eye_array(K.shape[0])
+        return sp.block_array([[M, None, K], [None, 1e-4 * M, -M], [K, -M, None]]).tocsr()
+    rows, columns = random.integers(0, n, (2, 3 * n))
+    below = columns < rows
+    A = sp.coo_array((random.standard_normal(below.sum()), (rows[below], columns[below])), shape=(n, n))
+    A = (A + 4 * sp.eye_array(n)).tocsr()
+    return A[random.permutation(n)][:, random.permutation(n)]
+
+
+# Zero or small diagonal entries, rows in any order: the factorisation that is foretold is the one that runs.
+for kind in "optimal control", "triangular":
+    A = small_pivots(kind)
+    b = np.ones(A.shape[0])
+    result = swell.solve(A, b)
+    print(f"{kind}: {A.nnz} entries;", next(line for line in str(result).splitlines() if "Direct" in line).strip())
+    assert result.converged and np.linalg.norm(b - A @ result.x) <= 1e-8 * np.linalg.norm(b)

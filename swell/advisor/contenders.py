@@ -1,30 +1,194 @@
 """The choices that contend for a system on one device, with predicted seconds, the fastest first.
 
-They contend if the user names no preconditioner, scaling, ordering, smoother or null space. The class of A decides:
-
-- Hermitian with a positive diagonal: cg with Jacobi and with IC(0). A real A also has AMG, or smoothed aggregation if
-  its unknowns come in groups that are coupled as in elasticity. On a GPU resident_cg, if its vectors may fit on the
-  chip. Minres, unless A is diagonally dominant.
-- Complex symmetric: cocg with ILU(0), with Jacobi, and with the shifted Laplacian, for meshes too coarse for their
-  waves.
-- Other Hermitian matrices: minres, and bicgstab as below.
-- Everything else: bicgstab with ILU(0) and with Jacobi.
-- A zero on the diagonal: minres or gmres without a preconditioner.
-- Every class: the direct solver, if the device has one. Gmres with Jacobi, unless the diagonal has a zero.
+They contend if the user names no preconditioner, scaling, ordering, smoother or null space. `CLASSES` is the table of
+rules: the contenders are those of the first class that holds A, and `IN_EVERY_CLASS`. docs/CHOICE.md shows it.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
+from typing import NamedTuple
 
 from swell.advisor import estimate
 from swell.advisor.costs import COSTS
-from swell.advisor.plan import fastest_choice
+from swell.advisor.plan import MULTIGRID, fastest_choice
+from swell.core.configuration import Configuration
 from swell.core.registry import load
 from swell.formats.parts import most_rows
 from swell.preconditioners.amg.nodes import like_elasticity
 from swell.preconditioners.amg.strength import FEW
 from swell.preconditioners.direct import unavailable
+
+
+class Case:
+    """A system's matrix, with answers that are found once.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    facts : Facts
+    resident : bool
+        True if the resident form of cg may be taken.
+    """
+
+    def __init__(self, A, facts, resident):
+        self.A, self.facts, self.resident = A, facts, resident
+
+    @cached_property
+    def m_matrix(self):
+        """True if AMG's iterations are few."""
+        return is_m_matrix(self.A, self.facts)
+
+    @cached_property
+    def elastic(self):
+        """True if the unknowns come in groups, coupled as in elasticity."""
+        return large(self) and not self.m_matrix and like_elasticity(self.A)
+
+
+# Questions about a `Case`; docs/CHOICE.md shows their docstrings.
+
+def every(case):
+    """all"""
+    return True
+
+
+def hermitian(case):
+    """Hermitian"""
+    return case.facts.hermitian
+
+
+def not_hermitian(case):
+    """not Hermitian"""
+    return not case.facts.hermitian
+
+
+def doubtful(case):
+    """not diagonally dominant"""
+    return not case.facts.dominant
+
+
+def waves(case):
+    """real entries in a complex type, not diagonally dominant"""
+    return case.facts.complex and case.facts.symmetric and doubtful(case)
+
+
+def resides(case):
+    """vectors that fit on a GPU's multiprocessors"""
+    return case.resident and may_reside(case.A)
+
+
+def large(case):
+    """real and large"""
+    return not case.facts.complex and case.facts.n >= COSTS[case.A.space.name].multigrid_from
+
+
+def elastic(case):
+    """real and large, with unknowns in groups, coupled as in elasticity"""
+    return case.elastic
+
+
+def large_m_matrix(case):
+    """real and large, an M-matrix"""
+    return large(case) and case.m_matrix
+
+
+def large_other(case):
+    """real and large, any other"""
+    return large(case) and not case.m_matrix and not case.elastic
+
+
+def full_diagonal(case):
+    """no zeros on the diagonal"""
+    return not case.facts.zero_diagonal
+
+
+def factorable(case):
+    """on a CPU, or with cuDSS, or a full matrix"""
+    return not unavailable(case.A)
+
+
+class Contender(NamedTuple):
+    """A method with the preconditioner or scaling that accelerates it.
+
+    Attributes
+    ----------
+    method, part : str
+        Names in the registry.
+    suits : callable
+        ``suits(case)``: True if it contends for a `Case` of its class.
+    note : str
+        What it adds to the reasons of a result.
+    """
+
+    method: str
+    part: str
+    suits: Callable = every
+    note: str = ""
+
+
+class Class(NamedTuple):
+    """A class of matrices and its contenders. ``holds(facts)``: True if A belongs to it. ``why(facts)``: a sentence on
+    A, for the reasons of a result."""
+
+    title: str
+    holds: Callable
+    why: Callable
+    contenders: tuple[Contender, ...]
+
+
+def _without_diagonal(facts):
+    what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
+    return (f"{facts.zero_diagonal} of {facts.n} {what} (the first in row {facts.first_zero}), where Jacobi and "
+            "incomplete factors cannot start")
+
+
+def _definite(facts):
+    return f"A is {facts.symmetry} with a positive diagonal" + (
+        " and diagonally dominant, which makes it positive definite" if facts.dominant
+        else ", so it may be positive definite; cg will tell")
+
+
+def _other(facts):
+    return f"A is {facts.symmetry}" + (
+        " but its diagonal is not positive, so it is not positive definite" if facts.hermitian else "")
+
+
+SHIFTED = "; for a Helmholtz operator, a shift helps"
+CLASSES = (
+    Class("a zero on the diagonal", lambda facts: facts.zero_diagonal, _without_diagonal, (
+        Contender("minres", "none", hermitian),
+        Contender("gmres", "none", not_hermitian),
+    )),
+    Class("Hermitian with a positive diagonal", lambda facts: facts.hermitian and facts.positive_diagonal, _definite, (
+        Contender("cg", "jacobi"),
+        Contender("cg", "ic0"),
+        Contender("resident_cg", "jacobi", resides,
+                  "; its vectors fit on the multiprocessors, where resident_cg keeps them"),
+        Contender("cg", "smoothed_aggregation", elastic,
+                  "; its unknowns come in groups, coupled as in elasticity"),
+        Contender("cg", "amg", large_m_matrix, "; its couplings are negative: AMG suits it"),
+        Contender("cg", "amg", large_other),
+        Contender("minres", "jacobi", doubtful, "; and it need not be definite for minres"),
+        Contender("cocg", "ilu0", waves),
+        Contender("cocg", "jacobi", waves),
+        Contender("cocg", "shifted_laplacian", waves, SHIFTED),
+    )),
+    Class("complex symmetric", lambda facts: facts.symmetric and facts.complex, _other, (
+        Contender("cocg", "ilu0"),
+        Contender("cocg", "jacobi"),
+        Contender("cocg", "shifted_laplacian", note=SHIFTED),
+    )),
+    Class("any other", lambda facts: True, _other, (
+        Contender("bicgstab", "ilu0"),
+        Contender("bicgstab", "jacobi"),
+        Contender("minres", "none", hermitian),
+    )),
+)
+IN_EVERY_CLASS = (
+    Contender("gmres", "jacobi", full_diagonal, "; the residual of gmres never grows"),
+    Contender("direct", "none", factorable, "; a factorisation takes no iterations"),
+)
 
 
 @cache
@@ -33,6 +197,7 @@ def setting(kind, name):
     return load(kind, name)()
 
 
+@cache
 def shifted_laplacian():
     """Return settings of the shifted Laplacian by ILU(1), for Helmholtz operators."""
     return load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
@@ -55,60 +220,16 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
     incomplete_lu : callable
         Returns (settings of the incomplete LU that suits A, a text on its blocks).
     """
-    why, multigrid = f"A is {facts.symmetry}", False
-
-    def choice(method, part, note=""):
-        scaling = precond = None
-        if (method, part) == ("cg", "jacobi"):
-            scaling = setting("scaling", "jacobi")
-        elif part == "ilu0" and not facts.symmetric:
-            precond, word = incomplete_lu()
-            note += word
-        elif part != "none":
-            precond = setting("precond", part)
-        return replace(named, method=setting("method", method), scaling=scaling, precond=precond, format=form,
-                       why=(why + note,))
-
-    def waves():
-        found = [choice("cocg", "ilu0"), choice("cocg", "jacobi")]
-        return [*found, replace(found[0], precond=shifted_laplacian(),
-                                why=(why + "; for a Helmholtz operator, a shift helps",))]
-
-    if facts.zero_diagonal:
-        what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
-        why = (f"{facts.zero_diagonal} of {facts.n} {what} (the first in row {facts.first_zero}), where Jacobi and "
-               "incomplete factors cannot start")
-        found = [choice("minres" if facts.hermitian else "gmres", "none")]
-    elif facts.hermitian and facts.positive_diagonal:
-        why += " with a positive diagonal" + (
-            " and diagonally dominant, which makes it positive definite" if facts.dominant
-            else ", so it may be positive definite; cg will tell")
-        found = [choice("cg", "jacobi"), choice("cg", "ic0")]
-        if resident and may_reside(A):
-            found.append(in_parts(found[0]))
-        if not facts.complex and facts.n >= COSTS[A.space.name].multigrid_from:
-            multigrid = is_m_matrix(A, facts)
-            elastic = not multigrid and like_elasticity(A)
-            found.append(choice("cg", "smoothed_aggregation", "; its unknowns come in groups, coupled as in elasticity")
-                         if elastic else
-                         choice("cg", "amg", "; its couplings are negative: AMG suits it" if multigrid else ""))
-        if not facts.dominant:
-            found.append(choice("minres", "jacobi", "; and it need not be definite for minres"))
-            found += waves() if facts.complex and facts.symmetric else []
-    elif facts.symmetric and facts.complex:
-        found = waves()
-    else:
-        if facts.hermitian:
-            why += " but its diagonal is not positive, so it is not positive definite"
-        found = [choice("bicgstab", "ilu0"), choice("bicgstab", "jacobi")]
-        found += [choice("minres", "none")] if facts.hermitian else []
-    if not facts.zero_diagonal:
-        found.append(choice("gmres", "jacobi", "; the residual of gmres never grows"))
-    if not unavailable(A):
-        found.append(replace(named, method=setting("method", "direct"),
-                             why=(why + "; a factorisation takes no iterations",)))
-    estimates = [estimate.direct(A, machine, estimate.CERTAIN[A.space.name]) if c.name("method") == "direct" else
-                 estimate.iterative(A, facts, c, machine, multigrid) for c in found]
+    case = Case(A, facts, resident)
+    first_class = next(c for c in CLASSES if c.holds(facts))
+    why, found, estimates = first_class.why(facts), [], []
+    for contender in (*first_class.contenders, *IN_EVERY_CLASS):
+        if contender.suits(case):
+            choice = _configuration(contender, case, why, named, form, incomplete_lu)
+            found.append(choice)
+            estimates.append(
+                estimate.direct(A, machine, estimate.CERTAIN[A.space.name]) if contender.method == "direct" else
+                estimate.iterative(A, facts, choice, machine, contender.part in MULTIGRID and case.m_matrix))
 
     def seconds(k):
         return estimates[k].setup + estimates[k].margin + estimates[k].solve
@@ -116,6 +237,26 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
     first = fastest_choice(estimates, range(len(found)), seconds)        # which may look into a lower bound
     order = sorted(range(len(found)), key=lambda k: (k != first, seconds(k)))
     return [replace(found[k], estimate=estimates[k]) for k in order]
+
+
+def _configuration(contender, case, why, named, form, incomplete_lu):
+    """Return the Configuration of a `Contender` for a `Case`; the other arguments: see `contenders`."""
+    scaling, precond, note = None, None, contender.note
+    if contender.part == "jacobi" and contender.method in ("cg", "resident_cg"):
+        scaling = setting("scaling", "jacobi")
+    elif contender.part == "ilu0" and not case.facts.symmetric:
+        precond, blocks = incomplete_lu()
+        note += blocks
+    elif contender.part == "shifted_laplacian":
+        precond = shifted_laplacian()
+    elif contender.part != "none":
+        precond = setting("precond", contender.part)
+    method = setting("method", contender.method)
+    if contender.method == "resident_cg":
+        form = method.format
+    elif contender.method == "direct":
+        form = named.format
+    return Configuration(method, precond, scaling, format=form, why=(why + note,), without=named.without)
 
 
 def may_reside(A) -> bool:

@@ -77,7 +77,7 @@ def flow(n, reynolds=0.0):
     @fem.BilinearForm
     def momentum(u, v, w):
         wind = np.sin(np.pi * w.x[0]) * np.cos(np.pi * w.x[1]), -np.cos(np.pi * w.x[0]) * np.sin(np.pi * w.x[1])
-        return sum(u.grad[i][j] * v.grad[i][j] + reynolds * wind[j] * u.grad[i][j] * v.value[i]
+        return sum(u.grad[i][j] * v.grad[i][j] + reynolds * wind[j] * u.grad[i][j] * v[i]
                    for i in range(2) for j in range(2))
 
     @fem.BilinearForm

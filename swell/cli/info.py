@@ -241,7 +241,7 @@ def _show_recommendation(console, chain):
     """Print the advisor's choices in order; ``chain``: the list of `_recommendation`."""
     from rich.markup import escape
 
-    from swell.solving.considered import count
+    from swell.solving.considered import count, other_work
     for k, choice in enumerate(chain):
         rank = "recommended" if k == 0 else "if this is slow, or fails"
         console.print(f"[bold]{rank}[/]: {escape(choice['options'])}", soft_wrap=True)
@@ -251,6 +251,8 @@ def _show_recommendation(console, chain):
             least = "at least " if predicted["at_least"] else ""
             console.print(f"  predicted: setup {least}{predicted['setup']:.2g} s, solve {predicted['solve']:.2g} s for "
                           f"{count(predicted['iterations'], 'iteration')}", markup=False, soft_wrap=True)
+    for line in other_work():
+        console.print(f"  {line}", markup=False, soft_wrap=True)
 
 
 def _show_hierarchy(console, amg):

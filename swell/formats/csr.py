@@ -67,10 +67,12 @@ class CSRMatrix(Matrix, SystemMatrix):
         The `block_size`, if the caller knows it; 0: detect it when needed.
     elimination : Elimination or None
         In the order of minimum degree, once it was asked for.
+    pivots : (Elimination, Matching or None) or None
+        The same with good pivots on the diagonal (orderings/pivots.py), until the values change.
     """
 
     name = "csr"
-    hints = "_facts", "fills", "elimination"
+    hints = "_facts", "fills", "elimination", "pivots"
 
     def __init__(self, space, indptr, indices, data, shape, lanes=0, block=0):
         super().__init__(shape, data.dtype, space, int(data.size))
@@ -80,7 +82,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         self.data = data
         self.lanes = lanes
         self.kernel_block = (0,) if space.name == "cpu" else 1       # for kernels that take BSR, too: blocks of 1
-        self._facts, self.fills, self.elimination = None, {}, None
+        self._facts, self.fills, self.elimination, self.pivots = None, {}, None, None
         if block:
             self.block_size = block
         self._kernels = space.kernels("swell.formats", "csr", data.dtype)
@@ -161,19 +163,19 @@ class CSRMatrix(Matrix, SystemMatrix):
         if not self.same_pattern(new):
             raise InputError(f"the new matrix ({new.shape}, {new.nnz} entries) has another pattern than the prepared "
                              f"one ({self.shape}, {self.nnz} entries): prepare again")
-        facts = new._facts                       # still true: code that changes values in place discards the facts
+        facts, pivots = new._facts, new.pivots   # still true: code that changes values in place discards them
         self.discard_adjoint()
         if new.data is not self.data:
             self.data[...] = new.data
-        self._facts = facts
+        self._facts, self.pivots = facts, pivots
 
     def discard_adjoint(self):
         self.discard_facts()
         super().discard_adjoint()
 
     def discard_facts(self):
-        """Drop the kept `Facts`, because the values may have changed; the next call of `facts` gathers them again."""
-        self._facts = None
+        """Drop the kept `Facts` and pivots, because the values may have changed; the next call gathers them again."""
+        self._facts = self.pivots = None
 
     def same_pattern(self, other) -> bool:
         """True if the CSRMatrix ``other`` has the same shape, row pointers and columns; values are not compared."""

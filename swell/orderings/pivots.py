@@ -9,6 +9,9 @@ A pivot is weak if it is much smaller than another entry of its row. Two cures:
   Neumann problem.
 - Otherwise rows are exchanged and scaled so that large entries come onto the diagonal (transversal.py). This destroys
   the symmetry of the pattern: factors of a saddle point have two to five times the entries.
+
+An A that some order of its rows and columns makes lower triangular needs no elimination: its factors are A. Its graph
+has no cycle, so each strongly connected component is one vertex (Tarjan 1972).
 """
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
-from swell.orderings.minimum_degree import eliminate, unready
+from swell.orderings.minimum_degree import Elimination, FactorisationCost, eliminate, unready
 from swell.orderings.transversal import Matching, largest_of_rows, matching, power_of_two
 
 WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
@@ -41,19 +44,33 @@ def eliminate_with_pivots(A, entries=math.inf, flops=math.inf, visits=math.inf):
     """Return (the `Elimination` of A or of A with its rows exchanged, the exchange and the scaling as a `Matching`).
 
     The second result is None without weak pivots, and where zeros wait and the elimination has met a limit. A is a
-    square CSRMatrix, sorted, without duplicates; for the limits see `factorisation_cost`.
+    square CSRMatrix, sorted, without duplicates; for the limits see `factorisation_cost`. A complete result is kept in
+    ``A.pivots`` until the values of A change.
 
     Raises
     ------
     FactorisationError
         If A is structurally singular.
     """
-    host = A.space.to_host
-    indptr, indices, moduli = host(A.indptr), host(A.indices), abs(host(A.data))
+    found = A.pivots                             # read once: another thread may discard it
+    if found is None or found[0].cost.entries > entries or found[0].cost.flops > flops:
+        found = _eliminate_with_pivots(A, entries, flops, visits)
+        A.pivots = found if found[0].cost.complete else None
+    return found
+
+
+def _eliminate_with_pivots(A, entries, flops, visits):
+    host, facts = A.space.to_host, A.facts()
+    indptr, indices = host(A.indptr), host(A.indices)
+    if not facts.zero_diagonal and facts.unmatched == A.nnz - facts.n:   # no entry but the diagonal has a mirror image
+        found = substitution(indptr, indices)
+        if found:
+            return found, None
+    moduli = abs(host(A.data))
     weak, zeros = weak_pivots(indptr, indices, moduli)
     if not weak.any():
         return eliminate(A, entries, flops, visits), None
-    if zeros and A.facts().unmatched <= FEW * A.nnz:
+    if zeros and facts.unmatched <= FEW * A.nnz:
         found = eliminate(A, entries, flops, visits, weak)
         if not found.cost.complete:
             return found, None
@@ -62,7 +79,25 @@ def eliminate_with_pivots(A, entries=math.inf, flops=math.inf, visits=math.inf):
             factors = symmetric_scaling(indptr, indices, moduli, weak)
             return found, Matching(np.arange(A.shape[0]), factors, factors)
     match = matching(indptr, indices, moduli)
-    return eliminate(exchanged(A, indptr, indices, match), entries, flops, visits), match
+    moved = exchanged(A, indptr, indices, match)
+    found = substitution(host(moved.indptr), host(moved.indices)) or eliminate(moved, entries, flops, visits)
+    return found, match
+
+
+def substitution(indptr, indices) -> Elimination | None:
+    """Return the Elimination without fill of a matrix that an order makes lower triangular; None for any other matrix.
+
+    ``indptr``, ``indices``: a square pattern in CSR with a full diagonal. Rows and columns have the same order."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+    n, nnz = indptr.size - 1, indices.size
+    if nnz > n * (n + 1) // 2:
+        return None
+    count, place = connected_components(csr_array((np.ones(nnz, np.int8), indices, indptr), shape=(n, n)),
+                                        connection="strong")
+    if count < n or (place[indices] > np.repeat(place, np.diff(indptr))).any():
+        return None
+    return Elimination(FactorisationCost(float(nnz), float(nnz)), np.argsort(place), np.arange(n))
 
 
 def symmetric_scaling(indptr, indices, moduli, weak):

@@ -45,7 +45,7 @@ def matching(indptr, indices, moduli) -> Matching:
     from swell.orderings.kernels.transversal import assign
     n, moduli = indptr.size - 1, moduli.astype(np.float64, copy=False)
     largest = largest_of_rows(indptr, moduli)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):         # a row of zeros has no finite cost
         costs = np.repeat(np.log(largest), np.diff(indptr)) - np.log(moduli)
     column, u, v = assign(indptr.astype(np.int64), indices.astype(np.int64), np.where(moduli > 0, costs, np.inf))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

@@ -187,7 +187,7 @@ class Permuted:
         self.indices = self.columns.place.astype(A.indices.dtype)[columns]
         self._factors = None if match is None else (
             np.repeat(match.row_factors[order], lengths) * match.column_factors[columns])
-        self.weak_at_first = self.weak(A.data)
+        self.weak_at_first = np.zeros(A.shape[0], bool) if match is None else self.weak(A.data)
         self.panel = None if found.cost.flops > DEEP * found.cost.entries else 2
 
     def weak(self, data):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 
 
@@ -49,6 +50,7 @@ class Considered:
                 self.outcome)
 
 
+BUSY = 1.25             # load, per processor, above which a solve is slowed; the solve's own threads count
 CONSIDERED = "considered", "predicted s: setup + solve", "predicted again", "spent s: setup + solve", "outcome"
 
 
@@ -65,7 +67,22 @@ def paired(method, *parts) -> str:
 
 
 def table(considered) -> list[str]:
-    """Format the considered choices as a table: a line of headings, and a line for each choice; empty without any."""
-    rows = [CONSIDERED, *(choice.cells() for choice in considered)] if considered else []
+    """Format the considered choices as a table: a line of headings, and a line for each choice; empty without any.
+
+    On a busy machine a last line says so, since predictions are for an idle one."""
+    if not considered:
+        return []
+    rows = [CONSIDERED, *(choice.cells() for choice in considered)]
     widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return lines + other_work()
+
+
+def other_work() -> list[str]:
+    """Return a sentence on this machine's other work if it slows solves; an empty list if not, or if unknown."""
+    try:
+        load, processors = os.getloadavg()[0], os.cpu_count() or 1
+    except (AttributeError, OSError):            # Windows has no load average
+        return []
+    return [f"this machine is busy (a load of {load:.1f} on {processors} processors): predictions are for an idle one"
+            ] if load > BUSY * processors else []

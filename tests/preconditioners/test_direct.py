@@ -82,6 +82,34 @@ def test_the_factors_are_as_large_as_foretold(name, exchanged):
     assert ("SuperLU, minimum degree, rows exchanged and scaled, " in M.describe()) == exchanged
 
 
+def triangular(n, exchanged, random):
+    """A lower triangular matrix with entries all over, rows and columns permuted; alike unless ``exchanged``. Some
+    pivots are weak."""
+    rows, columns = random.integers(0, n, (2, 4 * n))
+    below = columns < rows
+    A = sp.coo_array((random.uniform(-1, 1, below.sum()), (rows[below], columns[below])), shape=(n, n)).tocsr()
+    A = (A + sp.diags_array(np.where(np.arange(n) % 400 == 7, 1e-4, 3.0))).tocsr()
+    order = random.permutation(n)
+    return A[random.permutation(n) if exchanged else order][:, order].tocsr()
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_a_permuted_triangular_matrix_has_no_fill(exchanged):
+    A = triangular(2000, exchanged, rng())
+    M, b = direct.Direct().build(csr(A)), rng().standard_normal(2000)
+    assert superlu_factors.eliminate_with_pivots(csr(A))[0].cost.entries == A.nnz == M._made[1].nnz - 2000
+    for solver in swell.prepare(A, method="direct"), swell.prepare(A):
+        for values in (A, 2 * A):
+            solver.update(values)
+            x = solver.solve(b).x
+            floor = np.finfo(float).eps * (abs(values) @ abs(x) + abs(b))
+            assert (abs(b - values @ x) <= 20 * floor).all()
+    A.data[A.indptr[5]] = 0
+    A[7, :] = 0
+    with pytest.raises(direct.FactorisationError, match="singular"):
+        direct.Direct().build(csr(A))
+
+
 def test_columns_of_any_scale_leave_the_order_as_it_is():
     """D A D of a symmetric A: the largest entries of rows are off the diagonal, and yet no row moves."""
     A = gallery.poisson2d(30)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import weakref
 
@@ -184,3 +185,13 @@ def test_memory_is_freed_without_the_garbage_collector(columns, device):
         assert held() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("load, told", [(3.0, True), (1.0, False), (None, False)])
+def test_a_busy_machine_is_told_beside_predictions(load, told, monkeypatch):
+    """Predicted seconds are for an idle one. Windows has no load average."""
+    if load is None:
+        monkeypatch.delattr(os, "getloadavg", raising=False)
+    else:
+        monkeypatch.setattr(os, "getloadavg", lambda: (load * os.cpu_count(), 0, 0), raising=False)
+    assert ("this machine is busy (a load of" in str(swell.solve(gallery.poisson2d(5), np.ones(25)))) == told
