@@ -16,6 +16,7 @@ from swell.advisor.plan import MULTIGRID, fastest_choice
 from swell.core.configuration import Configuration
 from swell.core.registry import load
 from swell.formats.parts import most_rows
+from swell.orderings.cuthill_mckee import layers
 from swell.preconditioners.amg.nodes import like_elasticity
 from swell.preconditioners.amg.strength import FEW
 from swell.preconditioners.direct import unavailable
@@ -39,6 +40,11 @@ class Case:
     def m_matrix(self):
         """True if AMG's iterations are few."""
         return is_m_matrix(self.A, self.facts)
+
+    @cached_property
+    def layers(self):
+        """Levels of a breadth-first search in A's graph, if A is Hermitian with a positive diagonal; else 0."""
+        return layers(self.A) if self.facts.hermitian and self.facts.positive_diagonal else 0
 
     @cached_property
     def elastic(self):
@@ -229,7 +235,8 @@ def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
             found.append(choice)
             estimates.append(
                 estimate.direct(A, machine, estimate.CERTAIN[A.space.name]) if contender.method == "direct" else
-                estimate.iterative(A, facts, choice, machine, contender.part in MULTIGRID and case.m_matrix))
+                estimate.iterative(A, facts, choice, machine, contender.part in MULTIGRID and case.m_matrix,
+                                   case.layers))
 
     def seconds(k):
         return estimates[k].setup + estimates[k].margin + estimates[k].solve

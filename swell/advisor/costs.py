@@ -91,21 +91,21 @@ class Costs:
 
 CPU = Costs(
     reference=24e9, power=0.5, call=3e-6,
-    solve=Cost(270, 4, 20), product=Cost(1.5, 0.45, 1), direct=Cost(500, 30, 150, True),
+    solve=Cost(270, 14, 20), product=Cost(1.5, 0.75, 1), direct=Cost(500, 20, 150, True),
     methods={
-        "cg": (1, Cost(1, 0, 2)), "minres": (1, Cost(2, 0, 5)), "cocg": (1, Cost(1, 0, 2)),
-        "bicgstab": (2, Cost(5, 0, 3)), "gmres": (1, Cost(4, 0, 20)),
+        "cg": (1, Cost(1, 0, 3)), "minres": (1, Cost(2, 0, 5)), "cocg": (1, Cost(1, 0, 3)),
+        "bicgstab": (2, Cost(5, 0, 3)), "gmres": (1, Cost(4, 0, 16)),
     },
     setups={
-        "none": Cost(0), "jacobi": Cost(20, 0, 10), "ic0": Cost(60, 10, 60, True, 1.0),
-        "ilu0": Cost(80, 25, 60, True, 0.5), "block_ilu0": Cost(80, 25, 60, True, 0.5),
-        "shifted_laplacian": Cost(120, 60, 150, True, 1.0), "amg": Cost(300, 60, 500),
-        "smoothed_aggregation": Cost(300, 95, 0),
+        "none": Cost(0), "jacobi": Cost(20, 10, 10), "ic0": Cost(60, 1, 60, True, 1.0),
+        "ilu0": Cost(80, 15, 60, True, 0.5), "block_ilu0": Cost(80, 15, 60, True, 0.5),
+        "shifted_laplacian": Cost(120, 150, 150, True, 1.0), "amg": Cost(300, 85, 600),
+        "smoothed_aggregation": Cost(300, 110, 0),
     },
     applied={
-        "none": Cost(0), "jacobi": Cost(0.5, 0, 0.7), "ic0": Cost(4, 1.3, 1, True), "ilu0": Cost(3, 1.2, 1, True),
-        "shifted_laplacian": Cost(5, 2, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 0.5, 32),
-        "smoothed_aggregation": Cost(40, 2.1, 20),                   # the default W-cycle with steps of degree 2
+        "none": Cost(0), "jacobi": Cost(0.5, 0, 0.7), "ic0": Cost(4, 1.4, 1, True), "ilu0": Cost(3, 1.2, 1, True),
+        "shifted_laplacian": Cost(5, 3, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 2, 50),
+        "smoothed_aggregation": Cost(40, 3.5, 35),                   # the default W-cycle with steps of degree 2
     },
     margin=0.05, multigrid_from=20_000, further_entry=0.6, further_calls=1.0)
 

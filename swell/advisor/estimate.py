@@ -5,8 +5,8 @@ factorisation on a CPU (orderings/minimum_degree.py), and the package that will 
 analysis gives up at a limit, and goes on only if the count matters. On a GPU most of a factorisation is cuDSS's
 analysis, which grows with rows and entries.
 
-The number of iterations is optimistic: a power of n that suits well-behaved grids. If the graph of a Hermitian matrix
-is a sequence of layers, Jacobi takes some iterations for each layer, since an iteration carries values one layer on. If
+The number of iterations is optimistic: a power of n that suits well-behaved grids. For a Hermitian matrix with a
+positive diagonal it is some for each layer of the graph, since an iteration carries values one layer on. If
 Gershgorin's circles bound the condition number, this bounds the iterations. The watch on an attempt (watch.py) corrects
 the rest. A factorisation of up to 15 ms on a CPU, or 5 ms on a GPU, is made outright: it is certain, and iterations
 would save little.
@@ -30,8 +30,8 @@ from swell.preconditioners.rslab_factors import BLOCKED, unsuited
 ITERATIONS = {          # times the cube root of n
     "none": 45.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
 }
-LAYER = 1.5                                      # iterations with Jacobi for each layer of the graph
-LEVELS = {True: 10.0, False: 25.0}               # iterations with AMG: of M-matrices, and of others
+LAYER = {"none": 1.5, "jacobi": 1.5, "ic0": 0.4}                 # iterations for each layer of the graph
+LEVELS = {True: 12.0, False: 20.0}               # iterations with AMG: of M-matrices, and of others
 AGGREGATED = 30.0                                # iterations with smoothed aggregation of elastic bodies, by constants
 LAST = 5                                         # times the iterations of gmres, which restarts
 COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK
@@ -49,7 +49,7 @@ BESIDE = 0.5                                     # share of that for each furthe
 CUDSS_SOLVED = 1.3e-3                              # seconds of a solve with cuDSS's factors
 
 
-def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Estimate:
+def iterative(A, facts, choice: Configuration, machine, multigrid=False, layers=0) -> Estimate:
     """Return the Estimate of time for ``choice``, a Configuration with an iterative method and a known preconditioner.
 
     Parameters
@@ -60,6 +60,8 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
     machine : Machine
     multigrid : bool
         True if A is such that AMG's iterations are few.
+    layers : int
+        Levels of a breadth-first search in A's graph, if A is Hermitian with a positive diagonal.
     """
     costs, name, part = COSTS[A.space.name], choice.name("method"), choice.part
     products, rest = costs.methods[name]
@@ -76,22 +78,22 @@ def iterative(A, facts, choice: Configuration, machine, multigrid=False) -> Esti
         parts = usual_counts(facts.n, A.space)[0]
         near = parts == 1 or 2 * facts.bandwidth * parts <= FEW * facts.n            # the halo of consecutive rows
         setup += seconds(RESIDENT if near else BISECTED)
-    return Estimate(setup, iteration, _iterations(facts, name, part, multigrid), part not in MULTIGRID,
+    return Estimate(setup, iteration, _iterations(facts, name, part, multigrid, layers), part not in MULTIGRID,
                     costs.margin if part in MULTIGRID else 0.0, further=further)
 
 
-def _iterations(facts, method, part, multigrid):
+def _iterations(facts, method, part, multigrid, layers):
     """Return the expected number of iterations, at best.
 
     ``facts``: `Facts` of A. ``method``, ``part``: names of the method and of the preconditioner or scaling.
-    ``multigrid``: A suits AMG."""
+    ``multigrid``: A suits AMG. ``layers``: see `iterative`."""
     if part in MULTIGRID:
         return LEVELS[multigrid] if part == "amg" else AGGREGATED
     grid = facts.nnz < NEARLY_FULL * facts.n**2  # else n iterations are expected
     count = ITERATIONS[part] * (facts.n ** (1 / 3) if grid else facts.n) * (LAST if method == "gmres" else 1)
     if facts.hermitian and facts.positive_diagonal:
-        if part in ("none", "jacobi"):
-            count = max(count, min(LAYER * facts.n / max(facts.bandwidth, 1), facts.n))
+        if part in LAYER:
+            count = max(count, min(LAYER[part] * layers, facts.n))
         _, low, high = facts.gershgorin
         if low > 0:                              # CG reduces the error by 2 ((√κ − 1)/(√κ + 1))ᵏ
             bound = 0.5 * math.sqrt(high / low) * math.log(2e8)

@@ -19,6 +19,7 @@ one thread visits the vertices in turn. Storage: the graph of A + Aᵀ and four 
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,20 @@ def bandwidth(A, order=None) -> int:
     place = A.space.xp.empty_like(order)
     place[order] = A.space.xp.arange(order.size, dtype=order.dtype)
     return int(A.space.max_on_host(abs(place[A.rows()] - place[A.indices])))  # sync
+
+
+def layers(A) -> int:
+    """Return the number of levels of a breadth-first search in the graph of a CSRMatrix with a symmetric pattern.
+
+    The search begins in the last vertex of a search from row 0: in the component of row 0 these are about as many as
+    the diameter. On a GPU, where nothing is searched, a lower bound: each level has at most 2 × bandwidth rows."""
+    n = A.shape[0]
+    if A.space.name != "cpu" or not A.nnz:
+        return math.ceil(n / max(2 * A.facts(search=False).bandwidth, 1))
+    kernels = A.space.kernels("swell.orderings", "cuthill_mckee", np.float64)
+    order, parent = np.empty(n, A.indices.dtype), np.full(n, n, A.indices.dtype)
+    end = kernels.levels(A.indptr, A.indices, 0, 0, order, parent)[0]
+    return kernels.again(A.indptr, A.indices, order[end - 1], 0, end, order, parent)[2]
 
 
 def _order(A):

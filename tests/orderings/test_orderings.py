@@ -16,7 +16,7 @@ from swell import gallery
 from swell.core.registry import names, resolve
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
-from swell.orderings.cuthill_mckee import bandwidth
+from swell.orderings.cuthill_mckee import bandwidth, layers
 from swell.orderings.multicolor import by_color, greedy, jones_plassmann
 from swell.orderings.ordering import adjacency
 from swell.transforms.permutation import Permutation
@@ -102,6 +102,15 @@ def test_the_graph_of_a_matrix(space):
 
 def test_every_narrowing_ordering_is_tested():
     assert set(NARROWING) <= set(names("ordering"))
+
+
+def test_the_layers_of_a_graph(space):
+    """On a GPU nothing is searched: a lower bound, by the bandwidth. Row 0 alone counts for its component."""
+    grid, line = gallery.poisson2d(20), gallery.poisson1d(50)
+    apart = sp.block_diag([sp.csr_array([[2.0]]), line]).tocsr()
+    with space.active():
+        found = [layers(csr(A, space)) for A in (grid, line, apart, sp.csr_array((3, 3)))]
+    assert found == [39, 50, 1, 3] if space.name == "cpu" else found[0] <= 39 and found[1] <= 50
 
 
 @pytest.mark.parametrize("ordering", NARROWING)
