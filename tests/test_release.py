@@ -16,7 +16,7 @@ from swell.cli import COMMANDS
 yaml = pytest.importorskip("yaml", reason="needs PyYAML: pip install '.[test]'")
 ROOT = pathlib.Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-PROJECT, SETUPTOOLS = PYPROJECT["project"], PYPROJECT["tool"]["setuptools"]
+PROJECT, BUILD = PYPROJECT["project"], PYPROJECT["tool"]["scikit-build"]
 RECIPE, VARIANTS, CITATION, WORKFLOW = (yaml.safe_load((ROOT / path).read_text("utf-8")) for path in (
     "conda/recipe.yaml", "conda/variants.yaml", "CITATION.cff", ".github/workflows/ci.yml"))
 JOBS = WORKFLOW["jobs"]
@@ -38,7 +38,7 @@ def newest_heading():
 
 def test_the_version_is_written_once_and_repeated_rightly():
     assert PROJECT["dynamic"] == ["version"]
-    assert SETUPTOOLS["dynamic"]["version"] == {"attr": "swell.__version__"}
+    assert BUILD["metadata"]["version"]["input"] == "swell/__init__.py"
     assert CITATION["version"] == RECIPE["context"]["version"] == swell.__version__
     assert newest_heading().split(" - ")[0] == swell.__version__
 
@@ -81,13 +81,11 @@ def test_the_citation_has_the_keys_of_its_format():
 # -- wheel and sdist ----------------------------------------------------------------------------------------------------
 
 def test_the_wheel_takes_every_file_of_the_package():
-    """setuptools takes packages, folders with an __init__.py, and data of the kinds that pyproject.toml names."""
-    patterns = SETUPTOOLS["package-data"]["*"]
+    """The wheel takes the folder swell, but C++ sources that only a build needs."""
+    assert BUILD["wheel"]["packages"] == ["swell"]
+    assert BUILD["wheel"]["exclude"] == ["swell/**/*.cpp", "swell/core/native/*"]
     files = [path for path in (ROOT / "swell").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    assert {".cu", ".cuh", ".json", ".pyi", ".typed"} <= {path.suffix for path in files}
-    for path in files:
-        assert (path.parent / "__init__.py").exists(), f"{path.parent} is no package"
-        assert path.suffix == ".py" or any(fnmatch.fnmatch(path.name, p) for p in patterns), path
+    assert {".cu", ".cuh", ".hpp", ".json", ".pyi", ".typed"} <= {path.suffix for path in files}
 
 
 def test_the_manifest_names_what_there_is():

@@ -1,4 +1,5 @@
-"""CpuSpace: vectors are NumPy arrays, kernels are Numba functions, and loops call them one after the other."""
+"""CpuSpace: vectors are NumPy arrays, kernels are native or Numba functions, and loops call them one after the other.
+"""
 from __future__ import annotations
 
 import functools
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from swell import _native
 from swell.core import memory
 from swell.core.columns import Columns
 from swell.core.compilation import count_numba
@@ -21,16 +23,32 @@ from swell.core.space import Space
 SERIAL = 20_000         # rows below which one thread is faster: it wakes no others and waits for no busy core
 
 
+# Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
+NATIVE = {("swell.core", "vector"), ("swell.krylov", "cg")}
+
+
+def native_kernels(package, stem):
+    """Return the native kernels of the file ``<package>/kernels/<stem>.cpp``, as a namespace of functions.
+
+    Its ``KERNELS`` names those whose first argument is the judge's state."""
+    prefix = f"{package}.{stem}."
+    found = {name.removeprefix(prefix): _native.kernel(name) for name in _native.names() if name.startswith(prefix)}
+    stateful = tuple(name for name, kernel in found.items() if kernel.__self__.takes_state)
+    return SimpleNamespace(**found, KERNELS=stateful)
+
+
 @functools.cache
 def _kernels(package, stem):
-    """Return the module ``<package>.kernels.<stem>`` of Numba kernels; cached, since vector operations ask for it
-    often."""
+    """Return the kernels of a file: a namespace of native ones, or the module ``<package>.kernels.<stem>`` of Numba
+    kernels. Cached, since vector operations ask for it often."""
+    if (package, stem) in NATIVE:
+        return native_kernels(package, stem)
     count_numba()
     return importlib.import_module(f"{package}.kernels.{stem}")
 
 
 class CpuSpace(Space):
-    """Vectors are NumPy arrays, kernels are Numba functions running on all cores."""
+    """Vectors are NumPy arrays, kernels are functions running on all cores."""
 
     name = "cpu"
     xp = np
@@ -90,10 +108,11 @@ class CpuSpace(Space):
 
         from swell.core.compiled import here
         require_threads()
-        threads, small = numba.get_num_threads(), here.small
+        threads, small, before = numba.get_num_threads(), here.small, _native.threads()
         here.small = small or rows is not None and rows < SERIAL
         if here.small and threads > 1:
             numba.set_num_threads(1)
+        _native.set_threads(numba.get_num_threads())
         try:
             yield
         except OutOfMemory:
@@ -103,6 +122,7 @@ class CpuSpace(Space):
                               "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
         finally:
             numba.set_num_threads(threads)
+            _native.set_threads(before)
             here.small = small
 
     def synchronize(self):

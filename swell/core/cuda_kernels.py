@@ -147,7 +147,7 @@ def source(path: pathlib.Path, expression: str = "") -> str:
 def headers_digest() -> str:
     """Return a digest of swell's headers, as a compile option: CuPy's cache ignores changes in included files."""
     digest = hashlib.sha256()
-    for header in sorted(CORE.glob("*.cuh")):
+    for header in sorted((*CORE.glob("*.cuh"), *CORE.glob("*.hpp"))):
         digest.update(header.read_bytes())
     return digest.hexdigest()[:16]
 

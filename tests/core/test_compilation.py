@@ -141,9 +141,9 @@ def test_rows_choose_the_variant_and_threads_do_not(monkeypatch):
         chosen.clear()
         for rows in (None, SERIAL - 1, SERIAL):
             with space.active(rows):
-                space.scale(2.0, np.ones(3))
+                vector.scale(2.0, np.ones(3))
                 with space.active():             # within, without a number: the same
-                    space.scale(2.0, np.ones(3))
+                    vector.scale(2.0, np.ones(3))
         return chosen
     try:
         for count in {1, threads}:

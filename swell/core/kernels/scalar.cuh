@@ -1,41 +1,9 @@
-// Scalars: float, double and swell's own complex types, so that kernels compile with plain NVRTC and swell's headers
-// alone.
+// Scalars on a GPU: float, double and swell's own complex types (scalar.hpp), so that kernels compile with plain NVRTC
+// and swell's headers alone.
 #pragma once
 #define DEVICE __device__ __forceinline__
-
-template <class R> struct alignas(2 * sizeof(R)) complex {   // aligned: one value is one 8- or 16-byte access
-  R re, im;
-  complex() = default;
-  DEVICE constexpr complex(R re, R im = R(0)) : re(re), im(im) {}
-  template <class S> DEVICE explicit constexpr complex(complex<S> z) : re(R(z.re)), im(R(z.im)) {}
-};
-
-// sums of float are double
-template <class T> struct scalar { using real = T; using acc = double; static constexpr int parts = 1; };
-template <class R>
-struct scalar<complex<R>> { using real = R; using acc = complex<double>; static constexpr int parts = 2; };
-template <class T> using real_t = typename scalar<T>::real;
-template <class T> using acc_t = typename scalar<T>::acc;
-
-template <class R> DEVICE complex<R> operator+(complex<R> a, complex<R> b) { return {a.re + b.re, a.im + b.im}; }
-template <class R> DEVICE complex<R> operator-(complex<R> a, complex<R> b) { return {a.re - b.re, a.im - b.im}; }
-template <class R> DEVICE complex<R> operator-(complex<R> a) { return {-a.re, -a.im}; }
-template <class R>
-DEVICE complex<R> operator*(complex<R> a, complex<R> b) {
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-template <class R> DEVICE complex<R> operator*(R a, complex<R> b) { return {a * b.re, a * b.im}; }
-template <class R> DEVICE complex<R> operator*(complex<R> a, R b) { return b * a; }
-template <class R> DEVICE complex<R>& operator+=(complex<R>& a, complex<R> b) { return a = a + b; }
-template <class R> DEVICE complex<R>& operator-=(complex<R>& a, complex<R> b) { return a = a - b; }
-template <class R> DEVICE bool operator==(complex<R> a, complex<R> b) { return a.re == b.re && a.im == b.im; }
-template <class R> DEVICE bool operator!=(complex<R> a, complex<R> b) { return !(a == b); }
-template <class R> DEVICE complex<R> operator/(complex<R> a, complex<R> b) {   // Smith: |b|^2 cannot overflow
-  bool wide = fabs(b.re) >= fabs(b.im);
-  R t = wide ? b.im / b.re : b.re / b.im, d = wide ? b.re + b.im * t : b.re * t + b.im;
-  return wide ? complex<R>{(a.re + a.im * t) / d, (a.im - a.re * t) / d}
-      : complex<R>{(a.re * t + a.im) / d, (a.im * t - a.re) / d};
-}
+#define ALIGNED(bytes) alignas(bytes)      // one value is one 8- or 16-byte access
+#include "scalar.hpp"
 
 DEVICE float fused(float a, float b, float c) { return fmaf(a, b, c); }        // a b + c
 DEVICE double fused(double a, double b, double c) { return fma(a, b, c); }
@@ -57,12 +25,6 @@ template <class R> DEVICE complex<R> unfused(complex<R> a, complex<R> b, complex
   return {unfused(R(1), unfused(-a.im, b.im, unfused(a.re, b.re, zero)), c.re),
           unfused(R(1), unfused(a.im, b.re, unfused(a.re, b.im, zero)), c.im)};
 }
-DEVICE float conj(float a) { return a; }
-DEVICE double conj(double a) { return a; }
-template <class R> DEVICE complex<R> conj(complex<R> a) { return {a.re, -a.im}; }
-DEVICE float real(float a) { return a; }
-DEVICE double real(double a) { return a; }
-template <class R> DEVICE R real(complex<R> a) { return a.re; }
 DEVICE float abs2(float a) { return a * a; }
 DEVICE double abs2(double a) { return a * a; }
 template <class R> DEVICE R abs2(complex<R> a) { return fused(a.re, a.re, a.im * a.im); }

@@ -87,7 +87,7 @@ def runtime():
 @functools.cache
 def _headers(folder):
     """The text of all headers there."""
-    return "".join(p.read_text() for p in sorted(pathlib.Path(folder).glob("*.cuh")))
+    return "".join(p.read_text() for p in sorted(pathlib.Path(folder).glob("*.[ch][up][hp]")))
 
 
 @functools.cache

@@ -1,0 +1,22 @@
+// What a kernel's parameters are: numbers, and views of NumPy arrays. A view owns nothing and checks no index.
+#pragma once
+#include <stdint.h>
+
+// A contiguous vector.
+template <class T> struct Array {
+  T* data;
+  int64_t size;
+
+  T& operator[](int64_t i) const { return data[i]; }
+  Array from(int64_t first) const { return {data + first, size - first}; }
+  operator Array<const T>() const { return {data, size}; }
+};
+
+// A matrix whose rows are contiguous; `stride` elements lie from one row to the next.
+template <class T> struct Table {
+  T* data;
+  int64_t rows, columns, stride;
+
+  Array<T> operator[](int64_t row) const { return {data + row * stride, columns}; }
+  operator Table<const T>() const { return {data, rows, columns, stride}; }
+};

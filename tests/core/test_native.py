@@ -1,0 +1,214 @@
+"""The native library: how Python calls a kernel, its threads, and the bits of its sums."""
+from __future__ import annotations
+
+import math
+import multiprocessing
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from swell import _native
+
+TYPES = (np.float32, np.float64, np.complex64, np.complex128)
+axpy, dot, norm = (_native.kernel(f"swell.core.vector.{name}") for name in ("axpy", "dot", "norm"))
+
+
+def numbers(n, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    made = rng.standard_normal(n)
+    return (made + 1j * rng.standard_normal(n) if np.dtype(dtype).kind == "c" else made).astype(dtype)
+
+
+@pytest.fixture
+def threads():
+    """set_threads; all threads again after the test."""
+    yield _native.set_threads
+    _native.set_threads(0)
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_types_of_arrays_choose_the_overload(dtype):
+    x, y = numbers(37, dtype), numbers(37, dtype, 1)
+    expected = (np.dtype(dtype).type(0.5) * x + y).astype(dtype)
+    assert axpy(np.dtype(dtype).type(0.5), x, y) is None
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("alpha", [2, 2.0, True, np.float32(2), np.int32(2), np.uint8(2), np.bool_(True)])
+def test_numbers_of_python_and_numpy(alpha):
+    y = np.zeros(3)
+    axpy(alpha, np.ones(3), y)
+    assert (y == float(alpha)).all()
+
+
+@pytest.mark.parametrize("alpha", [2j, np.complex64(2j), np.complex128(2j), np.float32(2), 2])
+def test_complex_numbers(alpha):
+    y = np.zeros(3, complex)
+    axpy(alpha, np.ones(3, complex), y)
+    assert (y == alpha).all()
+
+
+def test_results():
+    stepping = _native.kernel("swell.preconditioners.ic.factor")
+    assert stepping.__self__.name == "swell.preconditioners.ic.factor" and not stepping.__self__.takes_state
+    assert _native.kernel("swell.krylov.cg.residual").__self__.takes_state
+
+
+@pytest.mark.parametrize("arguments, part", [
+    ((1.0, np.ones(3), np.ones(3, np.float32)), "(float, float64[], float32[])"),
+    ((1.0, np.ones(3), np.ones(6)[::2]), "float64[] with gaps"),
+    ((1.0, np.ones(6)[::2], np.ones(3)), "numpy.ascontiguousarray"),
+    ((1.0, np.ones((3, 1)), np.ones(3)), "float64[,]"),
+    ((1j, np.ones(3), np.ones(3)), "(complex, "),
+    ((1.0, np.ones(3)), "(float, float64[])"),
+    ((1.0, [1.0], np.ones(1)), "list"),
+    ((None, np.ones(3), np.ones(3)), "NoneType"),
+    ((1.0, np.ones(3, ">f8"), np.ones(3)), "array of another type"),
+    ((1.0, np.ones(3), np.frombuffer(bytes(24))), "float64[] read-only"),
+    ((1.0, np.frombuffer(bytes(25), np.uint8)[1:].view(float), np.ones(3)), "not aligned"),
+])
+def test_a_call_without_an_overload_says_what_came_and_what_exists(arguments, part):
+    with pytest.raises(TypeError) as caught:
+        axpy(*arguments)
+    message = str(caught.value)
+    assert message.startswith("swell.core.vector.axpy(") and part in message
+    assert "(float64, float64[], float64[] out)" in message
+
+
+def test_read_only_arrays_may_be_read():
+    y = np.zeros(3)
+    axpy(1.0, np.frombuffer(np.ones(3).tobytes()), y)
+    assert (y == 1).all()
+
+
+def test_an_integer_too_large_is_an_error():
+    with pytest.raises(OverflowError):
+        _native.kernel("swell.core.vector.random")(1 << 70, 0, np.zeros(3))
+
+
+def test_keywords_are_refused():
+    with pytest.raises(TypeError):
+        axpy(alpha=1.0)
+
+
+def test_an_unknown_kernel_names_the_remedy():
+    with pytest.raises(LookupError, match="install"):
+        _native.kernel("swell.core.vector.nothing")
+
+
+@pytest.mark.parametrize("name", sorted(_native.names()))
+def test_every_kernel_has_distinct_signatures(name):
+    signatures = _native.kernel(name).__self__.signatures
+    assert signatures and len(set(signatures)) == len(signatures)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_empty_arrays(dtype):
+    empty, out = np.empty(0, dtype), np.full(2, 7, np.result_type(dtype, np.float64))
+    axpy(1, empty, empty.copy())
+    _native.kernel("swell.core.vector.dots")(empty, empty, out)
+    assert (out == 0).all()
+
+
+def test_a_row_of_a_matrix_and_a_part_of_a_vector():
+    rows = np.zeros((3, 5))
+    axpy(1.0, np.ones(5), rows[1])
+    axpy(1.0, np.ones(2), rows[2, 1:3])
+    assert rows.sum() == 7
+
+
+def test_a_kernel_is_pickled_by_name():
+    again = pickle.loads(pickle.dumps(axpy))
+    assert again.__self__ is axpy.__self__
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 1000, 2048, 100_003])
+def test_sums_are_right(dtype, n):
+    x, y, out = numbers(n, dtype), numbers(n, dtype, 1), np.zeros(1, np.result_type(dtype, np.float64))
+    dot(x, y, out)
+    wide = np.conj(x.astype(out.dtype)) * y
+    exact = complex(math.fsum(wide.real), math.fsum(wide.imag))
+    assert abs(out[0] - exact) <= 1e-15 * abs(wide).sum()
+    norm(x, out)
+    assert out[0].real == pytest.approx(math.sqrt(math.fsum(abs(x.astype(out.dtype))**2)), rel=1e-15)
+
+
+def test_rows_past_the_last_pack_are_not_added():
+    """A tail's missing values are 0, but inf · 0 is not."""
+    y, out = np.zeros(17), np.zeros(2)
+    _native.kernel("swell.core.vector.axpy_dots")(np.inf, np.ones(17), y, np.zeros(17), out)
+    assert np.isinf(y).all() and np.isnan(out[0]) and np.isinf(out[1])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_number_of_threads_changes_no_bit(dtype, threads):
+    n, found = 300_001, []
+    x, w = numbers(n, dtype), numbers(n, dtype, 1)
+    for count in (1, 2, 3, 0):
+        threads(count)
+        y, out = numbers(n, dtype, 2), np.zeros(2, np.result_type(dtype, np.float64))
+        _native.kernel("swell.core.vector.axpy_dots")(0.25, x, y, w, out)
+        found.append((y.tobytes(), out.tobytes()))
+    assert len(set(found)) == 1
+
+
+# -- threads -----------------------------------------------------------------------------------------------------------
+
+
+def test_set_threads_is_for_this_thread_alone(threads):
+    threads(1)
+    seen = []
+    other = threading.Thread(target=lambda: seen.append(_native.threads()))
+    other.start()
+    other.join()
+    assert _native.threads() == 1 and seen[0] >= 1
+    with pytest.raises(ValueError, match="expected 0"):
+        threads(-1)
+
+
+def test_many_threads_of_python_call_at_once():
+    n, wrong = 50_000, []
+
+    def work(seed):
+        x, out = numbers(n, float, seed), np.zeros(1)
+        dot(x, x, out)
+        first = out[0]
+        for _ in range(50):
+            dot(x, x, out)
+            wrong.extend([seed] if out[0] != first else [])
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def _in_child(pipe):
+    x, out = np.ones(100_000), np.zeros(1)
+    for _ in range(20):
+        dot(x, x, out)
+    pipe.send(out[0])
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system cannot fork")
+def test_a_forked_child_has_its_own_threads():
+    x, out = np.ones(100_000), np.zeros(1)
+    dot(x, x, out)                               # the parent's threads exist
+    fork = multiprocessing.get_context("fork")
+    for _ in range(3):
+        mine, theirs = fork.Pipe()
+        child = fork.Process(target=_in_child, args=(theirs,), daemon=True)
+        child.start()
+        assert mine.poll(30) and mine.recv() == 100_000
+        child.join()
