@@ -24,7 +24,10 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 
 
 # Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
-NATIVE = {("swell.core", "vector"), ("swell.krylov", "cg")}
+NATIVE = {
+    ("swell.core", "vector"),
+    ("swell.krylov", "cg"),
+}
 
 
 def native_kernels(package, stem):
