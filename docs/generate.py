@@ -12,7 +12,7 @@ import types
 
 from swell.advisor.contenders import CLASSES, IN_EVERY_CLASS
 from swell.advisor.costs import COSTS
-from swell.advisor.estimate import AGGREGATED, ITERATIONS, LAST, LEVELS
+from swell.advisor.estimate import AGGREGATED, ITERATIONS, LAST, LAYER, LEVELS, WAVES
 from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -72,7 +72,8 @@ def expected(contender) -> str:
         return f"{LEVELS['m_matrix' in contender.suits.__name__]:g}"
     if contender.part == "smoothed_aggregation":
         return f"{AGGREGATED:g}"
-    return f"{ITERATIONS[contender.part] * (LAST if contender.method == 'gmres' else 1):g} ∛n"
+    factor = LAST if contender.method == "gmres" else WAVES if contender.method == "cocg" and contender.part != "jacobi" else 1
+    return f"{ITERATIONS[contender.part] * factor:g} ∛n"
 
 
 def choice() -> str:
@@ -84,7 +85,9 @@ def choice() -> str:
             title = ""
     sizes = ", ".join(f"{costs.multigrid_from} unknowns on {'a CPU' if name == 'cpu' else 'a GPU'}"
                       for name, costs in COSTS.items())
-    return between(CHOICE, "contenders", "\n".join([*lines, "", f"Large means at least {sizes}."]))
+    return between(CHOICE, "contenders", "\n".join([
+        *lines, "", f"Large means at least {sizes}. In the class with a positive diagonal the graph's layers may ask for more "
+        f"iterations: {LAYER['jacobi']:g} for each with Jacobi, {LAYER['ic0']:g} with IC(0)."]))
 
 
 def stub(package: types.ModuleType) -> str:

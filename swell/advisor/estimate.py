@@ -28,9 +28,10 @@ from swell.preconditioners.dense_factors import NEARLY_FULL, factored_full
 from swell.preconditioners.rslab_factors import BLOCKED, unsuited
 
 ITERATIONS = {          # times the cube root of n
-    "none": 45.0, "jacobi": 4.0, "ic0": 1.0, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
+    "none": 45.0, "jacobi": 4.0, "ic0": 1.25, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
 }
-LAYER = {"none": 1.5, "jacobi": 1.5, "ic0": 0.4}                 # iterations for each layer of the graph
+LAYER = {"none": 1.5, "jacobi": 1.5, "ic0": 0.45}                # iterations for each layer of the graph
+WAVES = 2.5                                      # times the iterations of incomplete factors: they help waves less
 LEVELS = {True: 12.0, False: 20.0}               # iterations with AMG: of M-matrices, and of others
 AGGREGATED = 30.0                                # iterations with smoothed aggregation of elastic bodies, by constants
 LAST = 5                                         # times the iterations of gmres, which restarts
@@ -91,6 +92,8 @@ def _iterations(facts, method, part, multigrid, layers):
         return LEVELS[multigrid] if part == "amg" else AGGREGATED
     grid = facts.nnz < NEARLY_FULL * facts.n**2  # else n iterations are expected
     count = ITERATIONS[part] * (facts.n ** (1 / 3) if grid else facts.n) * (LAST if method == "gmres" else 1)
+    if method == "cocg" and part != "jacobi":
+        count *= WAVES
     if facts.hermitian and facts.positive_diagonal:
         if part in LAYER:
             count = max(count, min(LAYER[part] * layers, facts.n))
