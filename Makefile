@@ -5,8 +5,8 @@ BIN := .venv/bin
 
 .PHONY: demo test docs dist clean
 
-# The stamp is as new as the last install; editing pyproject.toml installs again.
-.venv/installed: pyproject.toml
+# The stamp is as new as the last install; editing pyproject.toml, or a source of the native library, installs again.
+.venv/installed: pyproject.toml CMakeLists.txt $(shell find swell -name '*.cpp' -o -name '*.hpp' -o -name slots.py)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	touch $@

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from swell import _native
 from swell.core import memory
 from swell.core.columns import Columns
 from swell.core.compilation import count_numba
 from swell.core.cpu_columns import ColumnKernels
 from swell.core.errors import OutOfMemory
 from swell.core.forking import require_threads
+from swell.core.library import _native, native_kernels
 from swell.core.loop import DirectLoop
 from swell.core.space import Space
 
@@ -28,16 +28,6 @@ NATIVE = {
     ("swell.core", "vector"),
     ("swell.krylov", "cg"),
 }
-
-
-def native_kernels(package, stem):
-    """Return the native kernels of the file ``<package>/kernels/<stem>.cpp``, as a namespace of functions.
-
-    Its ``KERNELS`` names those whose first argument is the judge's state."""
-    prefix = f"{package}.{stem}."
-    found = {name.removeprefix(prefix): _native.kernel(name) for name in _native.names() if name.startswith(prefix)}
-    stateful = tuple(name for name, kernel in found.items() if kernel.__self__.takes_state)
-    return SimpleNamespace(**found, KERNELS=stateful)
 
 
 @functools.cache

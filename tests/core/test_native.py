@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from swell import _native
+from swell.core import library
 
 TYPES = (np.float32, np.float64, np.complex64, np.complex128)
 axpy, dot, norm = (_native.kernel(f"swell.core.vector.{name}") for name in ("axpy", "dot", "norm"))
@@ -125,6 +126,13 @@ def test_a_row_of_a_matrix_and_a_part_of_a_vector():
 def test_a_kernel_is_pickled_by_name():
     again = pickle.loads(pickle.dumps(axpy))
     assert again.__self__ is axpy.__self__
+
+
+def test_a_library_of_other_sources_is_refused(monkeypatch):
+    library.require_current()
+    monkeypatch.setattr(_native, "digest", "0" * 16)
+    with pytest.raises(ImportError, match=r"built from other sources \(0000000000000000, expected .*pip install"):
+        library.require_current()
 
 
 # -- sums --------------------------------------------------------------------------------------------------------------

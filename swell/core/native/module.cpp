@@ -3,6 +3,7 @@
 //     kernel("swell.core.vector.axpy")     the function; its __self__ has name, signatures and takes_state
 //     names()                              the names of all kernels
 //     threads(), set_threads(count)        threads of the loops that this thread begins
+//     digest                               of the sources (sources.py)
 //
 // A call takes some 0.1 µs. The types of the arguments choose the overload; the last one is tried first. Arrays are
 // read by NumPy's own inline accessors: the buffer protocol takes 0.1 µs an array, as it writes a format string each time.
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "launcher.hpp"
+#include "sources_digest.hpp"
 #include "threads.hpp"
 
 using namespace launcher;
@@ -376,5 +378,7 @@ PyMODINIT_FUNC PyInit__native() {
   PyType_Slot slots[] = {{Py_tp_methods, methods}, {Py_tp_getset, members}, {}};
   PyType_Spec spec = {"swell._native.Kernel", sizeof(KernelObject), 0, Py_TPFLAGS_DEFAULT, slots};
   type = PyType_FromSpec(&spec);
-  return type ? PyModule_Create(&definition) : nullptr;
+  PyObject* module = type ? PyModule_Create(&definition) : nullptr;
+  if (module && PyModule_AddStringConstant(module, "digest", SWELL_SOURCES)) Py_CLEAR(module);
+  return module;
 }

@@ -1,0 +1,39 @@
+"""The native library of CPU kernels, ``swell/_native``: one from other sources is refused, and so is none.
+
+``core/native`` has the C++ that makes kernels callable; the kernels lie in the folders ``kernels``.
+"""
+from __future__ import annotations
+
+import functools
+import pathlib
+import runpy
+from types import SimpleNamespace
+
+REMEDY = "build it with a C++ compiler: pip install -e . in the clone (or make demo), or pip install ."
+
+try:
+    from swell import _native
+except ImportError as error:
+    raise ImportError(f"swell's native library of CPU kernels cannot be loaded ({error}): {REMEDY}") from None
+
+
+def require_current():
+    """Raise ImportError if the sources beside the library, as in a clone, are not those that it was built from."""
+    sources = pathlib.Path(__file__).parent / "native" / "sources.py"
+    if sources.exists() and (found := runpy.run_path(str(sources))["digest"]()) != _native.digest:
+        raise ImportError(f"swell's native library of CPU kernels was built from other sources ({_native.digest}, "
+                          f"expected {found}): {REMEDY}")
+
+
+require_current()
+
+
+@functools.cache
+def native_kernels(package, stem):
+    """Return the native kernels of the file ``<package>/kernels/<stem>.cpp``, as a namespace of functions.
+
+    Its ``KERNELS`` names those whose first argument is the judge's state."""
+    prefix = f"{package}.{stem}."
+    found = {name.removeprefix(prefix): _native.kernel(name) for name in _native.names() if name.startswith(prefix)}
+    stateful = tuple(name for name, kernel in found.items() if kernel.__self__.takes_state)
+    return SimpleNamespace(**found, KERNELS=stateful)
