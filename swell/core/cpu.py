@@ -27,9 +27,11 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 NATIVE = {
     ("swell.core", "vector"),
     ("swell.krylov", "cg"),
+    ("swell.orderings", "cuthill_mckee"),
 }
 
 
+@functools.cache
 def native_kernels(package, stem):
     """Return the native kernels of the file ``<package>/kernels/<stem>.cpp``, as a namespace of functions.
 
