@@ -28,6 +28,12 @@ NATIVE = {
     ("swell.core", "vector"),
     ("swell.krylov", "cg"),
     ("swell.orderings", "cuthill_mckee"),
+    ("swell.preconditioners", "ic"),
+    ("swell.preconditioners", "ilu"),
+    ("swell.preconditioners", "slicing"),
+    ("swell.preconditioners", "triangular"),
+    ("swell.smoothers", "gauss_seidel"),
+    ("swell.smoothers", "pointwise"),
 }
 
 
