@@ -17,7 +17,6 @@ import time
 
 import numba
 import numpy as np
-import scipy.sparse as sp
 
 from swell import _native, gallery
 from swell.core.compiled import here
@@ -133,41 +132,6 @@ def sell(rows, dtype):
     A = SELL().build(poisson(rows, dtype))
     yield from products("swell.formats", "sell", A._arrays(), A.shape[0], dtype,
                         (A.height, A.settings.window, A.task))
-
-
-def triangle(rows, dtype):
-    """The lower triangle of a Poisson matrix as a CSRMatrix, and its IC(0) factor as another."""
-    lower = poisson(rows, dtype)
-    lower = CSRMatrix.from_scipy(sp.csr_matrix(sp.tril(lower.to_scipy())), lower.space)
-    factor = lower.with_values(np.empty_like(lower.data))
-    n = lower.shape[0]
-    importlib.import_module("swell.preconditioners.kernels.ic").factor(
-        lower.indptr, lower.indices, lower.data, factor.data, np.empty(n, lower.data.real.dtype),
-        np.zeros(n, lower.dtype), 0.0, 0.0, np.zeros(1, np.int64))
-    return lower, factor
-
-
-@family
-def ic(rows, dtype):
-    lower, factor = triangle(rows, dtype)
-    n = lower.shape[0]
-    yield Case("swell.preconditioners", "ic", "factor", lower.indptr, lower.indices, lower.data, factor.data,
-               np.empty(n, lower.data.real.dtype), np.zeros(n, lower.dtype), 0.0, 0.0, np.zeros(1, np.int64))
-
-
-@family
-def triangular(rows, dtype):
-    from swell.preconditioners.exact import Exact
-    _, factor = triangle(rows, dtype)
-    solver = Exact().build(factor, lower=True)
-    n, rng = factor.shape[0], np.random.default_rng(0)
-    b, x = (numbers(rng, n, dtype) for _ in range(2))
-    dots = np.zeros(2, np.result_type(dtype, np.float64))
-    of = "swell.preconditioners", "triangular"
-    if solver.cuts is not None:
-        yield Case(*of, "solve_halves", *solver._arrays(), solver._serial_part, b, x, solver.width, solver.chain)
-    yield Case(*of, "solve", *solver._arrays(), b, x, solver.width, solver.chain)
-    yield Case(*of, "solve_adjoint", *solver._arrays(), np.zeros(n, dtype), b, dots, solver.width, solver.chain)
 
 
 @family

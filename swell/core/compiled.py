@@ -25,6 +25,8 @@ from numba.core.registry import CPUDispatcher
 
 from swell.core.kernel_cache import keep
 
+CONTRACT = {"contract"}     # for fastmath: allow fused multiply-add; sums keep their order
+
 
 class _Here(threading.local):
     """The choice of variant for the kernels that this thread calls."""

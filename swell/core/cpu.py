@@ -27,6 +27,13 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 NATIVE = {
     ("swell.core", "vector"),
     ("swell.krylov", "cg"),
+    ("swell.orderings", "cuthill_mckee"),
+    ("swell.preconditioners", "ic"),
+    ("swell.preconditioners", "ilu"),
+    ("swell.preconditioners", "slicing"),
+    ("swell.preconditioners", "triangular"),
+    ("swell.smoothers", "gauss_seidel"),
+    ("swell.smoothers", "pointwise"),
 }
 
 

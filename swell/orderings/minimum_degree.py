@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.cpu import native_kernels
 from swell.formats.matrix import index_type
 from swell.orderings.ordering import Ordering
 
@@ -116,14 +117,14 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf, visits=math.inf) -> 
 def unready(A, found, weak):
     """Return (the number of ``weak`` pivots that an `Elimination` of A may leave without a value, the number of sets of
     connected weak rows); see ``kernels.count_unready``."""
-    from swell.orderings.kernels import minimum_degree as kernels
+    kernels = native_kernels("swell.orderings", "minimum_degree")
     start, length, lists, _ = _symmetrised(A)
     return kernels.count_unready(start, length, lists, weak, found.order())
 
 
 def _symmetrised(A):
     """Return what ``kernels.symmetrise`` writes for a CSRMatrix A, and the first free place in the lists."""
-    from swell.orderings.kernels import minimum_degree as kernels
+    kernels = native_kernels("swell.orderings", "minimum_degree")
     n, host = A.shape[0], A.space.to_host
     index = index_type(n, n, 2 * A.nnz + n)
     indptr, indices = (host(array).astype(index, copy=False) for array in (A.indptr, A.indices))
@@ -139,7 +140,7 @@ def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf, weak=None) -
     kept = A.elimination if weak is None else None
     if kept is not None and kept.cost.entries <= entries and kept.cost.flops <= flops:
         return kept
-    from swell.orderings.kernels import minimum_degree as kernels
+    kernels = native_kernels("swell.orderings", "minimum_degree")
     n, (start, length, lists, free) = A.shape[0], _symmetrised(A)
     size, degree, pivots, into = (np.empty(n, lists.dtype) for _ in range(4))
     dense = int(max(DENSE[0], DENSE[1] * math.sqrt(n), DENSE[2] * free / max(n, 1)))

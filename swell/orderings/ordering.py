@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from swell.core.cpu import native_kernels
 from swell.formats.matrix import index_type, rows_of
 from swell.transforms.permutation import Permutation
 
@@ -58,9 +59,8 @@ def by_rank(indptr, neighbours, ranked, rank, xp):
 
     rank[v] is a distinct number of each vertex, 0 to n − 1, and ranked[rank[v]] = v. ``xp`` is NumPy or CuPy."""
     if xp is np:                                 # counting is five times faster than sorting
-        from swell.orderings.kernels.graph import transpose_graph
         out = np.empty_like(neighbours)
-        transpose_graph(indptr, neighbours, ranked, indptr, out)
+        native_kernels("swell.orderings", "graph").transpose_graph(indptr, neighbours, ranked, indptr, out)
         return out
     first = rows_of(indptr, neighbours.size, xp).astype(np.int64) * rank.size
     return ranked[xp.sort(first + rank[neighbours]) - first]
@@ -70,11 +70,11 @@ def _symmetric(indptr, rows, columns, n, space):
     """True if a pattern without diagonal is symmetric. ``indptr`` and ``columns`` are its CSR form; ``rows`` has the
     row of each entry."""
     if space.name == "cpu":
-        from swell.orderings.kernels.graph import transpose_graph
         if not (np.bincount(columns, minlength=n) == np.diff(indptr)).all():
             return False
-        transpose = np.empty_like(columns)
-        transpose_graph(indptr, columns, np.arange(n), indptr, transpose)
+        transpose = np.empty(columns.size, indptr.dtype)
+        native_kernels("swell.orderings", "graph").transpose_graph(
+            indptr, columns.astype(indptr.dtype, copy=False), np.arange(n, dtype=indptr.dtype), indptr, transpose)
         return bool((transpose == columns).all())
     rows, columns = rows.astype(np.int64), columns.astype(np.int64)
     return not space.find_true(space.xp.sort(columns * n + rows) != rows * n + columns)[1]  # sync

@@ -1,7 +1,7 @@
 """Maximum transversal: an order of the rows that brings large entries onto the diagonal. Duff and Koster 2001.
 
 Among all orders without a zero on the diagonal, it maximises the diagonal's product of |aᵢⱼ| / maxₖ |aₖⱼ|. MC64
-computes this matching too. The method is shortest augmenting paths, on the host (kernels/transversal.py). It is not an
+computes this matching too. The method is shortest augmenting paths, on the host (kernels/transversal.cpp). It is not an
 ordering in the sense of ``ordering=``, since only rows move: A[order] x = b[order] has the solution x of A x = b.
 
 The potentials of the matching scale rows and columns so that the entries on the diagonal are 1 in modulus, to a factor
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from swell.core.cpu import native_kernels
 from swell.core.errors import InputError
 
 LARGEST_POWER = 500     # of two, in a scaling factor: products of two of them are in the range of double precision
@@ -42,12 +43,13 @@ def matching(indptr, indices, moduli) -> Matching:
     """Return the `Matching` with the largest product of |aᵢⱼ|/maxₖ |aᵢₖ|.
 
     ``indptr``, ``indices``: a square pattern in CSR, without duplicates. ``moduli``: |aᵢⱼ|; zeros are ignored."""
-    from swell.orderings.kernels.transversal import assign
     n, moduli = indptr.size - 1, moduli.astype(np.float64, copy=False)
     largest = largest_of_rows(indptr, moduli)
     with np.errstate(divide="ignore", invalid="ignore"):         # a row of zeros has no finite cost
         costs = np.repeat(np.log(largest), np.diff(indptr)) - np.log(moduli)
-    column, u, v = assign(indptr.astype(np.int64), indices.astype(np.int64), np.where(moduli > 0, costs, np.inf))
+    column, u, v = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    native_kernels("swell.orderings", "transversal").assign(
+        indptr.astype(np.int64), indices.astype(np.int64), np.where(moduli > 0, costs, np.inf), column, u, v)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         return Matching(column, power_of_two(np.exp(v - np.log(largest))), power_of_two(np.exp(u)))
 

@@ -81,11 +81,12 @@ class SequentialTriangular(TriangularOperator):
         super().__init__(T, lower, unit, order, settings)
         n = T.shape[0]
         self._kernels = T.space.kernels("swell.preconditioners", "triangular", T.dtype)
-        index = index_type(n, n, n * WIDEST + T.nnz)
+        index = np.promote_types(T.indptr.dtype, index_type(n, n, n * WIDEST + T.nnz))
         self._order = np.empty(0, index) if order is None else order.astype(index)
         middle = n // 2 if lower else n - n // 2                 # where the twisted order turns
         self.ptr = ptr = np.empty(n + 1, index)
-        follows, crossing, needed, reach = self._kernels.count(T.indptr, T.indices, lower, self._order, middle, ptr[1:])
+        follows, crossing, needed, reach = self._kernels.count(*self._pattern(T), lower, self._order, middle,
+                                                                 ptr[1:])
         self.width = best_width(ptr[1:])
         self.chain = self.width > 0 and follows > CHAIN * n
         ptr[0] = n * self.width                  # row lengths become lengths beyond the rectangle, then pointers
@@ -103,10 +104,14 @@ class SequentialTriangular(TriangularOperator):
         self.update(T)
 
     def update(self, T):
-        bad = self._kernels.pack(T.indptr, T.indices, T.data, self.lower, self.unit, self._order, self.ptr,
+        bad = self._kernels.pack(*self._pattern(T), T.data, self.lower, self.unit, self._order, self.ptr,
                                  self.offsets, self.values, self.inverse, self.width)
         if bad >= 0:
             raise zero_diagonal(bad)
+
+    def _pattern(self, T):
+        """Return T's pattern in the index type of the layout."""
+        return (a.astype(self._order.dtype, copy=False) for a in (T.indptr, T.indices))
 
     def _arrays(self):
         """Return the kernels' first arguments, explained at the top of this file."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from swell.core.settings import positive
 from swell.formats.matrix import index_type
+from swell.preconditioners.iluk import find_fill, transposed
 from swell.preconditioners.incomplete_cholesky import IncompleteCholesky
 
 
@@ -33,9 +34,8 @@ class ICK(IncompleteCholesky):
         positive(self, "level", 0)
 
     def pattern(self, A):
-        from swell.preconditioners.kernels import ick
         space = A.space
         indptr, indices = (space.to_host(a) for a in (A.indptr, A.indices))              # sync
-        filled, columns = ick.fill(indptr, indices, self.level)
+        filled, columns = transposed(*find_fill("ick", indptr, indices, self.level))       # U, then L
         index = index_type(*A.shape, columns.size)
         return space.from_host(filled.astype(index)), space.from_host(columns.astype(index))

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.cpu import native_kernels
 from swell.core.settings import positive
 from swell.core.devices import make_space
 from swell.formats.matrix import index_type
@@ -52,11 +53,11 @@ class ILUK(PatternLU):
 def estimated(indptr, indices, level) -> int:
     """Return an estimate of the number of entries of L and U with fill up to ``level``, from the pattern of A on the
     host."""
-    from swell.preconditioners.kernels import ick, iluk
+    reached = native_kernels("swell.preconditioners", "iluk").reached
     n = indptr.size - 1
     rows = np.unique(np.linspace(0, max(n - 1, 0), min(n, SAMPLE)).astype(np.int64))
-    triangles = (indptr, indices), ick.transposed(indptr, indices)
-    counts = [iluk.reached(*pattern, level, rows).sum() for pattern in triangles]
+    triangles = (indptr, indices), transposed(indptr, indices)
+    counts = [reached(*pattern, level, rows) for pattern in triangles]
     return int(n * (1 + sum(counts) / max(rows.size, 1)))
 
 
@@ -75,7 +76,6 @@ def filled(A, level, entry_bytes, name, unit):
     OutOfMemory
         If the pattern or the factors would not fit.
     """
-    from swell.preconditioners.kernels import iluk
     space = A.space
     indptr, indices = (space.to_host(a) for a in (A.indptr, A.indices))                  # sync
     entries = estimated(indptr, indices, level)
@@ -83,6 +83,32 @@ def filled(A, level, entry_bytes, name, unit):
     remedy = "a lower level, or ilut or block_ilut, whose fill is bounded"
     make_space("cpu").check_fits(entries * SYMBOLIC_BYTES, factors, remedy)
     space.check_fits(entries * entry_bytes, factors, remedy)
-    pointers, columns = iluk.fill(indptr, indices, level)
+    pointers, columns = find_fill("iluk", indptr, indices, level, np.empty(indptr.size - 1, np.int64))
     index = index_type(*A.shape, columns.size)
     return space.from_host(pointers.astype(index)), space.from_host(columns.astype(index))
+
+
+def find_fill(stem, indptr, indices, level, *work):
+    """Return (indptr, indices), int64 arrays, that the kernel ``fill`` of file ``stem`` writes.
+
+    ``indptr`` and ``indices`` are the pattern of A on the host, ``work`` arrays between ``ptr`` and ``columns``."""
+    fill, n, row = native_kernels("swell.preconditioners", stem).fill, indptr.size - 1, 0
+    ptr, columns, levels = np.zeros(n + 1, np.int64), np.empty(indices.size, np.int64), np.empty(indices.size, np.int32)
+    while (row := fill(indptr, indices, level, row, ptr, *work, columns, levels)) < n:
+        columns, levels = extended(columns), extended(levels)
+    return ptr, columns[:ptr[n]]
+
+
+def extended(array):
+    """Return a copy of ``array`` with room for half as many entries more; the added entries are undefined."""
+    return np.concatenate([array, np.empty(array.size // 2 + 1, array.dtype)])
+
+
+def transposed(indptr, indices):
+    """Return new arrays (indptr, indices) of the transposed pattern, columns ascending, on the host."""
+    n = indptr.size - 1
+    starts, out = np.zeros_like(indptr), np.empty_like(indices)
+    np.cumsum(np.bincount(indices, minlength=n), out=starts[1:])
+    visit = np.arange(n, dtype=indptr.dtype)
+    native_kernels("swell.orderings", "graph").transpose_graph(indptr, indices, visit, starts, out)
+    return starts, out

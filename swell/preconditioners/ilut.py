@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.cpu import native_kernels
 from swell.core.errors import InputError, OutOfMemory
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
+from swell.preconditioners.iluk import extended
 from swell.preconditioners.incomplete_lu import IncompleteLU, LUOperator, diagonal_places, largest_moduli, shifted
 from swell.preconditioners.lu_factorisation import TINY
 from swell.transforms.permutation import Permutation
@@ -94,12 +96,18 @@ class ThresholdLUOperator(LUOperator):
         return self._check_finite(first if count else None, count)
 
     def _eliminate(self, shift, *rest):
-        """Return the factor of A + ``shift`` S; ``rest`` are the last arguments of the kernel."""
-        from swell.preconditioners.kernels import ilut
-        A = self._matrix
+        """Return the factor of A + ``shift`` S; ``rest`` are further arguments of the kernel, the last is ``limit``."""
+        A, n, row = self._matrix, self.shape[0], 0
         data = shifted(np, A.data, self._diagonal, self._scale, shift)
-        ptr, columns, values, row = ilut.factor(A.indptr, A.indices, data, self._scale, *rest)
-        self._check_memory(ptr[row], row, ptr.size - 1)
+        ptr, middle, inverse = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, data.dtype)
+        columns, values = np.empty(data.size, np.int64), np.empty_like(data)
+        factor = native_kernels("swell.preconditioners", "ilut").factor
+        while (row := factor(A.indptr, A.indices, data, self._scale, *rest, row, ptr, middle, inverse, columns,
+                             values)) < n:
+            if ptr[row] > rest[-1]:
+                self._check_memory(ptr[row], row, n)
+            columns, values = extended(columns), extended(values)
+        columns, values = columns[:ptr[n]], values[:ptr[n]]
         index = index_type(*self.shape, values.size)
         arrays = (self.space.from_host(a) for a in (ptr.astype(index), columns.astype(index), values))
         return CSRMatrix(self.space, *arrays, self.shape)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.cpu import SERIAL
+from swell.core.cpu import SERIAL, native_kernels
 from swell.core.space import accumulator
 from swell.formats.matrix import rows_of
 from swell.preconditioners.exact import halves
@@ -73,9 +73,8 @@ def levels(indptr, indices, diagonal):
     sequence[bounds[l]:bounds[l + 1]], which do not need one another.
 
     ``indptr`` and ``indices`` are the pattern of L and U, ``diagonal`` the places of its diagonal entries."""
-    from swell.preconditioners.kernels import ilu
     depth = np.empty(diagonal.size, np.int64)
-    ilu.find_depths(indptr, indices, diagonal, depth)
+    native_kernels("swell.preconditioners", "ilu").find_depths(indptr, indices, diagonal, depth)
     return np.argsort(depth, kind="stable").astype(indptr.dtype), np.concatenate([[0], np.cumsum(np.bincount(depth))])
 
 

@@ -11,10 +11,10 @@ from tests.support.during import during
 
 from swell import gallery
 from swell.bench import elements
+from swell.core.cpu import native_kernels
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.orderings import minimum_degree
-from swell.orderings.kernels import minimum_degree as kernels
 from swell.orderings.minimum_degree import Elimination, FactorisationCost, eliminate, factorisation_cost, unready
 from swell.orderings.pivots import eliminate_with_pivots
 
@@ -118,6 +118,7 @@ def test_it_gives_up_at_a_limit(limit):
 def test_gaps_in_memory_are_closed(monkeypatch):
     """With hardly any room for new lists, order and cost are the same."""
     A = csr(gallery.poisson3d(7))
+    kernels = native_kernels("swell.orderings", "minimum_degree")
     expected, calls = eliminate(A), []
     original = kernels.eliminate
 

@@ -9,14 +9,29 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from swell.core.compiled import njit, parallel
+from swell.core.compiled import CONTRACT, helper, njit, parallel
 from swell.preconditioners.kernels.block_triangular import CHUNKS, size_of
-from swell.preconditioners.kernels.ilu import NONE, is_good, replaced
 from swell.preconditioners.kernels.isai import find
-from swell.preconditioners.kernels.triangular import CONTRACT
 
+NONE = np.iinfo(np.int64).max                    # no row
 NARROW = 16                                      # least block rows of a level for a thread
 GPU_ONLY = ("factor_rows",)                      # its block rows wait for one another
+
+
+@helper
+def is_good(pivot, scale, tiny):
+    """True if the pivot is finite and larger in modulus than ``tiny`` × ``scale``."""
+    return tiny * scale < abs(pivot) < np.inf
+
+
+@helper
+def replaced(pivot, scale, replacement, one):
+    """Return the replacement of a tiny pivot: ``scale`` × ``replacement``, with the pivot's sign (or complex phase).
+    ``one`` is the sign of a zero pivot: 1 of the matrix's type. Infinite where the replacement underflows to zero, by
+    which nothing can be divided."""
+    modulus, size = abs(pivot), scale * replacement
+    sign = pivot / modulus if 0 < modulus < np.inf else one
+    return sign * (size if size > 0 else np.inf)
 
 
 @njit(cache=True, inline="always", fastmath=CONTRACT)

@@ -3,13 +3,42 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.compiled import helper, njit
+from swell.core.compiled import CONTRACT, helper, njit
 from swell.preconditioners.kernels.block_ilu import add_product, invert
-from swell.preconditioners.kernels.ick import grown
-from swell.preconditioners.kernels.ilut import keep_largest
-from swell.preconditioners.kernels.triangular import CONTRACT
 
 SMALLEST = 1e-150           # ratio of two scales in a block row, so that its square is not zero
+
+
+@njit(cache=True, fastmath=False)
+def grown(array, size):
+    """Return ``array``, or a larger copy with room for at least ``size`` entries; the added entries are undefined."""
+    if size <= array.size:
+        return array
+    larger = np.empty(max(size, array.size + array.size // 2), array.dtype)
+    larger[:array.size] = array
+    return larger
+
+
+@njit(cache=True)
+def keep_largest(columns, values, sizes, start, end, most, area):
+    """Keep the ``most`` largest of the entries ``start`` to ``end`` − 1: move them, in their order, to ``start`` and
+    the places behind it, in ``columns`` and ``values``. Returns their end.
+
+    ``sizes`` has the moduli of these entries. An entry has ``area`` numbers in ``values``."""
+    if end - start <= most:
+        return end
+    least = np.partition(sizes, sizes.size - most)[sizes.size - most] if most > 0 else np.inf
+    ties = most - np.sum(sizes > least)
+    at = start
+    for k in range(start, end):
+        size = sizes[k - start]
+        if size > least or (size == least and ties > 0):
+            ties -= size == least
+            columns[at] = columns[k]
+            for e in range(area):
+                values[at * area + e] = values[k * area + e]
+            at += 1
+    return at
 
 
 @helper

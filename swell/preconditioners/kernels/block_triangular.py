@@ -16,9 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from swell.core.compiled import helper, njit, parallel
+from swell.core.compiled import CONTRACT, helper, njit, parallel
 from swell.formats.kernels.bsr import four_rows
-from swell.preconditioners.kernels.triangular import CONTRACT
 
 CHUNKS = 64             # more than there are cores, so that threads finish at about the same time
 GPU_ONLY = ("level", "levels", "sync_free")      # a CPU solves row by row and needs no levels

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from swell.core.compiled import helper, parallel
-from swell.preconditioners.kernels.triangular import CONTRACT, in_triangle
+from swell.core.compiled import CONTRACT, helper, parallel
+
+
+@helper
+def in_triangle(i, j, lower):
+    """True if entry (i, j) is strictly inside the triangle: below the diagonal if ``lower``, else above it."""
+    return j < i if lower else j > i
 
 
 @helper

@@ -3,13 +3,96 @@
 // the order of visits. S is the type of the stored factor, T that of the vectors.
 //
 // Rows are visited in the order of the solve, so that one kernel serves lower and upper matrices. The nearest columns
-// of a row come last: their entries of x become known last. In a chain nearly every row needs its predecessor: that value
-// comes from a register, since a load from memory would be too slow. Without a chain the test for it would be
+// of a row come last: their entries of x become known last. In a chain nearly every row needs its predecessor: that
+// value comes from a register, since a load from memory would be too slow. Without a chain the test for it would be
 // mispredicted. Widths 2 and 3 of a chain (grids of five and seven points) are unrolled.
 #include "../../core/native/lanes.hpp"
 #include "../../core/native/launcher.hpp"
 
+#include <cstdlib>
+
 namespace {
+
+constexpr int64_t SLICE = 32;
+
+// Return (begin, end): the entries of CSR row i strictly inside the triangle are the places begin to end − 1. `lower`
+// says which triangle. Columns ascend in a row. The search reads these entries and one more.
+template <class I>
+std::pair<int64_t, int64_t> strict_part(Array<const I> indptr, Array<const I> indices, int64_t i, bool lower) {
+  const int64_t begin = indptr[i], end = indptr[i + 1];
+  int64_t middle = lower ? begin : end;
+  if (lower) while (middle < end && indices[middle] < i) ++middle;
+  else while (middle > begin && indices[middle - 1] > i) --middle;
+  return lower ? std::pair(begin, middle) : std::pair(middle, end);
+}
+
+// Write lengths[t] = number of strictly triangular entries of the t-th visited row. Return (follows, crossing, needed,
+// reach).
+//
+// Rows are visited from the first if `lower`, else from the last. order[i]: the place of row i in the vectors; empty
+// for i. follows: number of rows that need their predecessor. crossing: first row from `middle` on that needs a row
+// before `middle`, or n. needed: one more than the last row before `middle` that a row from `middle` on needs. All
+// three count rows in the order of visits. reach: largest modulus of an offset between places in the vectors.
+template <class I>
+std::tuple<int64_t, int64_t, int64_t, int64_t> count(Array<const I> indptr, Array<const I> indices, bool lower,
+                                                     Array<const I> order, int64_t middle, Array<I> lengths) {
+  const int64_t n = lengths.size;
+  int64_t follows = 0, crossing = n, needed = 0, reach = 0;
+  for (int64_t t = 0; t < n; ++t) {
+    const int64_t i = lower ? t : n - 1 - t, place = order.size ? order[i] : i;
+    const auto [begin, end] = strict_part(indptr, indices, i, lower);
+    int64_t nearest = -1, last = -1;
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t j = indices[k], visited = lower ? j : n - 1 - j;
+      nearest = std::max(nearest, visited);
+      if (visited < middle) last = std::max(last, visited);
+      reach = std::max(reach, std::abs(place - (order.size ? order[j] : j)));
+    }
+    lengths[t] = I(end - begin);
+    follows += nearest >= 0 && nearest == t - 1;
+    if (t < middle) continue;
+    if (last >= 0) crossing = std::min(crossing, t);
+    needed = std::max(needed, last + 1);
+  }
+  return {follows, crossing, needed, reach};
+}
+
+// Fill the layout of exact.py with the rows of one triangle of a CSR matrix. Return the first row with a zero diagonal
+// entry, or −1.
+//
+// Writes `offsets`, `values` (rows divided by their diagonal entries) and `inverse` (1 / diagonal; not with a `unit`
+// diagonal). The `width` entries of row t nearest the diagonal go to place t `width`, padded with zeros; the other
+// entries go to ptr[t]. `lower` and `order` are as in `count`.
+template <class S, class T, class I, class O>
+int64_t pack(Array<const I> indptr, Array<const I> indices, Array<const T> data, bool lower, bool unit,
+             Array<const I> order, Array<const I> ptr, Array<O> offsets, Array<S> values, Array<S> inverse,
+             int64_t width) {
+  const int64_t n = indptr.size - 1;
+  int64_t bad = n;
+  for (int64_t t = 0; t < n; ++t) {
+    const int64_t i = lower ? t : n - 1 - t, place = order.size ? order[i] : i;
+    const auto [begin, end] = strict_part(indptr, indices, i, lower);
+    acc_t<S> d(1);
+    if (!unit) {
+      const int64_t at = lower ? end : begin - 1;
+      const bool stored = at >= indptr[i] && at < indptr[i + 1] && indices[at] == i;
+      S diagonal = stored ? S(data[at]) : S(0);
+      if (diagonal == S(0)) bad = std::min(bad, i), diagonal = S(1);
+      d = acc_t<S>(1) / acc_t<S>(diagonal);
+      inverse[t] = S(d);
+    }
+    const int64_t strict = end - begin, beyond = strict - std::min(strict, width);    // not of the `width` nearest
+    int64_t near = t * width, far = ptr[t];
+    for (int64_t k = strict; k < width; ++k, ++near)       // padding: zero times the row's own entry of x
+      offsets[near] = 0, values[near] = S(0);
+    for (int64_t step = 0; step < strict; ++step) {
+      const int64_t k = lower ? begin + step : end - 1 - step, at = step < beyond ? far++ : near++, j = indices[k];
+      offsets[at] = O((order.size ? int64_t(order[j]) : j) - place);
+      values[at] = S(d * acc_t<T>(data[k]));
+    }
+  }
+  return bad < n ? bad : -1;
+}
 
 template <class S, class T, class I, class O> struct Factor {
   Array<const I> rows, ptr;
@@ -139,6 +222,25 @@ void solve_adjoint_halves(FACTOR, Array<T> x, Array<const T> w, Array<acc_t<T>> 
   if (w.size) dots[0] = wx, dots[1] = acc_t<T>(xx);
 }
 
+// One Jacobi sweep: y = b − N x; if `last`, y = D⁻¹ (b − N x). Writes y only.
+//
+// rows[t] is the row at place t, inverse[t] its inverse diagonal entry. N is in slices of 32 rows: entry k of row i of
+// slice s is at ptr[s] + 32 k + i of `columns` and `values`; column −1 marks padding.
+template <class S, class T, class I>
+void sweep(Array<const I> rows, Array<const I> ptr, Array<const I> columns, Array<const S> values,
+           Array<const S> inverse, Array<const T> b, Array<const T> x, Array<T> y, bool last) {
+  ranges(ptr.size - 1, rows.size, [=](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s)
+      for (int64_t t = SLICE * s; t < std::min(SLICE * (s + 1), rows.size); ++t) {
+        const int64_t i = rows[t];
+        T total = b[i];
+        for (int64_t at = ptr[s] + t % SLICE; at < ptr[s + 1]; at += SLICE)
+          if (columns[at] >= 0) total -= T(values[at]) * x[columns[at]];
+        y[i] = last ? T(inverse[t]) * total : total;
+      }
+  });
+}
+
 }  // namespace
 
 #define OFFSETS(f, S, T) KERNEL(f, S, T, int32_t, int16_t), KERNEL(f, S, T, int64_t, int16_t), \
@@ -146,5 +248,8 @@ void solve_adjoint_halves(FACTOR, Array<T> x, Array<const T> w, Array<acc_t<T>> 
 #define ALL(f) OFFSETS(f, double, double), OFFSETS(f, float, float), OFFSETS(f, float, double), \
     OFFSETS(f, complex<double>, complex<double>), OFFSETS(f, complex<float>, complex<float>), \
     OFFSETS(f, complex<float>, complex<double>)
-KERNELS("swell.preconditioners.triangular", ALL(solve), ALL(solve_adjoint), ALL(solve_halves),
-        ALL(solve_adjoint_halves))
+#define SWEEP(S, T) KERNEL(sweep, S, T, int32_t), KERNEL(sweep, S, T, int64_t)
+KERNELS("swell.preconditioners.triangular", INDICES(count), ALL(pack), ALL(solve), ALL(solve_adjoint),
+        ALL(solve_halves), ALL(solve_adjoint_halves), SWEEP(double, double), SWEEP(float, float), SWEEP(float, double),
+        SWEEP(complex<double>, complex<double>), SWEEP(complex<float>, complex<float>),
+        SWEEP(complex<float>, complex<double>))
