@@ -26,6 +26,7 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 # Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
 NATIVE = {
     ("swell.core", "vector"),
+    ("swell.formats", "product"),
     ("swell.krylov", "cg"),
 }
 
