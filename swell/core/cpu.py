@@ -28,6 +28,16 @@ NATIVE = {
     ("swell.core", "vector"),
     ("swell.formats", "product"),
     ("swell.krylov", "cg"),
+    ("swell.preconditioners.amg", "aggregates"),
+    ("swell.preconditioners.amg", "air_cycle"),
+    ("swell.preconditioners.amg", "cycle"),
+    ("swell.preconditioners.amg", "dense"),
+    ("swell.preconditioners.amg", "interpolation"),
+    ("swell.preconditioners.amg", "local_restriction"),
+    ("swell.preconditioners.amg", "pmis"),
+    ("swell.preconditioners.amg", "real_part"),
+    ("swell.preconditioners.amg", "strength"),
+    ("swell.preconditioners.amg", "tentative"),
 }
 
 
