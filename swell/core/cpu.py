@@ -26,12 +26,23 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 # Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
 NATIVE = {
     ("swell.core", "vector"),
+    ("swell.formats", "product"),
     ("swell.krylov", "cg"),
     ("swell.orderings", "cuthill_mckee"),
     ("swell.preconditioners", "ic"),
     ("swell.preconditioners", "ilu"),
     ("swell.preconditioners", "slicing"),
     ("swell.preconditioners", "triangular"),
+    ("swell.preconditioners.amg", "aggregates"),
+    ("swell.preconditioners.amg", "air_cycle"),
+    ("swell.preconditioners.amg", "cycle"),
+    ("swell.preconditioners.amg", "dense"),
+    ("swell.preconditioners.amg", "interpolation"),
+    ("swell.preconditioners.amg", "local_restriction"),
+    ("swell.preconditioners.amg", "pmis"),
+    ("swell.preconditioners.amg", "real_part"),
+    ("swell.preconditioners.amg", "strength"),
+    ("swell.preconditioners.amg", "tentative"),
     ("swell.smoothers", "gauss_seidel"),
     ("swell.smoothers", "pointwise"),
 }

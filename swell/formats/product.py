@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell import _native
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
@@ -124,8 +125,7 @@ class Product:
 
         One pass writes into memory for an upper bound of nnz(C); if that is too much memory, entries are counted first.
         """
-        import numba
-        (m, n), chunks = self._shape, numba.get_num_threads()
+        (m, n), chunks = self._shape, _native.threads()
         a_indptr, a_indices, _, b_indptr, b_indices, _ = factors
         counts, starts = np.empty(m, np.int64), np.empty(m + 1, np.int64)
         self._check_fits(8 * (n * chunks + 4 * m), f"on {chunks} threads")

@@ -12,16 +12,14 @@ from tests.support.during import during
 from tests.support.host_reads import host_reads
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba.core.registry import cpu_target
 from tests.support.products import build, vector
 
 import swell
 from swell import gallery
-from swell.core.cpu import CpuSpace
+from swell.core.cpu import CpuSpace, native_kernels
 from swell.core.errors import InputError, OutOfMemory
 from swell.formats import product as module
 from swell.formats.csr import CSRMatrix
-from swell.formats.kernels import product as product_kernels
 from swell.formats.product import Product, TripleProduct
 
 SHAPES = [(1, 1, 1), (1, 40, 1), (40, 1, 40), (7, 90, 33), (300, 200, 1000), (1000, 30, 50)]
@@ -188,41 +186,21 @@ def test_the_same_bits_twice(space):
     assert found[0].data.tobytes() == found[1].data.tobytes()
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-def test_the_same_bits_whatever_was_compiled_before(dtype, monkeypatch):
-    """Numba keeps one complex product in a process, with the flags of the first kernel that has one."""
-    def compiled(fastmath):
-        @numba.njit(fastmath=fastmath)
-        def first(a, b):
-            return a * b + a
-        first(*np.ones(2, dtype))
-        return numba.njit(product_kernels._fill.py_func)
-
-    A = matrix(60, 60, 0.3, dtype)
-    indptr, indices = (array.astype(np.int32) for array in (A.indptr, A.indices))
-    found = []
-    for fastmath in (False, {"contract"}):
-        monkeypatch.setattr(cpu_target.target_context, "cached_internal_func", {})
-        columns, data, counts = np.empty(3600, np.int32), np.empty(3600, dtype), np.full(60, 60)
-        compiled(fastmath)(0, 60, 0, indptr, indices, A.data, indptr, indices, A.data, np.full(60, -1, np.int32), columns,
-                           data, counts)
-        found.append(data[:counts.sum()].tobytes())
-    assert found[0] == found[1]
-
-
 def test_the_same_bits_for_any_number_of_threads(all_threads):
     A, B = matrix(3000, 2500, 0.004), matrix(2500, 2800, 0.004, seed=1)
     found = []
     for threads in sorted({1, 2, all_threads} & set(range(1, all_threads + 1))):
         numba.set_num_threads(threads)
-        C = Product(moved(A, CpuSpace()), moved(B, CpuSpace())).C
+        space = CpuSpace()
+        with space.active():
+            C = Product(moved(A, space), moved(B, space)).C
         found.append((C.indptr.tobytes(), C.indices.tobytes(), C.data.tobytes()))
     assert len(set(found)) == 1
 
 
 def test_chunks_are_joined_in_pieces_of_any_size(all_threads):
     """Parts of a product that several threads left apart, by much, by little, and not at all."""
-    from swell.formats.kernels.product import close_gaps
+    close_gaps = native_kernels("swell.formats", "product").close_gaps
     gen = rng()
     for most in (0, 3, 2000, 90_000):
         counts, bounds = gen.integers(0, 40, 300), np.array([0, 0, 20, 90, 200, 300, 300])

@@ -8,7 +8,7 @@
 #pragma once
 #include "rows.cuh"
 
-constexpr double CANCELLED = 1e-8, LARGEST = 10.0, RESCALED = 10.0;      // as in interpolation.py
+constexpr double CANCELLED = 1e-8, LARGEST = 10.0, RESCALED = 10.0;      // as in interpolation.cpp
 
 // G neighbouring lanes of a warp; they may diverge from the rest of the warp.
 template <int G> struct Group {

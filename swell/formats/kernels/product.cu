@@ -1,4 +1,4 @@
-// Sparse products C = A B on a GPU, row by row; formats/product.py calls these kernels, product.py has the CPU's.
+// Sparse products C = A B on a GPU, row by row; formats/product.py calls these kernels, product.cpp has the CPU's.
 //
 // Rows lie in bins (product_bins.cu). A row of bin 0 to 4 has a group of 2, 4, 8, 16 or 32 lanes of one warp; a row of
 // the last bin has a whole block. Blocks take the rows of the largest bin first.

@@ -8,11 +8,11 @@ from tests.support.cases import rng
 
 import swell
 from swell import SmoothedAggregation, gallery
+from swell.core.cpu import native_kernels
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg.aggregates import aggregates, exponent, node_graph, of_unknowns
 from swell.preconditioners.amg.aggregation import SmoothedInterpolation, blocks, rigid_motions, tentative
-from swell.preconditioners.amg.kernels.pmis import scattered
 from swell.preconditioners.amg.nodes import like_elasticity, unknowns
 from swell.preconditioners.amg.smoother import radius
 
@@ -32,8 +32,9 @@ def graph_of(A, space, nodes=None, count=None):
 def roots_in_order(S):
     """The roots that a loop over the nodes takes, from the greatest key on; S: the strong links."""
     near = ((S + S @ S) > 0).tolil()
-    roots = np.zeros(S.shape[0], bool)
-    for i in sorted(range(S.shape[0]), key=lambda i: -int(scattered(i))):
+    roots, keys = np.zeros(S.shape[0], bool), np.empty(S.shape[0], np.int64)
+    native_kernels("swell.preconditioners.amg", "aggregates").hashes(0, keys)
+    for i in np.argsort(-keys):
         roots[i] = S[[i]].nnz and not roots[near.rows[i]].any()
     return roots
 

@@ -14,9 +14,10 @@ from swell import AIR, gallery
 from swell.core.errors import FactorisationError, InputError
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg import air_cycle
-from swell.preconditioners.amg.kernels.local_restriction import MOST
-from swell.preconditioners.amg.local_restriction import LocalRestriction, restriction, strong_moduli
+from swell.preconditioners.amg.local_restriction import WIDTH, LocalRestriction, restriction, strong_moduli
 from swell.preconditioners.amg.slots import State
+
+MOST = WIDTH - 1          # unknowns of a local system
 
 
 def random_flow(n, seed):
