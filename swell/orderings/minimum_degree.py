@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swell.core.cpu import native_kernels
+from swell.core.library import native_kernels
 from swell.formats.matrix import index_type
 from swell.orderings.ordering import Ordering
 

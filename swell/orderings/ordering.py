@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from swell.core.cpu import native_kernels
+from swell.core.library import native_kernels
 from swell.formats.matrix import index_type, rows_of
 from swell.transforms.permutation import Permutation
 

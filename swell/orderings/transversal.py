@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from swell.core.cpu import native_kernels
+from swell.core.library import native_kernels
 from swell.core.errors import InputError
 
 LARGEST_POWER = 500     # of two, in a scaling factor: products of two of them are in the range of double precision

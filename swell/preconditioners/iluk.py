@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swell.core.cpu import native_kernels
+from swell.core.library import native_kernels
 from swell.core.settings import positive
 from swell.core.devices import make_space
 from swell.formats.matrix import index_type

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from swell.core.cpu import native_kernels
+from swell.core.library import native_kernels
 from swell.core.errors import InputError, OutOfMemory
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix

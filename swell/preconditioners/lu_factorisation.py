@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.cpu import SERIAL, native_kernels
+from swell.core.cpu import SERIAL
+from swell.core.library import native_kernels
 from swell.core.space import accumulator
 from swell.formats.matrix import rows_of
 from swell.preconditioners.exact import halves

@@ -16,7 +16,8 @@ from tests.support.products import build, vector
 
 import swell
 from swell import gallery
-from swell.core.cpu import CpuSpace, native_kernels
+from swell.core.cpu import CpuSpace
+from swell.core.library import native_kernels
 from swell.core.errors import InputError, OutOfMemory
 from swell.formats import product as module
 from swell.formats.csr import CSRMatrix

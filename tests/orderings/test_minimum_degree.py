@@ -11,7 +11,7 @@ from tests.support.during import during
 
 from swell import gallery
 from swell.bench import elements
-from swell.core.cpu import native_kernels
+from swell.core.library import native_kernels
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
 from swell.orderings import minimum_degree

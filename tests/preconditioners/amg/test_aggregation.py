@@ -8,7 +8,7 @@ from tests.support.cases import rng
 
 import swell
 from swell import SmoothedAggregation, gallery
-from swell.core.cpu import native_kernels
+from swell.core.library import native_kernels
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg.aggregates import aggregates, exponent, node_graph, of_unknowns

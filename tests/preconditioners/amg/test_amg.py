@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import swell
 from swell import gallery
-from swell.core.cpu import native_kernels
+from swell.core.library import native_kernels
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import coarse_numbers, pmis
