@@ -28,6 +28,7 @@ NATIVE = {
     ("swell.core", "vector"),
     ("swell.krylov", "cg"),
     ("swell.orderings", "cuthill_mckee"),
+    ("swell.orderings", "multicolor"),
     ("swell.preconditioners", "ic"),
     ("swell.preconditioners", "ilu"),
     ("swell.preconditioners", "slicing"),
