@@ -27,6 +27,7 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 NATIVE = {
     ("swell.core", "vector"),
     ("swell.krylov", "cg"),
+    ("swell.orderings", "bisection"),
     ("swell.orderings", "cuthill_mckee"),
     ("swell.orderings", "multicolor"),
     ("swell.preconditioners", "ic"),
