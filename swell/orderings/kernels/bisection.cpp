@@ -71,7 +71,8 @@ void locate(Array<const P> pairs, Array<const int32_t> distance, Array<const int
   for (int64_t axis = 0; axis < axes; ++axis) {
     const int64_t p = pairs[2 * axis], q = pairs[2 * axis + 1];
     for (int64_t v = 0; v < n; ++v)
-      coordinates[axis * n + v] = int32_t(length(distance[p * n + v], reach[p]) - length(distance[q * n + v], reach[q]));
+      coordinates[axis * n + v] =
+          int32_t(length(distance[p * n + v], reach[p]) - length(distance[q * n + v], reach[q]));
   }
   for (int64_t axis = 0; axis < axes; ++axis) {
     const int64_t following = (axis + 1) % axes;
