@@ -86,7 +86,7 @@ def _levels(n, parts):
 
 def _coordinates(A, kernels):
     """Return (coordinates, lists), int32 device arrays of `AXES` × n numbers, axis after axis: the coordinates of every
-    vertex, and the vertices sorted by each coordinate. ``kernels``: the functions of kernels/bisection.py."""
+    vertex, and the vertices sorted by each coordinate. ``kernels``: the functions of kernels/bisection.cpp."""
     space, xp, n = A.space, A.space.xp, A.shape[0]
     pivots = min(PIVOTS, n)
     spread = (np.arange(1, pivots + 1) * GOLDEN % 1 * n).astype(np.int32)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.cpu import native_kernels
 from swell.core.errors import InputError
 from swell.orderings.ordering import Ordering, adjacency
 
@@ -93,12 +94,11 @@ def greedy(A, visit="natural"):
     int32 array of A's space, shape (n,)
         Colours from 0. Rows i ≠ j with a stored entry (i, j) or (j, i) have different colours.
     """
-    from swell.orderings.kernels import multicolor
     space = A.space
     indptr, neighbours = (space.to_host(a) for a in adjacency(A))
     turn = np.arange(A.shape[0]) if visit == "natural" else np.argsort(-np.diff(indptr), kind="stable")
     colors = np.full(A.shape[0], -1, np.int32)
-    multicolor.greedy(indptr, neighbours, turn, colors)
+    native_kernels("swell.orderings", "multicolor").greedy(indptr, neighbours, turn, colors)
     return space.from_host(colors)
 
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.cpu import native_kernels
 from swell.core.errors import InputError, MissingDependency
 from swell.core.settings import positive, switch
 from swell.orderings.ordering import Ordering, adjacency
@@ -111,38 +112,47 @@ class GraphParts:
         return f"{self.count} parts of {self.height} rows, {self.separator_share:.1%} of the rows are separators"
 
 
+def _outside(indptr, neighbours, home):
+    """Return for each vertex the number of neighbours in other parts, less the number in its own; home[v] is the part
+    of v, −1 for none."""
+    count = np.empty(home.size, np.int64)
+    native_kernels("swell.orderings", "partition").outside(indptr, neighbours, home, count)
+    return count
+
+
 def _without_separators(indptr, neighbours, height):
     """Return `GraphParts` with all rows sorted by part, ``height`` rows in each. The graph is in CSR form, on the
     host."""
-    from swell.orderings.kernels import partition
+    kernels = native_kernels("swell.orderings", "partition")
     n = indptr.size - 1
     count = -(-n // height)
     sizes = np.full(count, height)
     sizes[-1:] = n - (count - 1) * height
     home = _metis(indptr, neighbours, sizes)
-    loose = np.argsort(-partition.outside(indptr, neighbours, home), kind="stable")
-    partition.settle(indptr, neighbours, home, sizes, loose)
+    loose = np.argsort(-_outside(indptr, neighbours, home), kind="stable")
+    kernels.settle(indptr, neighbours, home, sizes, loose)
     return GraphParts(np.argsort(home, kind="stable"), count, np.ones(n, bool), height)
 
 
 def _with_separators(indptr, neighbours, height):
     """Return `GraphParts` with the interior rows sorted by part, ``height`` rows in each, then the separator rows. The
     graph is in CSR form, on the host."""
-    from swell.orderings.kernels import partition
+    kernels = native_kernels("swell.orderings", "partition")
     n = indptr.size - 1
     count = -(-n // height)
     for _ in range(TRIES):
         home = _metis(indptr, neighbours, np.full(count, -(-n // count)) if count else np.empty(0, np.int64))
-        cut = np.argsort(-partition.outside(indptr, neighbours, home), kind="stable")
-        between = partition.cover(indptr, neighbours, home, cut)
+        cut = np.argsort(-_outside(indptr, neighbours, home), kind="stable")
+        between = np.zeros(n, bool)
+        kernels.cover(indptr, neighbours, home, cut, between)
         inside = n - int(between.sum())
         if count <= 1 or abs(inside - count * height) <= CLOSE * count * height:
             break
         count = max(1, round(inside / height))
     home[between] = -1
-    loose = np.argsort(-partition.outside(indptr, neighbours, home), kind="stable")
+    loose = np.argsort(-_outside(indptr, neighbours, home), kind="stable")
     given = home.copy()
-    partition.settle(indptr, neighbours, home, np.full(count, height), loose)
+    kernels.settle(indptr, neighbours, home, np.full(count, height), loose)
     interior = (home >= 0) & (given >= 0) & (home == given)
     full = np.argsort(-np.minimum(np.bincount(home[home >= 0], minlength=count), height), kind="stable")
     place = np.empty_like(full)

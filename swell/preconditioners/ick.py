@@ -36,6 +36,6 @@ class ICK(IncompleteCholesky):
     def pattern(self, A):
         space = A.space
         indptr, indices = (space.to_host(a) for a in (A.indptr, A.indices))              # sync
-        filled, columns = transposed(*find_fill("ick", indptr, indices, self.level))       # U, then L
+        filled, columns = transposed(*find_fill("ick", indptr, indices, self.level))
         index = index_type(*A.shape, columns.size)
         return space.from_host(filled.astype(index)), space.from_host(columns.astype(index))
