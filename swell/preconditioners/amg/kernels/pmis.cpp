@@ -45,9 +45,8 @@ template <class I> struct Links {
 template <class I>
 void contest(Array<const I> rows, Links<I> A, Array<const int64_t> keys, uint8_t* beaten) {
   const int64_t chunks = chunks_of(rows.size);
-  parallel_for(rows.size, chunks, [=](int64_t chunk) {
-    const int64_t unused = keys.size + chunk * LINE;
-    for (int64_t r = chunk_begin(rows.size, chunk, chunks); r < chunk_begin(rows.size, chunk + 1, chunks); ++r) {
+  const auto part = [=](int64_t begin, int64_t end, int64_t unused) {
+    for (int64_t r = begin; r < end; ++r) {
       const int64_t i = rows[r], key = keys[i];
       bool lost = false;
       for (int64_t k = A.indptr[i]; k < A.indptr[i + 1]; ++k) {
@@ -58,6 +57,10 @@ void contest(Array<const I> rows, Links<I> A, Array<const int64_t> keys, uint8_t
       }
       if (lost) beaten[i] = 1;
     }
+  };
+  parallel_for(rows.size, chunks, [&part, &rows, &keys, chunks](int64_t chunk) {
+    const auto own = part;                       // its pointers stay in registers: a byte may be part of the original
+    own(chunk_begin(rows.size, chunk, chunks), chunk_begin(rows.size, chunk + 1, chunks), keys.size + chunk * LINE);
   });
 }
 
