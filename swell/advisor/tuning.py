@@ -4,7 +4,7 @@
 by "auto-tuning" without saying how; the candidates and the rule are ours:
 
 - candidates: the default, and around it CSR with fewer and more threads a row, SELL of other slice heights, sorting
-  windows and tasks (threads of a block; rows of a chunk on a CPU), staircase SELL;
+  windows and tasks (threads of a block on a GPU), staircase SELL;
 - each is built, a few of its products are timed, and the least time counts. A candidate replaces the default if it is
   3 % faster, and again when both are timed once more. No further candidate is begun once ``seconds`` are over;
 - the choice is kept on disk (``choices.py``) under the class of the matrix: rows, entries a row, their spread, longest
@@ -184,7 +184,7 @@ def candidates(csr, default: str) -> list[str]:
         if not ragged:
             heights = [h for h in (8, 32, 16) if h != own_height(csr.dtype, "cpu")]
             names += [f"sell(height={heights[0]})", "sell", f"sell(height={heights[1]})",
-                      *(["sell(window=1)"] if sorts else []), "sell(height=8, task=2048)"]
+                      *(["sell(window=1)"] if sorts else [])]
     else:
         lanes = next(l for l in (1, 2, 4, 8, 16, 32) if l == 32 or 2 * l > mean)
         csr_forms = [f"csr(lanes={l})" for l in (max(1, lanes // 2), min(32, 2 * lanes)) if l != lanes]

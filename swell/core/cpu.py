@@ -26,7 +26,12 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 # Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
 NATIVE = {
     ("swell.core", "vector"),
+    ("swell.formats", "csr"),
+    ("swell.formats", "facts"),
     ("swell.formats", "product"),
+    ("swell.formats", "residual"),
+    ("swell.formats", "sell"),
+    ("swell.formats", "sell_layout"),
     ("swell.krylov", "cg"),
     ("swell.orderings", "bisection"),
     ("swell.orderings", "cuthill_mckee"),

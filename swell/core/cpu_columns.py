@@ -5,7 +5,8 @@ are still called for a column that has only paused, at the end of a cycle.
 
 A kernel NAME may have a twin NAME_columns, which treats several columns at a time, and so reads a matrix once for them.
 Its first argument ``running`` lists the columns to be computed; then come the arguments of NAME, with arrays of shape
-(k, n) in place of vectors. It is called if each of its arguments named in VECTORS is `Columns`.
+(k, n) in place of vectors. It is called if each of these is `Columns`. A native twin's signature shows where they are;
+those of a Numba twin are the parameters named in VECTORS.
 """
 from __future__ import annotations
 
@@ -16,17 +17,18 @@ import numpy as np
 from swell.core.columns import Columns
 from swell.core.slots import Flag
 
-VECTORS = {"x", "y", "z", "w", "dots"}           # what a twin has a row of for every column
+VECTORS = {"x", "y", "z", "w", "dots"}           # what a Numba twin has a row of for every column
 
 
 class ColumnKernels:
-    """The kernels of one module of Numba kernels, as attributes.
+    """The kernels of one file, as attributes.
 
     Parameters
     ----------
     space : CpuSpace
         With several columns.
-    module : module
+    module : module or namespace
+        Numba or native kernels.
     states : list of states or None
         The judge's state of each column, for the kernels of a method.
     """
@@ -57,6 +59,10 @@ class ColumnKernels:
         twin = getattr(self._module, f"{name}_columns", None)
         if twin is None:
             return None, []
+        native = getattr(twin, "__self__", None)
+        if native:
+            parameters = native.signatures[0][1:-1].split(", ")[1:]
+            return twin, [k for k, parameter in enumerate(parameters) if "[,]" in parameter]
         parameters = list(inspect.signature(twin).parameters)[1:]
         return twin, [k for k, parameter in enumerate(parameters) if parameter in VECTORS]
 

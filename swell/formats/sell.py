@@ -24,14 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import AS_GIVEN, Idle, idle_notes, positive
+from swell.core.settings import AS_GIVEN, ON_CPU, Idle, circumstances, idle_notes, positive
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
 PAD = 0xFFFF
 HEIGHT = {"cpu": 16, "cuda": 32}    # CPU: twice the sums that fit in its registers; GPU: a warp
 COMPLEX_HEIGHT = {"cpu": 8, "cuda": 32}     # half as many complex sums fit in a CPU's registers
-CHUNKS = 64             # on a CPU: more than cores, to balance the load; few enough that partial sums cost nothing
 THREADS = 256           # of a thread block on a GPU
 WORTH = 0.99            # rows are sorted if that stores less than this fraction of the entries of the plain order
 
@@ -48,15 +47,15 @@ class SELL:
         Rows are sorted by length inside windows of this many rows (σ): a power of two from ``height`` to 65 536, or 1
         to keep the order.
     task : int
-        Rows of a task. On a GPU the threads of a block: 64, 128, 256 or 512; 0: 256. On a CPU the chunk of rows that
-        one thread takes at a time: any number; 0: a 64th of all rows.
+        Threads of a block on a GPU, a row each: 64, 128, 256 or 512; 0: 256. On a CPU threads share the slices evenly.
     """
 
     height: int = 0
     window: int = 256
     task: int = 0
 
-    idle = Idle("window", AS_GIVEN, "sorting its rows would save less than 1 % of the stored entries"),
+    idle = (Idle("window", AS_GIVEN, "sorting its rows would save less than 1 % of the stored entries"),
+            Idle("task", ON_CPU, "its threads share the slices evenly"))
 
     def __post_init__(self):
         positive(self, "window")
@@ -94,12 +93,12 @@ class SELLMatrix(Matrix):
         super().__init__(csr.shape, csr.dtype, csr.space, csr.nnz)
         self.settings = settings
         self.height = settings.height or own_height(csr.dtype, csr.space.name)
-        self.task = settings.task or (THREADS if csr.space.name == "cuda" else max(1, -(-csr.shape[0] // CHUNKS)))
+        self.task = settings.task or THREADS     # the kernels of a CPU have no use for it
         if csr.space.name == "cuda":             # room for partial sums of `apply_dots`, by thread blocks
             csr.space.reserve(3 * (csr.shape[0] // self.task + 1))
         self._layout(csr)
-        if not self.sorted and settings.window > 1:
-            self.notes = idle_notes(settings, (AS_GIVEN,))
+        unsorted = (AS_GIVEN,) if not self.sorted and settings.window > 1 else ()
+        self.notes = idle_notes(settings, (*circumstances(csr), *unsorted))
         self._kernels = csr.space.kernels("swell.formats", "sell", csr.dtype)
 
     def _layout(self, csr):

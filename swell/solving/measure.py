@@ -1,6 +1,6 @@
 """The quality of an x: b − A x of the original system, its rounding floor, and backward errors.
 
-One pass over A computes r = b − A x and t = |A||x| + |b| (``formats/kernels/residual.py``). A computed ‖r‖₂ says
+One pass over A computes r = b − A x and t = |A||x| + |b| (``formats/kernels/residual.cpp``). A computed ‖r‖₂ says
 nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If rounding could decide on convergence (`uncertain`), a second
 pass computes r in doubled precision, and that decides, down to a floor of its own: the same with eps².
 

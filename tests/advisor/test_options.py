@@ -77,6 +77,7 @@ NOTED = [
       for field, value in (("overlap", 2), ("kind", "additive"), ("partition", "graph"))),
     ("precond", "schwarz(transmission=robin)", "transmission", ALONE),
     ("format", "csr(lanes=4)", "lanes", ON_CPU), ("format", "sell(window=64)", "window", AS_GIVEN),
+    ("format", "sell(task=64)", "task", ON_CPU),
     ("format", "staircase_sell(window=64)", "window", AS_GIVEN),
     ("stopping", Stopping(every=10), "every", "for gmres"), ("stopping", Stopping(every=10), "every", "for fgmres"),
 ]
@@ -99,7 +100,7 @@ ACTS = {
     "RuizScaling": "p tolerance maxiter symmetric", "GreedyColoring": "visit", "JonesPlassmann": "seed",
     "Partition": "height separators", "Bisection": "parts", "Sweeps": "guard count upper",
     "ISAI": "guard power longest",
-    "SELL": "height task", "ELL": "max_fill", "ModifiedSELL": "height", "BSR": "block", "BlockSELL": "block height",
+    "SELL": "height", "ELL": "max_fill", "ModifiedSELL": "height", "BSR": "block", "BlockSELL": "block height",
     "AMG": "strength max_row_sum interpolation pmax smoother degree cycle positive coarsest levels dtype restriction",
     "AIR": "strength neighbours distance drop f_sweeps coarsest levels dtype",
     "SmoothedAggregation": "near_nullspace coordinates nodes block strength smoother degree cycle coarsest levels dtype",

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
 from tests.support.products import build, random_matrix, vector
 
+from swell import _native
 from swell.core.sharing import Widening
 from swell.core.slots import Flag
-from swell.formats.kernels.groups import groups
 
 FORMATS = ["csr", "csr(lanes=8)", "sell", "sell(window=64,height=32)", "ell(max_fill=1000)", "staircase_sell",
            "modified_sell(height=32)", "bsr(block=1)", "bsr(block=3, pad=True)", "bsr(block=8, pad=True)",
@@ -20,10 +21,10 @@ ROWS = 205                                       # no multiple of a block of thr
 class Both:
     """A matrix for one vector and the same for k, and random columns.
 
-    ``stopped``: columns whose loop has stopped."""
+    ``stopped``: columns whose loop has stopped. ``matrix``: in SciPy; a random one by default."""
 
-    def __init__(self, format, dtype, k, space, stopped=()):
-        self.A = build(random_matrix(ROWS, 0.05, dtype), format, space)
+    def __init__(self, format, dtype, k, space, stopped=(), matrix=None):
+        self.A = build(random_matrix(ROWS, 0.05, dtype) if matrix is None else matrix, format, space)
         self.space, self.many, self.k, self.stopped = space, space.for_columns(k), k, stopped
         self.wide = Widening(self.many)(self.A)
         self.dots = np.result_type(dtype, np.float64)
@@ -36,8 +37,9 @@ class Both:
                 self.many.send_context()
 
     def columns(self, seed):
-        made = self.many.buffer(ROWS, self.A.dtype)
-        made.array[...] = self.space.from_host(np.stack([vector(ROWS, self.A.dtype, 100 * seed + j)
+        rows = self.A.shape[0]
+        made = self.many.buffer(rows, self.A.dtype)
+        made.array[...] = self.space.from_host(np.stack([vector(rows, self.A.dtype, 100 * seed + j)
                                                          for j in range(self.k)]))
         return made
 
@@ -110,20 +112,19 @@ def test_nothing_is_written_once_all_have_stopped(format, space):
         both.compare(call)
 
 
-@pytest.mark.parametrize("reach, sizes", [(1, [33]), (20_000, [6, 6, 6, 6, 6, 3]), (40_000, [2] * 16 + [1]),
-                                          (100_000, [1] * 33)])
-def test_a_cpu_takes_as_many_columns_as_its_cache_holds(reach, sizes):
-    assert [group.size for group in groups(np.arange(33), reach, 8)] == sizes
+@pytest.mark.parametrize("reach, size", [(0, 33), (1, 33), (20_000, 6), (40_000, 2), (100_000, 1), (1e9, 1)])
+def test_a_cpu_takes_as_many_columns_as_its_cache_holds(reach, size):
+    assert _native.kernel("swell.formats.csr.group_size")(33, reach, 8) == size
 
 
+@pytest.mark.parametrize("rows", [50_000, 70_000])
 @pytest.mark.parametrize("format", ["csr", "sell"])
-def test_columns_far_apart_on_a_cpu(format, monkeypatch):
-    """Where the cache holds one or two columns of x only, the bits are the same."""
-    for cache in (8, 2 * ROWS * 8):
-        monkeypatch.setattr("swell.formats.kernels.groups.CACHE", cache)
-        both = Both(format, "float64", 5, space_or_skip("cpu"))
-        for call in calls(both.A):
-            both.compare(call)
+def test_columns_far_apart_on_a_cpu(format, rows):
+    """Where the cache holds two columns of x only, or one, the bits are the same."""
+    ends = sp.coo_array((np.ones(2 * rows), (np.arange(rows).repeat(2), np.tile([0, rows - 1], rows))), (rows, rows))
+    both = Both(format, "float64", 5, space_or_skip("cpu"), matrix=(ends + 3 * sp.eye_array(rows)).tocsr())
+    for call in calls(both.A):
+        both.compare(call)
 
 
 @pytest.mark.gpu

@@ -1,4 +1,4 @@
-// The true residual of a CSR system and the size of its rounding errors. residual.py is the CPU's version, and says
+// The true residual of a CSR system and the size of its rounding errors. residual.cpp is the CPU's version, and says
 // what is computed and why. The entries of a row are added by `lanes` lanes, a power of two up to the mean row length.
 #include "columns.cuh"
 #include "doubled.cuh"

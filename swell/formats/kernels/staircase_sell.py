@@ -9,10 +9,21 @@ from numba import prange
 
 from swell.core.compiled import njit
 from swell.core.kernels.vector import total
-from swell.formats.kernels.sell_layout import entries_at
 
 CHUNKS = 64             # more than cores, to balance the load; few enough that partial sums cost nothing
 HEIGHT = 32
+
+
+@njit(cache=True, _nrt=False)
+def entries_at(indptr, order, place):
+    """Return (first entry, number of entries, row) of the row at ``place`` of the sorted order, all uint64.
+
+    ``indptr``: CSR row pointers. ``order``: the row at each place; an empty one is the identity."""
+    i = np.uint64(order[place]) if order.size else place
+    if i + np.uint64(1) >= np.uint64(indptr.size):
+        return np.uint64(0), np.uint64(0), i
+    begin = np.uint64(indptr[i])
+    return begin, np.uint64(indptr[i + np.uint64(1)]) - begin, i
 
 
 @njit(parallel=True, cache=True)
