@@ -25,8 +25,9 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 
 # Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
 NATIVE = {
-    ("swell.core", "vector"),
-    ("swell.krylov", "cg"),
+    *(("swell.core", stem) for stem in ("judging", "precision", "vector")),
+    *(("swell.krylov", stem) for stem in ("bicgstab", "bicgstabl", "cg", "cocg", "cocr", "gmres", "idrs", "minres",
+                                          "qmr", "shadow", "single_reduction_cg", "tfqmr")),
 }
 
 

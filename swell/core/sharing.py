@@ -127,7 +127,8 @@ class Widening(Sharing):
     """
 
     def _copy(self, original):
-        if isinstance(original, types.ModuleType) and ".kernels." in original.__name__:
+        native = isinstance(original, types.SimpleNamespace)             # of `native_kernels` in core/cpu.py
+        if native or isinstance(original, types.ModuleType) and ".kernels." in original.__name__:
             return ColumnKernels(self.space.local, original)
         return super()._copy(original)
 
