@@ -5,12 +5,12 @@
 
 #include "lanes.hpp"
 
-// Four values in the type of their sums; a register holds as many sums as a loop needs.
-INLINE Pack<double, 4> four(const double* p) { return Memory<4>::load(p); }
-INLINE Pack<double, 4> four(const float* p) { return wide(Memory<4>::load(p)); }
-template <class R> INLINE complex<Pack<double, 4>> four(const complex<R>* p) {
-  Pack<R, 4> re, im;
-  Memory<4>::split(&p->re, re, im);
+// N values in the type of their sums.
+template <int N> INLINE Pack<double, N> some(const double* p) { return Memory<N>::load(p); }
+template <int N> INLINE Pack<double, N> some(const float* p) { return wide(Memory<N>::load(p)); }
+template <int N, class R> INLINE complex<Pack<double, N>> some(const complex<R>* p) {
+  Pack<R, N> re, im;
+  Memory<N>::split(&p->re, re, im);
   return {wide(re), wide(im)};
 }
 
@@ -20,39 +20,42 @@ template <class P> INLINE complex<P> conj_times(complex<P> a, complex<P> b) {
   return {a.re * b.re + a.im * b.im, a.re * b.im - a.im * b.re};
 }
 
-inline double total(Pack<double, 4> a) {
-  double lane[4];
-  Memory<4>::store(lane, a);
-  return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+template <int N> inline double total(Pack<double, N> a) {
+  double lane[N];
+  Memory<N>::store(lane, a);
+  for (int apart = N / 2; apart; apart /= 2)
+    for (int k = 0; k < apart; ++k) lane[k] += lane[k + apart];
+  return lane[0];
 }
-inline complex<double> total(complex<Pack<double, 4>> a) { return {total(a.re), total(a.im)}; }
+template <int N> inline complex<double> total(complex<Pack<double, N>> a) { return {total(a.re), total(a.im)}; }
 
-template <class A> struct fours { using type = Pack<double, 4>; };
-template <class A> struct fours<complex<A>> { using type = complex<Pack<double, 4>>; };
-template <class F, int> INLINE F none() {
-  if constexpr (std::is_same_v<F, Pack<double, 4>>) return F(0.0);
-  else return F{Pack<double, 4>(0.0), Pack<double, 4>(0.0)};
+template <class A, int N> struct Lane_sums { using type = Pack<double, N>; };
+template <class A, int N> struct Lane_sums<complex<A>, N> { using type = complex<Pack<double, N>>; };
+template <class F, int N, int> INLINE F none() {
+  if constexpr (std::is_same_v<F, Pack<double, N>>) return F(0.0);
+  else return F{Pack<double, N>(0.0), Pack<double, N>(0.0)};
 }
 
 template <class F, class V> INLINE void add_both(F& of_x, F& of_y, V v, F x, F y) {
   of_x = of_x + conj_times(v, x), of_y = of_y + conj_times(v, y);
 }
 
-// xs[k] += (v_k, x) and, unless y is null, ys[k] += (v_k, y), over n values, for the rows v_k of `V` given by `K`.
-template <bool TWO, int... K, class S, class T, class A>
+// xs[k] += (v_k, x) and, if TWO, ys[k] += (v_k, y), over n values, for the rows v_k of `V` given by `K`. A sum has N
+// lanes.
+template <bool TWO, int N, int... K, class S, class T, class A>
 inline void add_products(std::integer_sequence<int, K...>, const S* const* V, const T* x, const T* y, int64_t n, A* xs,
                          A* ys) {
-  using F = typename fours<A>::type;
+  using F = typename Lane_sums<A, N>::type;
   const S* const v[] = {V[K]...};
-  F of_x[] = {none<F, K>()...}, of_y[] = {none<F, K>()...};
+  F of_x[] = {none<F, N, K>()...}, of_y[] = {none<F, N, K>()...};
   int64_t i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const auto xi = four(x + i);
+  for (; i + N <= n; i += N) {
+    const auto xi = some<N>(x + i);
     if constexpr (TWO) {
-      const auto yi = four(y + i);
-      (add_both(of_x[K], of_y[K], four(v[K] + i), xi, yi), ...);
+      const auto yi = some<N>(y + i);
+      (add_both(of_x[K], of_y[K], some<N>(v[K] + i), xi, yi), ...);
     } else {
-      ((of_x[K] = of_x[K] + conj_times(four(v[K] + i), xi)), ...);
+      ((of_x[K] = of_x[K] + conj_times(some<N>(v[K] + i), xi)), ...);
     }
   }
   ((xs[K] += total(of_x[K])), ...);
@@ -63,22 +66,21 @@ inline void add_products(std::integer_sequence<int, K...>, const S* const* V, co
   }
 }
 
-// The same for all rows of V from `begin` to `end`, n values from `lo` on.
-template <bool TWO, class S, class T, class A>
+// The same for all rows of V from `begin` to `end`, n values from `lo` on: MOST rows at once, whose sums fit in the
+// registers, then the others with as many sums in more lanes.
+template <bool TWO, int MOST = 0, class S, class T, class A>
 inline void add_row_products(Table<const S> V, int64_t begin, int64_t end, int64_t lo, int64_t n, const T* x,
                              const T* y, A* xs, A* ys) {
-  constexpr int ROWS = scalar<A>::parts * (TWO ? 2 : 1) > 2 ? 2 : 4;         // whose sums fit in the registers
-  for (int64_t k = begin; k < end; k += ROWS) {
+  constexpr int FIT = 8 / (scalar<A>::parts * (TWO ? 2 : 1)), ROWS = MOST ? MOST : FIT < 4 ? FIT : 4;
+  int64_t k = begin;
+  for (; k + ROWS <= end; k += ROWS) {
     const S* rows[ROWS];
-    A to_x[ROWS], to_y[ROWS];
-    for (int r = 0; r < ROWS; ++r)
-      rows[r] = V[std::min(k + r, end - 1)].data + lo, to_x[r] = to_y[r] = A(0);
-    add_products<TWO>(std::make_integer_sequence<int, ROWS>(), rows, x, y, n, to_x, to_y);
-    for (int r = 0; r < ROWS && k + r < end; ++r) {
-      xs[k - begin + r] += to_x[r];
-      if constexpr (TWO) ys[k - begin + r] += to_y[r];
-    }
+    for (int r = 0; r < ROWS; ++r) rows[r] = V[k + r].data + lo;
+    add_products<TWO, 4 * FIT / ROWS>(std::make_integer_sequence<int, ROWS>(), rows, x, y, n, xs + (k - begin),
+                                      ys + (k - begin));
   }
+  if constexpr (ROWS > 1)
+    if (k < end) add_row_products<TWO, ROWS / 2>(V, k, end, lo, n, x, y, xs + (k - begin), ys + (k - begin));
 }
 
 // body(lo, hi) for tiles of `tile` rows that cover 0 to rows − 1.

@@ -91,7 +91,7 @@ void dots(Context* ctx, Table<const B> V, Array<const T> u, Array<const T> w, Ar
       if (begin > 0) continue;
       const T* const both[] = {x, y};
       A of_x[2] = {A(0), A(0)}, of_y[2] = {A(0), A(0)};
-      add_products<true>(std::make_integer_sequence<int, 2>(), both, x, y, rows, of_x, of_y);
+      add_products<true, 4>(std::make_integer_sequence<int, 2>(), both, x, y, rows, of_x, of_y);
       three[UU] += of_x[0], three[UW] += of_y[0], three[WW] += of_y[1];
     }
   });

@@ -41,7 +41,7 @@ template <class T> void sums_of(Table<const real_t<T>> P, Array<const T> y, Arra
       const int64_t lo = tile * TILE, rows = min(n, lo + TILE) - lo;
       const T* const own = y.data + lo;
       add_row_products<false>(P, 0, s, lo, rows, own, own, mine, mine);
-      add_products<false>(std::integer_sequence<int, 0>(), &own, own, own, rows, mine + s, mine);
+      add_products<false, 16 / scalar<A>::parts>(std::integer_sequence<int, 0>(), &own, own, own, rows, mine + s, mine);
     }
   });
   for (int64_t i = 0; i <= s; ++i) {
