@@ -25,33 +25,15 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 
 # Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
 NATIVE = {
-    ("swell.core", "vector"),
-    ("swell.formats", "csr"),
-    ("swell.formats", "facts"),
-    ("swell.formats", "product"),
-    ("swell.formats", "residual"),
-    ("swell.formats", "sell"),
-    ("swell.formats", "sell_layout"),
-    ("swell.krylov", "cg"),
-    ("swell.orderings", "bisection"),
-    ("swell.orderings", "cuthill_mckee"),
-    ("swell.orderings", "multicolor"),
-    ("swell.preconditioners", "ic"),
-    ("swell.preconditioners", "ilu"),
-    ("swell.preconditioners", "slicing"),
-    ("swell.preconditioners", "triangular"),
-    ("swell.preconditioners.amg", "aggregates"),
-    ("swell.preconditioners.amg", "air_cycle"),
-    ("swell.preconditioners.amg", "cycle"),
-    ("swell.preconditioners.amg", "dense"),
-    ("swell.preconditioners.amg", "interpolation"),
-    ("swell.preconditioners.amg", "local_restriction"),
-    ("swell.preconditioners.amg", "pmis"),
-    ("swell.preconditioners.amg", "real_part"),
-    ("swell.preconditioners.amg", "strength"),
-    ("swell.preconditioners.amg", "tentative"),
-    ("swell.smoothers", "gauss_seidel"),
-    ("swell.smoothers", "pointwise"),
+    "swell.core": {"judging", "precision", "vector"},
+    "swell.formats": {"csr", "facts", "product", "residual", "sell", "sell_layout"},
+    "swell.krylov": {"bicgstab", "bicgstabl", "cg", "cocg", "cocr", "gmres", "idrs", "minres", "qmr", "shadow",
+                     "single_reduction_cg", "tfqmr"},
+    "swell.orderings": {"bisection", "cuthill_mckee", "multicolor"},
+    "swell.preconditioners": {"ic", "ilu", "slicing", "triangular"},
+    "swell.preconditioners.amg": {"aggregates", "air_cycle", "cycle", "dense", "interpolation", "local_restriction",
+                                  "pmis", "real_part", "strength", "tentative"},
+    "swell.smoothers": {"gauss_seidel", "pointwise"},
 }
 
 
@@ -59,7 +41,7 @@ NATIVE = {
 def _kernels(package, stem):
     """Return the kernels of a file: a namespace of native ones, or the module ``<package>.kernels.<stem>`` of Numba
     kernels. Cached, since vector operations ask for it often."""
-    if (package, stem) in NATIVE:
+    if stem in NATIVE.get(package, ()):
         return native_kernels(package, stem)
     count_numba()
     return importlib.import_module(f"{package}.kernels.{stem}")

@@ -1,7 +1,7 @@
 """Kernels for several right-hand sides on a CPU: a kernel for one vector is called for each column.
 
-A column that the judge has stopped is frozen: no kernel is called for it. Kernels listed in a module's ``AFTER_PAUSE``
-are still called for a column that has only paused, at the end of a cycle.
+A column that the judge has stopped is frozen: no kernel is called for it. Kernels named in AFTER_PAUSE are still called
+for a column that has only paused, at the end of a cycle.
 
 A kernel NAME may have a twin NAME_columns, which treats several columns at a time, and so reads a matrix once for them.
 Its first argument ``running`` lists the columns to be computed; then come the arguments of NAME, with arrays of shape
@@ -17,6 +17,7 @@ import numpy as np
 from swell.core.columns import Columns
 from swell.core.slots import Flag
 
+AFTER_PAUSE = {"close"}
 VECTORS = {"x", "y", "z", "w", "dots"}           # what a Numba twin has a row of for every column
 
 
@@ -35,11 +36,10 @@ class ColumnKernels:
 
     def __init__(self, space, module, states=None):
         self._space, self._module, self._states = space, module, states
-        self._after_pause = getattr(module, "AFTER_PAUSE", ())
 
     def __getattr__(self, name):
         kernel, together, vectors = getattr(self._module, name), *self._twin(name)
-        stop = Flag.FINAL if name in self._after_pause else Flag.STOP
+        stop = Flag.FINAL if name in AFTER_PAUSE else Flag.STOP
 
         def call(*arguments):
             if self._states is None and not any(type(a) is Columns for a in arguments):

@@ -135,13 +135,14 @@ def test_replacing_the_residual_of_one_reduction_keeps_it_true():
 
 def test_one_reduction_begins_anew_where_rounding_has_turned_a_curvature_negative():
     """The difference that stands for (p, A p) may lose its sign; what is indefinite is still called so."""
+    from swell.core.cpu import native_kernels
     from swell.core.slots import Flag, Limit
-    from swell.krylov.kernels import single_reduction_cg as step
     from swell.krylov.slots import SingleReductionCG as S
     s = np.zeros(len(S))
     s[[S.GAMMA, S.DELTA, S.NORM2, S.LAST_GAMMA, S.ALPHA]] = 2.0, 3.0, 2.0, 1.0, 0.5        # β = 2, and δ − β γ/α = 3 − 8
     flags, limits = np.zeros(len(Flag), np.int64), np.zeros(len(Limit))
     flags[Flag.MAXITER], limits[Limit.GROWTH2] = 100, np.inf
+    step = native_kernels("swell.krylov", "single_reduction_cg")
     step.settle((flags, limits, np.zeros(10)), s, np.zeros(4))
     assert not flags[Flag.STOP] and s[S.BETA] == 0 and s[S.ALPHA] == 2 / 3
     A = gallery.poisson2d(20) - 1.0 * np.eye(400)

@@ -2,7 +2,7 @@
 // its parts. Classical Gram–Schmidt is done twice; a warp computes whole inner products, so a pass has two barriers.
 #include "batch.cuh"
 
-constexpr double USELESS = 64;       // times ε: the new part of a column of R that is taken for rounding (gmres.py)
+constexpr double USELESS = 64;       // times ε: the new part of a column of R that is taken for rounding (gmres.cpp)
 
 // h[i] = (V_i, w) for i <= j, a warp each; then w −= V h, and total[i] += h[i].
 template <class T> DEVICE void orthogonalise(const T* V, T* w, acc_t<T>* h, acc_t<T>* total, int j, int n) {

@@ -1,9 +1,8 @@
-"""Tests for breakdown: is an inner product only rounding error? ``breakdown.cuh`` is the GPU version."""
+"""Tests for breakdown, for kernels in Numba: is an inner product only rounding error? ``breakdown.hpp`` is the text for
+both devices."""
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from swell.core.compiled import helper, njit
 
@@ -20,11 +19,3 @@ def quotient(a, b):
 def vanishes(product, a2, b2):
     """True if ``product``, an inner product of vectors with squared norms a2 and b2, is only rounding error."""
     return abs(product) <= EPS * math.sqrt(a2) * math.sqrt(b2)
-
-
-@helper
-def magnitude(a2):
-    """A power of two near √a2, so that dividing by it is exact; 1 if a2 is zero, infinite or NaN."""
-    if not (a2 > 0 and a2 < np.inf):
-        return 1.0
-    return math.ldexp(1.0, math.frexp(a2)[1] // 2)

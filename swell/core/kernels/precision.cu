@@ -1,4 +1,4 @@
-// Conversion of vectors between two precisions, on a GPU; precision.py is the CPU version. See core/in_precision.py. T
+// Conversion of vectors between two precisions, on a GPU; precision.cpp is the CPU version. See core/in_precision.py. T
 // is the type of the outer vectors, V of the inner ones. A vector has WIDTH columns; the values of a row are
 // contiguous.
 #include "context.cuh"

@@ -4,9 +4,10 @@
 //
 //     KERNELS("swell.core.vector", VALUES(axpy), VALUES(dot))
 //
-// VALUES(f) registers f<T> for the four value types, REALS(f) for the two real ones, INDICES(f) f<I> for the two index
-// types, VALUES_INDICES(f) f<T, I>, PLAIN(f) a function that is no template. Parameter types are taken from the
-// function. All functions of a file are in an anonymous namespace: other files have kernels of the same names.
+// VALUES(f) registers f<T> for the four value types, REALS(f) for the two real ones, SUMS(f) for the two types of sums,
+// INDICES(f) f<I> for the two index types, VALUES_INDICES(f) f<T, I>, PLAIN(f) a function that is no template.
+// Parameter types are taken from the function. All functions of a file are in an anonymous namespace: other files have
+// kernels of the same names.
 #pragma once
 #include <stdint.h>
 
@@ -133,6 +134,7 @@ template <class R, class... A, R (*F)(A...)> struct launch<F> {
 #define KERNEL(f, ...) launcher::launch<&f<__VA_ARGS__>>::as(#f)
 #define REALS(f) KERNEL(f, double), KERNEL(f, float)
 #define VALUES(f) REALS(f), KERNEL(f, complex<double>), KERNEL(f, complex<float>)
+#define SUMS(f) KERNEL(f, double), KERNEL(f, complex<double>)
 #define INDICES(f) KERNEL(f, int32_t), KERNEL(f, int64_t)
 #define REALS_INDICES(f) KERNEL(f, double, int32_t), KERNEL(f, float, int32_t), KERNEL(f, double, int64_t), \
     KERNEL(f, float, int64_t)

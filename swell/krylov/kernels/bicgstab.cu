@@ -1,4 +1,4 @@
-// Fused steps of BiCGSTAB on a GPU; bicgstab.py has the same kernels for a CPU. krylov/slots.py names the scalars s.
+// Fused steps of BiCGSTAB on a GPU; bicgstab.cpp has the same kernels for a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 

@@ -1,4 +1,4 @@
-// Fused steps of BiCGSTAB(l) on a GPU; bicgstabl.py has the same kernels for a CPU, with the same θ.
+// Fused steps of BiCGSTAB(l) on a GPU; bicgstabl.cpp has the same kernels for a CPU, with the same θ.
 // krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"

@@ -81,5 +81,4 @@ void direction(Context* ctx, Array<const T> z, Array<T> p, Array<T> x, Array<acc
 
 }  // namespace
 
-KERNELS("swell.krylov.cg", VALUES(begin), KERNEL(judge_first, double), KERNEL(judge_first, complex<double>),
-        VALUES(residual), VALUES(direction))
+KERNELS("swell.krylov.cg", VALUES(begin), SUMS(judge_first), VALUES(residual), VALUES(direction))

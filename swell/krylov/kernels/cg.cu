@@ -1,4 +1,4 @@
-// Fused steps of conjugate gradients on a GPU; cg.py has the same kernels for a CPU.
+// Fused steps of conjugate gradients on a GPU; cg.cpp has the same kernels for a CPU.
 // krylov/slots.py names the scalars s.
 #include "judge.cuh"
 

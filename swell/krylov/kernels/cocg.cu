@@ -1,4 +1,4 @@
-// Fused steps of COCG on a GPU; cocg.py has the same kernels for a CPU. krylov/slots.py names the scalars s.
+// Fused steps of COCG on a GPU; cocg.cpp has the same kernels for a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 

@@ -1,4 +1,4 @@
-// Fused steps of COCR on a GPU; cocr.py has the same kernels for a CPU. krylov/slots.py names the scalars s.
+// Fused steps of COCR on a GPU; cocr.cpp has the same kernels for a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 

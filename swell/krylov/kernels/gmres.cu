@@ -1,4 +1,4 @@
-// Fused steps of GMRES(m) on a GPU; gmres.py has the same kernels for a CPU, with the same arrays.
+// Fused steps of GMRES(m) on a GPU; gmres.cpp has the same kernels for a CPU, with the same arrays.
 //
 // One extra block does the small dense work of a step, while the other blocks update the vectors: nothing waits for it.
 // If this block ends the cycle, no kernel uses the vectors that the other blocks are writing.

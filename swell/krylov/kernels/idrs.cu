@@ -1,4 +1,4 @@
-// Fused steps of IDR(s) on a GPU; idrs.py has the same kernels for a CPU.
+// Fused steps of IDR(s) on a GPU; idrs.cpp has the same kernels for a CPU.
 // krylov/slots.py names the scalars. One thread does the dense work.
 #include "breakdown.cuh"
 #include "judge.cuh"

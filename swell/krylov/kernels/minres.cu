@@ -1,4 +1,4 @@
-// Fused steps of MINRES on a GPU; minres.py has the same kernels for a CPU. krylov/slots.py names the scalars s.
+// Fused steps of MINRES on a GPU; minres.cpp has the same kernels for a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 

@@ -1,4 +1,4 @@
-// Fused steps of QMR on a GPU; qmr.py has the same kernels for a CPU. krylov/slots.py names the scalars s.
+// Fused steps of QMR on a GPU; qmr.cpp has the same kernels for a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 

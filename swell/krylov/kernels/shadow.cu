@@ -1,4 +1,4 @@
-// First kernels of methods with a shadow vector, on a GPU; shadow.py has the same kernels for a CPU.
+// First kernels of methods with a shadow vector, on a GPU; shadow.cpp has the same kernels for a CPU.
 // krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"

@@ -1,4 +1,4 @@
-// Fused steps of CG with one reduction on a GPU; single_reduction_cg.py has the same kernels for a CPU.
+// Fused steps of CG with one reduction on a GPU; single_reduction_cg.cpp has the same kernels for a CPU.
 // krylov/slots.py names the scalars s.
 #include "judge.cuh"
 

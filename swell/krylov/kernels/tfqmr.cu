@@ -1,4 +1,4 @@
-// Fused steps of TFQMR on a GPU; tfqmr.py has the same kernels for a CPU. krylov/slots.py names the scalars s.
+// Fused steps of TFQMR on a GPU; tfqmr.cpp has the same kernels for a CPU. krylov/slots.py names the scalars s.
 #include "breakdown.cuh"
 #include "judge.cuh"
 

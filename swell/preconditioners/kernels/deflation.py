@@ -10,7 +10,25 @@ from numba import prange
 
 from swell.core.compiled import njit, parallel
 from swell.core.kernels.vector import FAST
-from swell.krylov.kernels.gmres import TILE, four_rows, four_weights
+
+TILE = 2048             # rows in a tile: tiles of a vector and four rows fit in the cache of a core
+# A tile is a view with indices from 0. Numba tests other indices for their sign, which prevents vectorised loops.
+
+
+@njit(cache=True, inline="always")
+def four_rows(V, i, end, lo, hi):
+    """Return four views: columns ``lo`` to ``hi`` of rows i to i + 3 of V. Row end − 1 replaces those from ``end``
+    on."""
+    last = end - 1
+    return V[i, lo:hi], V[min(i + 1, last), lo:hi], V[min(i + 2, last), lo:hi], V[min(i + 3, last), lo:hi]
+
+
+@njit(cache=True, inline="always")
+def four_weights(c, i, end):
+    """Return the entries c_i to c_{i+3} of the vector c; zeros replace the entries from ``end`` on."""
+    none = c.dtype.type(0)
+    return (c[i], c[i + 1] if i + 1 < end else none, c[i + 2] if i + 2 < end else none,
+            c[i + 3] if i + 3 < end else none)
 
 
 @njit(cache=True, inline="always")
