@@ -12,17 +12,17 @@
 
 namespace {
 
-// r = b − A x and terms = |A||x| + |b|. With `boundary`, of A's length: r[boundary] −= A x, terms[boundary] += |A||x|,
-// and b is not read.
-template <class T, class I>
+// r = b − A x and terms = |A||x| + |b|; x has A's type or that of r. With `boundary`, of A's length: r[boundary] −= A x,
+// terms[boundary] += |A||x|, and b is not read.
+template <class T, class X, class I>
 void residual(Array<const I> indptr, Array<const I> indices, Array<const T> data, Array<const int32_t> boundary,
-              Array<const acc_t<T>> x, Array<const acc_t<T>> b, Array<acc_t<T>> r, Array<double> terms) {
+              Array<const X> x, Array<const acc_t<T>> b, Array<acc_t<T>> r, Array<double> terms) {
   each(indptr.size - 1, [=](int64_t k) {
     const int64_t i = boundary.size ? boundary[k] : k;
     acc_t<T> value = boundary.size ? r[i] : b[i];
     double sum = boundary.size ? terms[i] : size(b[i]);
     for (int64_t e = indptr[k]; e < indptr[k + 1]; ++e) {
-      const acc_t<T> product = acc_t<T>(data[e]) * x[indices[e]];
+      const acc_t<T> product = acc_t<T>(data[e]) * acc_t<T>(x[indices[e]]);
       value -= product, sum += size(product);
     }
     r[i] = value, terms[i] = sum;
@@ -42,13 +42,13 @@ inline void subtract(complex<double>& high, complex<double>& rest, complex<doubl
 }
 
 // r + low = b − A x, as two numbers a row: the sum and its rounding error. `boundary`: as for `residual`.
-template <class T, class I>
+template <class T, class X, class I>
 void precise(Array<const I> indptr, Array<const I> indices, Array<const T> data, Array<const int32_t> boundary,
-             Array<const acc_t<T>> x, Array<const acc_t<T>> b, Array<acc_t<T>> r, Array<acc_t<T>> low) {
+             Array<const X> x, Array<const acc_t<T>> b, Array<acc_t<T>> r, Array<acc_t<T>> low) {
   each(indptr.size - 1, [=](int64_t k) {
     const int64_t i = boundary.size ? boundary[k] : k;
     acc_t<T> high = boundary.size ? r[i] : b[i], rest = boundary.size ? low[i] : 0.0 * b[i];
-    for (int64_t e = indptr[k]; e < indptr[k + 1]; ++e) subtract(high, rest, acc_t<T>(data[e]), x[indices[e]]);
+    for (int64_t e = indptr[k]; e < indptr[k + 1]; ++e) subtract(high, rest, acc_t<T>(data[e]), acc_t<T>(x[indices[e]]));
     r[i] = high, low[i] = rest;
   });
 }
@@ -81,7 +81,8 @@ struct Sizes {
 };
 
 // out = Σ|rᵢ|², Σtᵢ², max |rᵢ|, max |xᵢ|, max |rᵢ|/tᵢ, with t = `terms`; NaN if any of them meets NaN.
-template <class A> void assess(Array<const A> r, Array<const double> terms, Array<const A> x, Array<double> out) {
+template <class A, class X>
+void assess(Array<const A> r, Array<const double> terms, Array<const X> x, Array<double> out) {
   const auto [sizes] = row_sums<Sizes>(r.size, [=](int64_t i, Sizes& sizes) {
     const double of_r = size(r[i]), t = terms[i];
     sizes.rr += of_r * of_r, sizes.tt += t * t;
@@ -94,5 +95,9 @@ template <class A> void assess(Array<const A> r, Array<const double> terms, Arra
 
 }  // namespace
 
-KERNELS("swell.formats.residual", VALUES_INDICES(residual), VALUES_INDICES(precise), KERNEL(assess, double),
-        KERNEL(assess, complex<double>))
+#define TYPES(f, I) KERNEL(f, double, double, I), KERNEL(f, float, float, I), KERNEL(f, float, double, I), \
+    KERNEL(f, complex<double>, complex<double>, I), KERNEL(f, complex<float>, complex<float>, I), \
+    KERNEL(f, complex<float>, complex<double>, I)
+KERNELS("swell.formats.residual", TYPES(residual, int32_t), TYPES(residual, int64_t), TYPES(precise, int32_t),
+        TYPES(precise, int64_t), KERNEL(assess, double, double), KERNEL(assess, double, float),
+        KERNEL(assess, complex<double>, complex<double>), KERNEL(assess, complex<double>, complex<float>))
