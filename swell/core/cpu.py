@@ -26,7 +26,8 @@ SERIAL = 20_000         # rows below which one thread is faster: it wakes no oth
 # Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
 NATIVE = {
     "swell.core": {"judging", "precision", "vector"},
-    "swell.formats": {"csr", "facts", "product", "residual", "sell", "sell_layout"},
+    "swell.formats": {"csr", "facts", "product", "residual", "sell", "sell_layout",
+                      "transpose"},
     "swell.krylov": {"bicgstab", "bicgstabl", "cg", "cocg", "cocr", "gmres", "idrs", "minres", "qmr", "shadow",
                      "single_reduction_cg", "tfqmr"},
     "swell.orderings": {"bisection", "cuthill_mckee", "multicolor"},
