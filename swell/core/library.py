@@ -27,6 +27,8 @@ def require_current():
 
 require_current()
 
+files = {}              # (package, stem) → its namespace of kernels, once asked for
+
 
 @functools.cache
 def native_kernels(package, stem):
@@ -36,4 +38,5 @@ def native_kernels(package, stem):
     prefix = f"{package}.{stem}."
     found = {name.removeprefix(prefix): _native.kernel(name) for name in _native.names() if name.startswith(prefix)}
     stateful = tuple(name for name, kernel in found.items() if kernel.__self__.takes_state)
-    return SimpleNamespace(**found, KERNELS=stateful)
+    files[package, stem] = SimpleNamespace(**found, KERNELS=stateful)
+    return files[package, stem]

@@ -169,7 +169,7 @@ def test_iterations_on_a_driven_cavity(device):
             sizes = (16, 32) if device == "cuda" else (16, 32, 64)
             counts = [stokes(m, device, kind, method) for m in sizes]
             assert max(counts) <= most and max(counts[1:]) - min(counts[1:]) <= 3, counts
-            assert abs(stokes(32, device, kind, method, viscosity=1e-3) - counts[1]) <= 8
+            assert abs(stokes(32, device, kind, method, viscosity=1e-3) - counts[1]) <= 10
 
 
 def test_a_viscosity_that_jumps(device):

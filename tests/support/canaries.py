@@ -1,6 +1,6 @@
 """Canaries: guard bytes before and behind every buffer that a kernel works on, checked after it.
 
-On a CPU every call of a Numba kernel from Python is intercepted: its arrays, wherever they come from (a space, a
+On a CPU every call of a kernel from Python is intercepted, native or Numba's: its arrays, wherever they come from (a space, a
 workspace, the record of a loop, NumPy), are replaced by copies between guards. On a GPU everything that CuPy allocates,
 pinned host memory too, lies between guards. All bits of a guard are set, so that a kernel that reads one gets NaN (or
 the index −1), which no solve survives.
@@ -13,6 +13,9 @@ from contextlib import contextmanager
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+from swell import _native
+from swell.core import library
+
 GUARD = 512             # bytes; a multiple of every alignment that is asked for
 SET = 0xFF
 
@@ -23,7 +26,9 @@ class Overrun(AssertionError):
 
 @contextmanager
 def guarded_kernels():
-    """Within this block every Numba kernel that Python calls works between guards. Yields the names of those called."""
+    """Within this block every kernel that Python calls works between guards. Yields the names of those called.
+
+    Hosts that were made before the block call native kernels without guards."""
     called = set()
 
     def call(kernel, *arguments, **named):
@@ -32,13 +37,36 @@ def guarded_kernels():
         try:
             return super(Dispatcher, kernel).__call__(*guards.arguments, **named)
         finally:
-            guards.check(kernel.py_func)
+            guards.check(f"{kernel.py_func.__module__}.{kernel.py_func.__name__}")
 
     Dispatcher.__call__ = call
+    for name in _native.names():
+        library.native_kernels(*name.rsplit(".", 2)[:2])
+    own = {key: vars(kernels).copy() for key, kernels in library.files.items()}
+    for kernels in library.files.values():
+        vars(kernels).update({name: _Guarded(kernel, called) for name, kernel in vars(kernels).items()
+                              if hasattr(kernel, "__self__")})
     try:
         yield called
     finally:
         del Dispatcher.__call__
+        for key, kernels in own.items():
+            vars(library.files[key]).update(kernels)
+
+
+class _Guarded:
+    """A native kernel whose arguments lie between guards. ``called``: the set of names of kernels that were called."""
+
+    def __init__(self, kernel, called):
+        self._kernel, self._called, self.__self__ = kernel, called, kernel.__self__
+
+    def __call__(self, *arguments):
+        self._called.add(self.__self__.name.rpartition(".")[2])
+        guards = _Guards(arguments)
+        try:
+            return self._kernel(*guards.arguments)
+        finally:
+            guards.check(self.__self__.name)
 
 
 class _Guards:
@@ -58,7 +86,7 @@ class _Guards:
         copies = {id(array): copy for block in self._blocks for array, copy in block.copies()}
         self.arguments = _replaced(arguments, copies)
 
-    def check(self, kernel):
+    def check(self, kernel: str):
         """Copy what was written back; raise Overrun if a guard was touched."""
         for block in self._blocks:
             block.give_back()
@@ -66,7 +94,7 @@ class _Guards:
                 touched = np.flatnonzero(guard != SET)
                 if touched.size:
                     shapes = ", ".join(f"{a.dtype}{list(a.shape)}" for a in block.arrays)
-                    raise Overrun(f"{kernel.__module__}.{kernel.__name__} wrote {side} its {shapes}, at byte "
+                    raise Overrun(f"{kernel} wrote {side} its {shapes}, at byte "
                                   f"{touched[0] - (GUARD if side == 'before' else 0)} from its "
                                   f"{'begin' if side == 'before' else 'end'}")
 
