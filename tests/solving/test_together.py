@@ -269,7 +269,7 @@ def test_bad_input():
 
 
 def test_the_choice_says_what_it_takes_and_why(nothing_outright):
-    A, B = gallery.poisson2d(40), right_hand_sides(1600, 8)
+    A, B = gallery.poisson3d(20), right_hand_sides(8000, 3)
     found = swell.solve(A, B)
     assert found.converged and found.notes[0].startswith("solved together")
     assert "considered" in str(found)
@@ -277,7 +277,7 @@ def test_the_choice_says_what_it_takes_and_why(nothing_outright):
 
 def test_block_cg_takes_the_place_of_cg_with_ic0(nothing_outright):
     """From four columns on, where nothing is named."""
-    A = gallery.jumping_diffusion((12, 12, 12))
+    A = gallery.jumping_diffusion((20, 20, 20))
     B = right_hand_sides(A.shape[0], 6)
     s = swell.prepare(A)
     found = s.solve(B)
