@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from tests import conftest
 
 import swell
+from swell import _native
 from swell import gallery
 from swell.core import compiled
 from swell.core.registry import load, names
@@ -107,15 +108,16 @@ def test_bits_of_sums_do_not_depend_on_threads(dtype, all_threads):
                for _ in range(3))
     kernels, found = space.kernels("swell.core", "vector", x.dtype), []
     for threads in SOME:
-        numba.set_num_threads(threads)
+        _native.set_threads(threads)
         out, z = np.zeros(9, x.dtype), y.copy()
         space.dot(x, y, out[0:])
         space.norm(x, out[1:])
         space.dots(x, y, out[2:])
-        space.weighted_norm2(x, w.real.copy(), out[4:])
+        space.weighted_norm2(x, w.real.astype(np.float32), out[4:])
         space.axpy_dots(0.3, x, z, w, out[5:])
         kernels.multiply_dots(w, x, y.copy(), y, out[7:])
         found.append(out.tobytes() + z.tobytes())
+    _native.set_threads(0)
     assert all(other == found[0] for other in found)
 
 
