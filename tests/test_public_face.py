@@ -81,9 +81,9 @@ def test_a_stub_lists_exactly_the_public_names(path):
 
 
 def test_the_wheel_has_the_stubs():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
+    excluded = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["scikit-build"]["wheel"]["exclude"]
     assert (ROOT / "swell" / "py.typed").exists()
-    assert all(any(fnmatch.fnmatch(name, pattern) for pattern in settings) for name in ("py.typed", "__init__.pyi"))
+    assert not any(fnmatch.fnmatch(f"swell/{name}", pattern) for pattern in excluded for name in ("py.typed", "__init__.pyi"))
 
 
 def test_types_hold_in_the_examples(tmp_path):
