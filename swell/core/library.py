@@ -18,9 +18,13 @@ except ImportError as error:
 
 
 def require_current():
-    """Raise ImportError if the sources beside the library, as in a clone, are not those that it was built from."""
-    sources = pathlib.Path(__file__).parent / "native" / "sources.py"
-    if sources.exists() and (found := runpy.run_path(str(sources))["digest"]()) != _native.digest:
+    """Raise ImportError if this is a clone, and its sources are not those that the library was built from."""
+    core = pathlib.Path(__file__).parent
+    sources = core / "native" / "sources.py"
+    if not sources.exists() or not (core.parents[1] / "CMakeLists.txt").exists():
+        return
+    found = runpy.run_path(str(sources))["digest"]()
+    if found != _native.digest:
         raise ImportError(f"swell's native library of CPU kernels was built from other sources ({_native.digest}, "
                           f"expected {found}): {REMEDY}")
 
