@@ -40,4 +40,4 @@ dist: .venv-release/installed
 	.venv-release/bin/check-wheel-contents dist/*.whl
 
 clean:
-	rm -rf .venv .venv-release swell-demo build docs/generated dist *.egg-info
+	rm -rf .venv .venv-release swell-demo build docs/generated dist *.egg-info swell/_native*

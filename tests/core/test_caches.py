@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import swell
+from tests.support import copies
 from swell.core import caches
 
 PACKAGE = pathlib.Path(swell.__file__).parent
@@ -22,6 +23,7 @@ def package(tmp_path_factory):
     """A copy of the package whose caches cannot be made, by root neither: files lie in their places."""
     folder = tmp_path_factory.mktemp("package")
     shutil.copytree(PACKAGE, folder / "swell", ignore=shutil.ignore_patterns("__pycache__", "*.json"))
+    copies.go_first(folder)
     for kernels in (folder / "swell").rglob("kernels"):
         (kernels / "__pycache__").touch()
     return folder

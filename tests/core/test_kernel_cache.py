@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.support import copies
 
 import swell
 from swell.core import kernel_cache
@@ -44,6 +45,7 @@ def run(tmp_path):
     unchanged size and time, and returns the kernel's value, whether it was compiled, and the cache's index files."""
     core = tmp_path / "swell" / "core"
     shutil.copytree(PACKAGE, tmp_path / "swell", ignore=shutil.ignore_patterns("__pycache__", "*.cu", "*.npz"))
+    copies.go_first(tmp_path)
     (core / "kernels" / "kernel_of_a_test.py").write_text(KERNEL)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept"),
                    "PYTHONDONTWRITEBYTECODE": "1"}

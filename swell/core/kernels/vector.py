@@ -1,6 +1,8 @@
-"""How Numba's kernels add: a sum consists of CHUNKS partial sums over ``chunk_rows``. Threads compute them, and ``total``
-adds them in order. The sum therefore has the same bits for any number of threads. Numba's own reduction over a
-parallel loop would not: it has one partial sum for each thread. Vector operations are native (vector.cpp).
+"""How Numba's kernels add; vector operations are native (vector.cpp).
+
+A sum consists of CHUNKS partial sums over ``chunk_rows``. Threads compute them, and ``total`` adds them in order. The
+sum therefore has the same bits for any number of threads. Numba's own reduction over a parallel loop would not: it has
+one partial sum for each thread.
 """
 from __future__ import annotations
 
