@@ -24,17 +24,11 @@ import numba
 from numba.core.registry import CPUDispatcher
 
 from swell.core.kernel_cache import keep
+from swell.core.variant import here
 
 CONTRACT = {"contract"}     # for fastmath: allow fused multiply-add; sums keep their order
 
 
-class _Here(threading.local):
-    """The choice of variant for the kernels that this thread calls."""
-
-    small = False
-
-
-here = _Here()
 workqueue = threading.RLock()   # held by the thread whose parallel loop runs on Numba's layer of that name
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -16,36 +17,29 @@ from swell.core.compilation import count_numba
 from swell.core.cpu_columns import ColumnKernels
 from swell.core.errors import OutOfMemory
 from swell.core.forking import require_threads
-from swell.core.library import _native, native_kernels
+from swell.core.library import _native, is_native, native_kernels
 from swell.core.loop import DirectLoop
 from swell.core.space import Space
+from swell.core.variant import here
 
 SERIAL = 20_000         # rows below which one thread is faster: it wakes no others and waits for no busy core
-
-
-# Kernel files that are C++ (core/native). Their Numba files remain for the Numba kernels that call functions in them.
-NATIVE = {
-    "swell.core": {"judging", "precision", "vector"},
-    "swell.formats": {"csr", "facts", "product", "residual", "sell", "sell_layout",
-                      "transpose"},
-    "swell.krylov": {"bicgstab", "bicgstabl", "cg", "cocg", "cocr", "gmres", "idrs", "minres", "qmr", "shadow",
-                     "single_reduction_cg", "tfqmr"},
-    "swell.orderings": {"bisection", "cuthill_mckee", "multicolor"},
-    "swell.preconditioners": {"ic", "ilu", "slicing", "triangular"},
-    "swell.preconditioners.amg": {"aggregates", "air_cycle", "cycle", "dense", "interpolation", "local_restriction",
-                                  "pmis", "real_part", "strength", "tentative"},
-    "swell.smoothers": {"gauss_seidel", "pointwise"},
-}
 
 
 @functools.cache
 def _kernels(package, stem):
     """Return the kernels of a file: a namespace of native ones, or the module ``<package>.kernels.<stem>`` of Numba
-    kernels. Cached, since vector operations ask for it often."""
-    if stem in NATIVE.get(package, ()):
+    kernels, if it is no C++ yet. Cached, since vector operations ask for it often."""
+    if is_native(package, stem):
         return native_kernels(package, stem)
     count_numba()
     return importlib.import_module(f"{package}.kernels.{stem}")
+
+
+def usual_threads() -> int:
+    """Return the number of threads of a large system's loops: what Numba is told, if it is there, for both."""
+    if "numba" in sys.modules:
+        return sys.modules["numba"].get_num_threads()
+    return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or _native.threads()
 
 
 class CpuSpace(Space):
@@ -105,15 +99,13 @@ class CpuSpace(Space):
 
     @contextmanager
     def active(self, rows=None):
-        import numba
-
-        from swell.core.compiled import here
         require_threads()
-        threads, small, before = numba.get_num_threads(), here.small, _native.threads()
+        numba = sys.modules.get("numba")         # a process that calls native kernels only never imports it
+        threads, small, before = usual_threads(), here.small, _native.threads()
         here.small = small or rows is not None and rows < SERIAL
-        if here.small and threads > 1:
+        if numba and here.small and threads > 1:
             numba.set_num_threads(1)
-        _native.set_threads(numba.get_num_threads())
+        _native.set_threads(1 if here.small else threads)
         try:
             yield
         except OutOfMemory:
@@ -122,7 +114,8 @@ class CpuSpace(Space):
             raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
                               "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
         finally:
-            numba.set_num_threads(threads)
+            if numba:
+                numba.set_num_threads(threads)
             _native.set_threads(before)
             here.small = small
 
@@ -168,8 +161,7 @@ class CpuSpace(Space):
         return np.maximum.reduceat(keys, starts) if keys.size else keys
 
     def describe(self):
-        from numba import get_num_threads
-        count = get_num_threads()
+        count = 1 if here.small else usual_threads()
         return f"cpu, {count} thread" + ("" if count == 1 else "s")
 
     def memory(self):

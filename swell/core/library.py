@@ -34,6 +34,11 @@ require_current()
 files = {}              # (package, stem) → its namespace of kernels, once asked for
 
 
+def is_native(package, stem) -> bool:
+    """True if the library has the file ``<package>/kernels/<stem>.cpp``."""
+    return any(name.startswith(f"{package}.{stem}.") for name in _native.names())
+
+
 @functools.cache
 def native_kernels(package, stem):
     """Return the native kernels of the file ``<package>/kernels/<stem>.cpp``, as a namespace of functions.
