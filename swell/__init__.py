@@ -41,12 +41,9 @@ swell imports a name when it is first used, so that `import swell` takes little 
 """
 from __future__ import annotations
 
-from swell.core.caches import for_numba as _caches_for_numba
 from swell.core.lazy import public as _public
 
 __version__ = "0.1.0"
-
-_caches_for_numba()     # before any module imports Numba
 
 __getattr__, __dir__, __all__ = _public(__name__, {
     "solve": "api", "prepare": "api", "Solver": "solver", "multiply": "sparse_product",

@@ -12,15 +12,14 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 
 
 def share_cores(workers):
-    """Set what BLAS, OpenMP and Numba read once, when they are loaded, for ``workers`` processes beside each other.
+    """Set what BLAS and swell read once, when they are loaded, for ``workers`` processes beside each other.
 
     By default each worker's threads wait busily on all cores: a solve of 128 rows by NumPy can take longer than a
-    test's limit. A user's own settings stay. Two threads are left to Numba, for tests about threads; where that is its
+    test's limit. A user's own settings stay. Two threads are left to swell, for tests about threads; where that is its
     default it is not told, so that ranks which tests start divide the cores."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if CORES > max(2, CORES // workers):
-        os.environ.setdefault("NUMBA_NUM_THREADS", str(max(2, CORES // workers)))
+        os.environ.setdefault("SWELL_NUM_THREADS", str(max(2, CORES // workers)))
 
 
 def pytest_configure(config):
@@ -32,10 +31,9 @@ def pytest_configure(config):
 if WORKERS:
     share_cores(WORKERS)
 
-import numba
 import pytest
 
-os.environ.setdefault("SWELL_QUIET", "1")                # what compiles depends on what other tests have left
+os.environ.setdefault("SWELL_QUIET", "1")                # what compiles on a GPU depends on other tests
 cupy = importlib.util.find_spec("cupy")
 if cupy and cupy.origin and "emulation" in cupy.origin:  # a GPU on this CPU: emulation/cupy/__init__.py
     from cupy import NotEmulated
@@ -50,24 +48,22 @@ if cupy and cupy.origin and "emulation" in cupy.origin:  # a GPU on this CPU: em
 
 from swell.core.errors import MissingDependency
 from swell.core.devices import make_space
+from swell.core.library import _native
 
 ROOT = pathlib.Path(__file__).parents[1]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 DTYPES = ["float32", "float64", "complex64", "complex128"]
-DOUBLES = ["float64", "complex128"]              # what most tests use: every type costs compilation
+DOUBLES = ["float64", "complex128"]              # what most tests use
 
 
 def pytest_collection_modifyitems(items):
-    """Modules that start processes come last: what others have compiled, all processes of theirs load from the cache.
-    Ranks that are started together would each compile the same kernels."""
+    """Modules that start processes come last: they need all cores."""
     items.sort(key=lambda item: "subprocess" in vars(item.module))
 
 
 def pytest_collection_finish():
-    """Numba compiles with very many small objects: by Python's own settings a sixth of the time of compiling goes into
-    looking for cycles among them, and among thousands of collected tests, which live to the end anyway."""
+    """Thousands of collected tests live to the end: the collector need not look for cycles among them."""
     gc.freeze()
-    gc.set_threshold(200_000, 20, 20)
 
 
 def space_or_skip(device):
@@ -95,7 +91,7 @@ def skip_what_others_show(dtype, device):
 def threads():
     """Workers of pytest-xdist share the cores; two threads each would wait for one another's."""
     if WORKERS:
-        numba.set_num_threads(max(1, min(numba.config.NUMBA_NUM_THREADS, CORES // WORKERS)))
+        _native.limit_threads(max(1, CORES // WORKERS))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -122,10 +118,10 @@ def own_cache(tmp_path_factory):
 @pytest.fixture
 def all_threads():
     """All of them, for a test of what threads do."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
-    yield numba.config.NUMBA_NUM_THREADS
-    numba.set_num_threads(before)
+    before = _native.threads()
+    _native.limit_threads(0)
+    yield _native.threads()
+    _native.limit_threads(before)
 
 
 @pytest.fixture

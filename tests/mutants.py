@@ -127,9 +127,6 @@ def noticed(folder, path, source, steps, limit):
     """(outcome, the first failure or "", seconds) of lists of test files, one after the other, with a file's other source."""
     file, start = folder / path, time.monotonic()
     original = file.read_text(encoding="utf-8")
-    for cached in (folder / "swell").rglob("*.nb[ic]"):          # Numba keeps callers of a kernel that has changed
-        if path.parent.name == "kernels" and cached.parents[1] == file.parent:
-            cached.unlink()
     file.write_text(source, encoding="utf-8")
     try:
         for files in filter(None, steps):

@@ -17,7 +17,7 @@ import numpy as np
 
 from swell.advisor.choices import Choices, folder
 from swell.core import timing
-from swell.core.cpu import usual_threads
+from swell.core.library import _native
 
 NAME = "machine.json"
 BYTES = {"cpu": 128 << 20, "cuda": 256 << 20}    # of the array that is copied: more than caches hold
@@ -92,7 +92,7 @@ def threads_of(space) -> int:
     """Return the number of threads that kernels of a large system use; 1 on a GPU."""
     if space.name != "cpu":
         return 1
-    return usual_threads()
+    return _native.threads()
 
 
 def name_of_device(space) -> str:

@@ -257,7 +257,7 @@ def pressure_laplacian(path):
 
 def circumstances(space) -> dict:
     """Return a dict of fields that every record has: device, machine, versions, command, date."""
-    packages = {"cpu": ("numpy", "scipy", "numba"), "cuda": ("cupy-cuda13x", "cupy-cuda12x", "nvmath-python")}
+    packages = {"cpu": ("numpy", "scipy"), "cuda": ("cupy-cuda13x", "cupy-cuda12x", "nvmath-python")}
     return {"device": space.describe(), "machine": platform.machine(), "versions": _versions(packages[space.name]),
             "command": shlex.join(["swell", *sys.argv[1:]]),
             "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds")}

@@ -44,7 +44,6 @@ PACKAGES = (
     ("NumPy", ("numpy",), "arrays", "pip install numpy"),
     ("SciPy", ("scipy",), "sparse input, SuperLU", "pip install scipy"),
     ("RSLAB", ("rslab",), "faster direct solver for symmetric matrices", "pip install 'swell[direct]'"),
-    ("Numba", ("numba",), "kernels on the CPU", "pip install numba"),
     ("rich", ("rich",), "progress display and tables", "pip install rich"),
     ("matplotlib", ("matplotlib",), "plots and reports", "pip install matplotlib"),
     ("CuPy", ("cupy-cuda13x", "cupy-cuda12x", "cupy"), "arrays and kernels on the GPU", GPU_EXTRA),
@@ -171,9 +170,7 @@ def _try_cpu():
     """Solve a small system on the CPU; return (True if this works, a sentence on it). Any error becomes the sentence;
     none is raised."""
     try:
-        works, sentence = _solve("cpu")
-        from numba import threading_layer
-        return works, f"{sentence}; Numba's threading layer is {threading_layer()}"
+        return _solve("cpu")
     except Exception as error:  # noqa: BLE001
         return False, f"a small solve failed with {type(error).__name__}: {error}"
 

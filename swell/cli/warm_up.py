@@ -1,4 +1,4 @@
-"""Compile the kernels of common calls in advance.
+"""Compile the GPU kernels of common calls in advance; those of the CPU are compiled when swell is installed.
 
 Solves small and large model problems with the usual methods, in as many processes at a time as the machine has cores.
 The compiled kernels stay on disk, where later processes load them. Without --method: the advisor's choices, and cg,
@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from swell.cli.arguments import named_solver
 from swell.core import caches
+from swell.core.ahead import cores
 from swell.core.errors import InputError, SwellError
 
-HELP = "compile the kernels of common calls"
-SIDES = (12, 30), (150,)         # of model problems: small ones in CSR and in SELL, one above ``core.cpu.SERIAL``
+HELP = "compile the GPU kernels of common calls"
+SIDES = (12, 30), (150,)         # of model problems
 REAL = ("auto", None), ("cg", "ic0"), ("cg", "amg"), ("bicgstab", "ilu0"), ("gmres", "ilu0"), ("direct", None)
 COMPLEX = ("auto", None), ("cocg", "ilu0"), ("bicgstab", "ilu0"), ("gmres", "ilu0"), ("direct", None)
-ROUNDS = 3              # of two processes that store one function at the same time, the first one's version is lost
 CHILD = "import sys; from swell.cli.warm_up import child; child(sys.argv[1])"
 
 
@@ -30,7 +30,6 @@ def add_arguments(parser):
     parser.add_argument("--method", metavar="NAME", help="compile for this method alone")
     parser.add_argument("--precond", metavar="NAME", help="with this preconditioner")
     parser.add_argument("--complex", action="store_true", help="compile for complex numbers")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="default: cpu")
     parser.set_defaults(scaling=None, format=None, ordering=None)
 
 
@@ -42,49 +41,40 @@ def run(arguments) -> int:
     InputError
         For an unknown method, a preconditioner without a method, or a folder that cannot be written.
     MissingDependency
-        If the device is not available.
+        If there is no GPU.
     """
     from swell.core.devices import make_space
     named_solver(arguments)
     if arguments.precond and not arguments.method:
         raise InputError(f"--precond {arguments.precond} without --method: name the method that it is for")
-    make_space(arguments.device)
-    folder = kept_in(arguments.device)
+    make_space("cuda")
+    folder = kept_in()
     solvers = [(arguments.method, arguments.precond)] if arguments.method else COMPLEX if arguments.complex else REAL
     start = time.perf_counter()
-    jobs = [{"method": method, "precond": precond, "sides": sides, "complex": arguments.complex,
-             "device": arguments.device} for method, precond in solvers for sides in SIDES]
-    compiled = _all(jobs[:len(SIDES)]) + _all(jobs[len(SIDES):])                 # the first jobs compile shared kernels
-    rounds = 1
-    while compiled and rounds < ROUNDS and arguments.device == "cpu":            # CuPy stores each kernel in a file
-        compiled, rounds = _all(jobs, say=False), rounds + 1
+    jobs = [{"method": method, "precond": precond, "sides": sides, "complex": arguments.complex} for method, precond in solvers for sides in SIDES]
+    _all(jobs[:len(SIDES)])                      # the first jobs compile shared kernels
+    _all(jobs[len(SIDES):])
     print(f"compiled in {time.perf_counter() - start:.0f} s; the kernels are kept in {folder}")
     return 0
 
 
-def kept_in(device) -> str:
-    """Return the folder in which a device's compiled kernels are kept; raise InputError if it cannot be written."""
-    variable, folder = ("NUMBA_CACHE_DIR", caches.of_numba())
-    if device == "cuda":
-        variable, folder = ("CUPY_CACHE_DIR", caches.of_cupy())
-    named = os.environ.get(variable) or folder   # Numba takes another folder if it cannot write this one
-    if not caches.writable(named):
-        raise InputError(f"compiled kernels cannot be kept in {named}: name a folder that can be written with "
-                         f"{variable}")
+def kept_in() -> str:
+    """Return the folder in which compiled kernels are kept; raise InputError if it cannot be written."""
+    folder = caches.of_cupy()
+    if not caches.writable(folder):
+        raise InputError(f"compiled kernels cannot be kept in {folder}: name a folder that can be written with "
+                         "CUPY_CACHE_DIR")
     return folder
 
 
-def _all(jobs, say=True) -> int:
-    """Run the jobs in processes, as many at a time as there are cores; return how many functions they compiled.
-    ``say``: print a line after each job."""
-    from numba import config
-    with ThreadPoolExecutor(config.NUMBA_NUM_THREADS) as pool:
-        return sum(pool.map(lambda job: _one(job, say), jobs))
+def _all(jobs):
+    """Run the jobs in processes, as many at a time as there are cores."""
+    with ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(_one, jobs))
 
 
-def _one(job, say):
-    """Run a job (a dict) in a separate process; return how many functions it compiled. ``say``: print a line after
-    it."""
+def _one(job):
+    """Run a job (a dict) in a separate process, and print a line after it."""
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", CHILD, json.dumps(job)], capture_output=True, text=True, check=False,
                           env={**os.environ, "SWELL_QUIET": "1"})
@@ -92,26 +82,21 @@ def _one(job, say):
     name = f"{job['method']}{beside}, {' and '.join(str(side**2) for side in job['sides'])} unknowns"
     if done.returncode:
         raise InputError(f"{name}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'ended early'}")
-    if say:
-        print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
-    return int(done.stdout.split()[-1])
+    print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
 
 
 def child(job):
-    """Solve the model problems of ``job`` (a JSON text), and print how many functions were compiled. It runs in a
-    process of its own."""
+    """Solve the model problems of ``job`` (a JSON text) on the GPU. It runs in a process of its own."""
     import numpy as np
 
     import swell
-    from swell.core.compilation import compilations
     given = json.loads(job)
     for side in given["sides"]:
         A = swell.gallery.poisson2d(side)
         if given["method"] in ("bicgstab", "gmres"):
             A = swell.gallery.get("convection_diffusion2d", side**2)
         try:
-            swell.solve(A * (1 + 0.1j) if given["complex"] else A, np.ones(A.shape[0]), device=given["device"],
+            swell.solve(A * (1 + 0.1j) if given["complex"] else A, np.ones(A.shape[0]), device="cuda",
                         method=None if given["method"] == "auto" else given["method"], precond=given["precond"])
         except SwellError as error:
             sys.exit(str(error))
-    print(compilations())

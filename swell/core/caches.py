@@ -1,7 +1,5 @@
-"""Cache folders for compiled kernels: temporary folders if the usual ones are not writable, as in many containers.
-
-Numba keeps compiled functions next to their source, else in the user's cache folder. If neither is writable, it raises
-an error. CuPy keeps kernels in the user's home folder; it also raises an error if it cannot.
+"""The cache folder of GPU kernels: a temporary one if CuPy's, in the user's home, is not writable, as in many
+containers, where CuPy would raise an error.
 """
 from __future__ import annotations
 
@@ -11,38 +9,10 @@ import sys
 
 from swell.core.log import tell
 
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BESIDE = os.path.join(PACKAGE, "core", "kernels", "__pycache__")
-OF_THE_USER = {"darwin": "~/Library/Caches", "win32": "~/AppData/Local"}         # elsewhere as XDG says
-
-
-def of_numba() -> str:
-    """The folder in which Numba keeps compiled kernels; the package's folder if they lie next to their source."""
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    if named and (writable(named) or not writable(BESIDE)):
-        return named
-    return PACKAGE if writable(BESIDE) else os.path.expanduser(_of_user())
-
 
 def of_cupy() -> str:
     """The folder in which CuPy keeps compiled kernels."""
     return os.path.expanduser(os.environ.get("CUPY_CACHE_DIR") or "~/.cupy/kernel_cache")
-
-
-def _of_user():
-    """Numba's folder in the user's cache folder; may begin with "~"."""
-    folder = OF_THE_USER.get(sys.platform) or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return os.path.join(folder, "numba")
-
-
-def for_numba():
-    """Set Numba's cache to a temporary folder if no usual one can be written. Call this before Numba compiles."""
-    own = os.environ.get("NUMBA_CACHE_DIR") or BESIDE
-    if writable(own) or writable(BESIDE) or writable(_of_user()):
-        return
-    _name_temporary("NUMBA_CACHE_DIR")
-    if "numba.core.config" in sys.modules:       # it has read the environment already
-        sys.modules["numba.core.config"].CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR", "")
 
 
 def for_cupy():

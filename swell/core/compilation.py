@@ -2,7 +2,6 @@
 tell the user."""
 from __future__ import annotations
 
-import functools
 import gc
 import logging
 import os
@@ -10,8 +9,8 @@ import threading
 import time
 from contextlib import contextmanager
 
-from swell.core import caches
-from swell.core.log import LOG, tell
+from swell.core.caches import of_cupy
+from swell.core.log import tell
 
 LONG = 1.0              # seconds of compiling for one purpose, after which the line is printed
 
@@ -33,10 +32,8 @@ class _Clock:
         """Seconds of compiling so far."""
         return self._before + (time.perf_counter() - self._start if self._open else 0.0)
 
-    def begin(self, folder):
-        """Start the clock, unless another thread's compilation runs it already; switch off garbage collection.
-
-        ``folder()`` returns the cache folder of the kernels; a line printed during long compilations names it."""
+    def begin(self):
+        """Start the clock, unless another thread's compilation runs it already; switch off garbage collection."""
         with self._lock:
             self._open += 1
             self.blocks += 1
@@ -46,7 +43,7 @@ class _Clock:
             gc.disable()
             self._timer = None
             if not self.quiet and self._purpose not in self._announced:
-                self._timer = threading.Timer(max(LONG - (self._before - self._since), 0), self._announce, [folder])
+                self._timer = threading.Timer(max(LONG - (self._before - self._since), 0), self._announce)
                 self._timer.daemon = True
                 self._timer.start()
 
@@ -72,13 +69,13 @@ class _Clock:
             if purpose != self._purpose:
                 self._purpose, self._since = purpose, self.spent
 
-    def _announce(self, folder):
+    def _announce(self):
         with self._lock:
             if self.quiet or not self._open or self._purpose in self._announced:
                 return
             self._announced.add(self._purpose)
             purpose = f" for {self._purpose}" if self._purpose else ""
-        tell(logging.INFO, f"compiling kernels{purpose} (once; kept in {folder()})…")
+        tell(logging.INFO, f"compiling kernels{purpose} (once; kept in {of_cupy()})…")
 
 
 _clock = _Clock()
@@ -110,11 +107,9 @@ def compiling_for(purpose: str):
 
 
 @contextmanager
-def counted(folder=caches.of_numba):
-    """Return a context that counts the time of its block as compilation.
-
-    ``folder()`` returns the cache folder of the kernels, for the line printed during long compilations."""
-    _clock.begin(folder)
+def counted():
+    """Return a context that counts the time of its block as compilation."""
+    _clock.begin()
     try:
         yield
     finally:
@@ -151,40 +146,3 @@ def timed(timings: dict, part: str, space):
     yield
     space.synchronize()
     timings[part] = timings.get(part, 0.0) + watch.seconds
-
-
-@functools.cache
-def compile_complex_arithmetic():
-    """Compile Numba's complex product and quotient, without fused operations.
-
-    Numba compiles each once a process, with the ``fastmath`` flags of the first kernel that uses it. All later kernels
-    share this code, and Numba's cache on disk keeps it with them. So the bits of a kernel would otherwise depend on
-    the kernel that some process, this one or an earlier one, compiled first."""
-    import numba
-    import numpy as np
-
-    def arithmetic(real):                        # real, since complex arguments would begin this compilation again
-        single, double = np.complex64(real), np.complex128(real)
-        return (single * single / single).real + (double * double / double).real
-    numba.njit(fastmath=False, error_model="numpy", no_cpython_wrapper=True,   # the error model of all kernels
-               no_cfunc_wrapper=True)(arithmetic).compile((numba.float64,))
-
-
-@functools.cache
-def count_numba():
-    """Register a listener that counts Numba's compilations from now on; loading from Numba's cache does not count.
-
-    Before the first kernel with complex numbers it compiles their arithmetic."""
-    from numba.core import event
-
-    class Listener(event.Listener):
-        def on_start(self, event):
-            LOG.debug("compiling %s", event.data["dispatcher"].py_func.__qualname__)
-            _clock.begin(caches.of_numba)
-            if "complex" in str(event.data["args"]):
-                compile_complex_arithmetic()
-
-        def on_end(self, event):
-            _clock.end()
-
-    event.register("numba:compile", Listener())

@@ -1,11 +1,7 @@
-"""CpuSpace: vectors are NumPy arrays, kernels are native or Numba functions, and loops call them one after the other.
-"""
+"""CpuSpace: vectors are NumPy arrays, kernels are C++, and loops call them one after the other."""
 from __future__ import annotations
 
 import functools
-import importlib
-import os
-import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -13,33 +9,13 @@ import numpy as np
 
 from swell.core import memory
 from swell.core.columns import Columns
-from swell.core.compilation import count_numba
 from swell.core.cpu_columns import ColumnKernels
 from swell.core.errors import OutOfMemory
-from swell.core.forking import require_threads
-from swell.core.library import _native, is_native, native_kernels
+from swell.core.library import _native, native_kernels
 from swell.core.loop import DirectLoop
 from swell.core.space import Space
-from swell.core.variant import here
 
 SERIAL = 20_000         # rows below which one thread is faster: it wakes no others and waits for no busy core
-
-
-@functools.cache
-def _kernels(package, stem):
-    """Return the kernels of a file: a namespace of native ones, or the module ``<package>.kernels.<stem>`` of Numba
-    kernels, if it is no C++ yet. Cached, since vector operations ask for it often."""
-    if is_native(package, stem):
-        return native_kernels(package, stem)
-    count_numba()
-    return importlib.import_module(f"{package}.kernels.{stem}")
-
-
-def usual_threads() -> int:
-    """Return the number of threads of a large system's loops: what Numba is told, if it is there, for both."""
-    if "numba" in sys.modules:
-        return sys.modules["numba"].get_num_threads()
-    return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or _native.threads()
 
 
 class CpuSpace(Space):
@@ -51,13 +27,6 @@ class CpuSpace(Space):
     def __init__(self, columns: int = 1):
         super().__init__()
         self.columns, self.flags = columns, None         # flags: the judge's, while a loop runs
-        require_threads()
-        # Idle threads spin for about 30 µs, the time between two products, and then sleep. Waking a thread takes some
-        # 80 µs, in which a product of 50 000 rows is done. By default OpenMP keeps spinning: on a machine with other
-        # work, a solve then took 20 to 50 s instead of 1.5. If the user has set either variable, both stay as they
-        # are. The variables have an effect only before OpenMP starts.
-        if "OMP_WAIT_POLICY" not in os.environ and "GOMP_SPINCOUNT" not in os.environ:
-            os.environ.update(OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000")
 
     def __reduce__(self):
         return CpuSpace, (self.columns,)         # a copy or a pickle is a new space
@@ -82,7 +51,7 @@ class CpuSpace(Space):
         return array.array if isinstance(array, Columns) else array
 
     def kernels(self, package, stem, dtype, states=None):
-        module = _kernels(package, stem)
+        module = native_kernels(package, stem)
         if self.columns > 1:
             return ColumnKernels(self, module, states)
         if states is None:
@@ -91,7 +60,7 @@ class CpuSpace(Space):
 
     def block_kernels(self, package, stem, dtype, states):
         """Return the kernels of a block method, whose first argument is ``states``, of all right-hand sides."""
-        module = _kernels(package, stem)
+        module = native_kernels(package, stem)
         return SimpleNamespace(**{name: functools.partial(getattr(module, name), states) for name in module.KERNELS})
 
     def loop(self, stopping, n):
@@ -99,13 +68,7 @@ class CpuSpace(Space):
 
     @contextmanager
     def active(self, rows=None):
-        require_threads()
-        numba = sys.modules.get("numba")         # a process that calls native kernels only never imports it
-        threads, small, before = usual_threads(), here.small, _native.threads()
-        here.small = small or rows is not None and rows < SERIAL
-        if numba and here.small and threads > 1:
-            numba.set_num_threads(1)
-        _native.set_threads(1 if here.small else threads)
+        before = _native.set_threads(1) if rows is not None and rows < SERIAL else None
         try:
             yield
         except OutOfMemory:
@@ -114,10 +77,8 @@ class CpuSpace(Space):
             raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
                               "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
         finally:
-            if numba:
-                numba.set_num_threads(threads)
-            _native.set_threads(before)
-            here.small = small
+            if before is not None:
+                _native.set_threads(before)
 
     def synchronize(self):
         pass
@@ -161,7 +122,7 @@ class CpuSpace(Space):
         return np.maximum.reduceat(keys, starts) if keys.size else keys
 
     def describe(self):
-        count = 1 if here.small else usual_threads()
+        count = _native.threads()
         return f"cpu, {count} thread" + ("" if count == 1 else "s")
 
     def memory(self):

@@ -35,7 +35,7 @@ A kernel with "a pack each" or "16 bytes at once" needs aligned arrays of values
 and each of its rows, begins at a multiple of 16 bytes. Every array that a space makes is aligned, and so is every row
 of a basis. A slice need not be; the launcher then refuses it, since the kernel would use misaligned addresses.
 
-A kernel has the parameters of its Numba twin, in the same order, after ``Context* ctx``. The loader adds values that
+A kernel has the parameters of its C++ twin, in the same order, after ``Context* ctx``. The loader adds values that
 C++ needs: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance between
 its rows, in entries.
 Template parameters: ``T`` is the value type; a kernel that works on patterns alone has none. Any other ``typename`` is
@@ -57,7 +57,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.ahead import Ahead
-from swell.core.caches import of_cupy
 from swell.core.compilation import counted
 from swell.core.each_column import EACH, for_each_column
 from swell.core.errors import InputError
@@ -224,7 +223,7 @@ class Form:
         key = tuple([values[k].dtype.num if kind == "typename" else int(values[k]) if kind == "int"
                      else values[k].size > 0 for kind, k in self._deciding])
         if (key, form) not in self._functions:
-            with counted(of_cupy):
+            with counted():
                 types = {"T": self.value, **self._types(values)}
                 expression = name_expression(self.signature, types, form)
                 LOG.debug("loading %s of %s", expression, self.path.name)
@@ -242,7 +241,7 @@ form = functools.lru_cache(maxsize=None)(Form)
 
 
 class Kernel(Shareable):
-    """One kernel for one value type; called with the arguments of its Numba twin.
+    """One kernel for one value type; called with the arguments of its C++ twin.
 
     A launch costs the host some microseconds, so everything constant is prepared once. One call packs the arguments
     into a buffer whose addresses never change. A space has one caller at a time.

@@ -1,10 +1,6 @@
 """Solves in a forked process. `multiprocessing` forks by default on Linux, up to Python 3.13.
 
-GNU OpenMP keeps its threads from one parallel loop to the next. A forked child has only the thread that called fork:
-its next parallel loop would wait for the other threads forever. Numba therefore ends such a child by SIGTERM. OpenMP
-5.0 (omp_pause_resource_all) can end its threads; the next parallel loop then starts new ones. The forking thread calls
-it before each fork, and the child tells Numba that it has its own threads. Numba's other threading layers survive a
-fork.
+The threads of CPU kernels survive a fork (``native/threads.cpp``): a child starts its own.
 
 SciPy's SuperLU leaves an exception behind in a child if another thread of the parent holds its factors: it frees that
 thread's record, and takes None for an address. The first function that Python calls in the child then fails, which is
@@ -14,25 +10,15 @@ A CUDA context does not survive a fork, and there is no remedy: the child refuse
 """
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import threading
 
 from swell.core.errors import SwellError
 
-PAUSE = "omp_pause_resource_all"
-SOFT = 1                # omp_pause_soft: threads end, OpenMP's settings stay
 REMEDY = "start processes by multiprocessing.get_context('spawn') or 'forkserver', or fork before the first solve"
 
-_lost = []              # the error message, in a child whose OpenMP cannot start threads again
 _users = set()          # ids of the processes that have used a GPU: this one and its ancestors by fork
-
-
-def require_threads():
-    """Raise SwellError in a forked child in which parallel loops would hang."""
-    if _lost:
-        raise SwellError(_lost[0])
 
 
 def use_gpu():
@@ -45,26 +31,6 @@ def require_own_gpu():
     if _users - {os.getpid()}:
         raise SwellError("this process was forked after its parent had used a GPU, which CUDA does not survive: "
                          f"{REMEDY}; or use device='cpu' here")
-
-
-def _gnu_openmp():
-    """Numba's module for GNU OpenMP if a parallel loop has started its threads, else None."""
-    if "numba" not in sys.modules:
-        return None
-    import numba
-    try:
-        layer = numba.threading_layer()
-    except ValueError:                           # no parallel loop has run
-        return None
-    if layer != "omp":
-        return None
-    from numba.np.ufunc import omppool
-    return omppool if omppool.openmp_vendor == "GNU" else None
-
-
-def _pause(openmp):
-    """Return OpenMP's C function that ends its threads, or None before OpenMP 5.0. ``openmp``: its Python module."""
-    return getattr(ctypes.CDLL(openmp.__file__), PAUSE, None)
 
 
 class _Reports:
@@ -81,13 +47,9 @@ class _Reports:
 
 
 def _before():
-    """End OpenMP's threads before a fork."""
+    """Replace the hook that reports errors which nobody can catch."""
     if not isinstance(sys.unraisablehook, _Reports):
         sys.unraisablehook = _Reports(sys.unraisablehook)
-    openmp = _gnu_openmp()
-    pause = openmp and _pause(openmp)
-    if pause:
-        pause(SOFT)
 
 
 def _restore():
@@ -100,22 +62,10 @@ def _restore():
 
 
 def _in_child():
-    """Repair what the fork has left.
-
-    Make threading count this thread alone, if SuperLU has kept it from that. Make Numba start its own threads; if
-    OpenMP is too old for that, keep an error message, which `require_threads` raises."""
+    """Make threading count this thread alone, if SuperLU has kept it from that."""
     hook = _restore()
     if hook is not None and hook.failed:
         threading._after_fork()
-    openmp = _gnu_openmp()
-    if openmp is None:
-        return
-    if _pause(openmp) is None:
-        _lost.append("this process was forked after its parent had solved, and this system's GNU OpenMP, older than "
-                     f"GCC 9, does not survive that: {REMEDY}")
-        return
-    from numba import config
-    ctypes.CFUNCTYPE(None, ctypes.c_int)(openmp.launch_threads)(config.NUMBA_NUM_THREADS)   # records the process id
 
 
 if hasattr(os, "register_at_fork"):              # not on Windows, which cannot fork

@@ -1,9 +1,8 @@
 """Slots: named indices of the arrays that kernels share. The judge's are here, a method's scalars in its package.
 
-A name is declared once. The host and Numba's kernels import it; the loader of device kernels writes it as an ``enum``
-before the source (``declarations``). An array of slots belongs to one right-hand side; with several right-hand sides,
-each has its own. Compiled kernels contain these numbers; their cache notices a change here (``core/kernel_cache.py``).
-"""
+A name is declared once. The host imports it; kernels get it as an ``enum`` before their source (``declarations``): those of the
+CPU when the library is built, those of a GPU when they are loaded. An array of slots belongs to one right-hand side; with several right-hand sides,
+each has its own. """
 from __future__ import annotations
 
 import enum
@@ -13,7 +12,7 @@ from collections import namedtuple
 
 
 def slots(group):
-    """Decorate a class of names: return a named tuple of their numbers, which every Numba takes as a constant.
+    """Decorate a class of names: return a named tuple of their numbers.
 
     Numbers follow the rule of a C enum: the first ``auto()`` is 0, any other is one more than the number before it."""
     names = [name for name in vars(group) if not name.startswith("_")]

@@ -9,8 +9,10 @@ import traceback
 
 import numpy as np
 
+from swell.core.ahead import cores
 from swell.core.compilation import quiet
 from swell.core.errors import InputError, MissingDependency, SwellError
+from swell.core.library import _native
 from swell.distributed.communicator import Exchange, HostCommunicator, parts
 from swell.distributed.devices import checked_messages
 from swell.distributed.launcher import PATIENCE, launched
@@ -26,8 +28,8 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
     solve again. If one rank ends its program alone, by sys.exit or its last line, a call on the other ranks raises
     InputError.
 
-    Each rank uses an equal share of the machine's cores, unless NUMBA_NUM_THREADS is set or the launcher has bound it
-    to some cores.
+    Each rank uses an equal share of the machine's cores, unless SWELL_NUM_THREADS or OMP_NUM_THREADS is set or the launcher has
+    bound it to some cores.
 
     Parameters
     ----------
@@ -82,12 +84,9 @@ def share_cores(ranks):
     """Limit this rank's threads to its share of the machine's cores, unless the user or the launcher has set a limit.
 
     ``ranks``: number of ranks on this machine."""
-    if "NUMBA_NUM_THREADS" in os.environ:
+    if {"SWELL_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys() or cores() < os.cpu_count():
         return
-    import numba
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    bound = cores < os.cpu_count()
-    numba.set_num_threads(min(max(1, cores if bound else cores // ranks), numba.config.NUMBA_NUM_THREADS))
+    _native.limit_threads(max(1, cores() // ranks))
 
 
 class Gone(InputError):

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell import _native
 from swell.core.errors import InputError
+from swell.core.library import _native
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 

@@ -280,7 +280,7 @@ def program(tmp_path, text):
 
 def test_what_ranks_print(tmp_path, capsys):
     """Records come through, other lines go to stderr, an error that the ranks agree on is raised."""
-    said = "print('a library greets'); print(json.dumps({'a': 1, 'threads': os.environ['NUMBA_NUM_THREADS']}))\n"
+    said = "print('a library greets'); print(json.dumps({'a': 1, 'threads': os.environ['SWELL_NUM_THREADS']}))\n"
     assert list(start.records(program(tmp_path, said), 2, 3, {}, "module")) == [{"a": 1, "threads": "3"}]
     assert "a library greets" in capsys.readouterr().err
     fails = said + "print(json.dumps({'error': 'too few rows'})); sys.exit(2)"

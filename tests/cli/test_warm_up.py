@@ -1,4 +1,4 @@
-"""``swell warm-up``: after it a solve compiles nothing."""
+"""``swell warm-up``: after it a solve on a GPU compiles nothing."""
 from __future__ import annotations
 
 import os
@@ -14,15 +14,14 @@ SOLVE = """
 import numpy as np, swell
 from swell.core.compilation import compilations
 for side in (10, 30, 160):
-    swell.solve(swell.gallery.poisson2d(side), np.ones(side**2), method="cg", precond="jacobi")
+    swell.solve(swell.gallery.poisson2d(side), np.ones(side**2), method="cg", precond="jacobi", device="cuda")
 print(compilations())
 """
 
 
-@pytest.mark.slow
+@pytest.mark.gpu
 def test_after_it_a_solve_compiles_nothing(tmp_path):
-    """For small systems and for large ones."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment = {**os.environ, "CUPY_CACHE_DIR": str(tmp_path)}
     warm_up = [sys.executable, "-m", "swell", "warm-up", "--method", "cg", "--precond", "jacobi"]
     done = subprocess.run(warm_up, capture_output=True, text=True, cwd=ROOT, env=environment)
     assert done.returncode == 0 and not done.stderr, done.stderr
@@ -39,20 +38,22 @@ def test_what_it_refuses(arguments, words, capsys):
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.gpu
 def test_a_folder_that_cannot_be_written(monkeypatch, capsys):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/dev/null/x")
+    monkeypatch.setenv("CUPY_CACHE_DIR", "/dev/null/x")
     assert main(["warm-up", "--method", "cg"]) == BAD_INPUT
     err = capsys.readouterr().err
-    assert "cannot be kept in /dev/null/x: name a folder that can be written with NUMBA_CACHE_DIR" in err
+    assert "cannot be kept in /dev/null/x: name a folder that can be written with CUPY_CACHE_DIR" in err
 
 
-def test_a_device_that_is_not_there(monkeypatch, capsys):
+def test_without_a_gpu(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    assert main(["warm-up", "--device", "cuda"]) == BAD_INPUT
+    assert main(["warm-up"]) == BAD_INPUT
     assert "needs CuPy" in capsys.readouterr().err
 
 
+@pytest.mark.gpu
 def test_a_solve_that_fails_is_told(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path))
     assert main(["warm-up", "--method", "cocr", "--precond", "air", "--complex"]) == BAD_INPUT
     assert "cocr with air, 144 and 900 unknowns: " in capsys.readouterr().err

@@ -2,17 +2,19 @@
 that are small, odd, and no multiple of a warp, a slice or a block."""
 from __future__ import annotations
 
+import ctypes
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.support.canaries import Overrun, guarded_allocations, guarded_kernels
 from tests.conftest import skip_what_others_show
-from numba import config, njit, prange
 
 import swell
 from swell import gallery
+from swell.core import library
 from swell.core.registry import load, names, resolve
 from swell.core.stopping import Stopping
 from swell.pde.poisson_cube import PoissonCube
@@ -187,71 +189,78 @@ def takes(solver, factors):
 
 # -- canaries can die --------------------------------------------------------------------------------------------------
 
-unchecked = pytest.mark.skipif(bool(config.BOUNDSCHECK), reason="NUMBA_BOUNDSCHECK finds them before")
+def word(array, at):
+    """The number at place ``at`` of a contiguous array, which may lie outside of it."""
+    return ctypes.c_double.from_address(array.ctypes.data + 8 * at)
 
-@njit
+
 def writes_behind(x):
-    x[x.size] = 1
+    word(x, x.size).value = 1
 
 
-@njit
 def writes_before(x):
-    x[-x.size - 1] = 1
+    word(x, -1).value = 1
 
 
-@njit(parallel=True)
-def writes_behind_in_parallel(x):
-    for i in prange(x.size + 1):
-        x[i] = 1
-
-
-@njit
 def writes_behind_one_of_several(state):
-    state[1][state[1].size] = 1
+    writes_behind(state[1])
 
 
-@njit
 def reads_behind(x, y):
-    y[0] = x[x.size]
+    y[0] = word(x, x.size).value
 
 
-@njit
 def adds(x, y):
     y += x
 
 
-@unchecked
-@pytest.mark.parametrize("kernel, side", [(writes_behind, "behind"), (writes_before, "before"),
-                                          (writes_behind_in_parallel, "behind")])
-def test_what_is_written_outside_is_found(kernel, side):
-    whole = np.zeros(9)
-    with guarded_kernels(), pytest.raises(Overrun, match=f"{kernel.__name__} wrote {side} its float64.7."):
-        kernel(whole[1:8])                       # within NumPy's memory, so that nothing breaks without guards
+class Kernel:
+    """A function that the canaries take for a kernel."""
+
+    def __init__(self, function):
+        self.function, self.name, self.__self__ = function, function.__name__, self
+
+    def __call__(self, *arguments):
+        self.function(*arguments)
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Kernels that leave their arrays, and one that does not."""
+    made = SimpleNamespace(**{function.__name__: Kernel(function) for function in (
+        writes_behind, writes_before, writes_behind_one_of_several, reads_behind, adds)})
+    monkeypatch.setitem(library.files, ("tests", "wrong"), made)
+    return made
+
+
+@pytest.mark.parametrize("side", ["behind", "before"])
+def test_what_is_written_outside_is_found(kernels, side):
+    whole, name = np.zeros(9), f"writes_{side}"
+    with guarded_kernels(), pytest.raises(Overrun, match=f"{name} wrote {side} its float64.7."):
+        getattr(kernels, name)(whole[1:8])       # within NumPy's memory, so that nothing breaks without guards
     assert whole[0] == whole[8] == 0
-    kernel(whole[1:8])
+    getattr(kernels, name)(whole[1:8])
     assert whole[0] + whole[8] == 1              # and no guards are left
 
 
-@unchecked
-def test_what_is_written_behind_a_record_is_found():
+def test_what_is_written_behind_a_record_is_found(kernels):
     record = np.zeros(9), np.zeros(9)[1:8]
     with guarded_kernels(), pytest.raises(Overrun, match="behind its float64.7."):
-        writes_behind_one_of_several(record)
+        kernels.writes_behind_one_of_several(record)
 
 
-@unchecked
-def test_what_is_read_outside_is_no_number():
+def test_what_is_read_outside_is_no_number(kernels):
     whole, out = np.zeros(9), np.zeros(1)
     with guarded_kernels():
-        reads_behind(whole[1:8], out)
+        kernels.reads_behind(whole[1:8], out)
     assert np.isnan(out[0])
 
 
-def test_arrays_that_share_memory_share_it_between_guards():
+def test_arrays_that_share_memory_share_it_between_guards(kernels):
     whole = np.arange(8.0)
     with guarded_kernels() as called:
-        adds(whole[:6], whole[:6])
-        adds(whole[::2], whole[::2])
+        kernels.adds(whole[:6], whole[:6])
+        kernels.adds(whole[::2], whole[::2])
     assert (whole == [0, 2, 8, 6, 16, 10, 12, 7]).all() and called == {"adds"}
 
 

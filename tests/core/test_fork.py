@@ -44,12 +44,11 @@ def in_child(work):
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
 
-def run(script, **environment):
+def run(script):
     """What a script prints, one entry a line."""
     process = subprocess.Popen([sys.executable, "-W", "ignore::DeprecationWarning", "-c",
                                 textwrap.dedent(START) + textwrap.dedent(script)],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-                               env={**os.environ, **environment})
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         out, err = process.communicate(timeout=KILL_AFTER)
     except subprocess.TimeoutExpired:
@@ -64,14 +63,13 @@ def run(script, **environment):
     return out.split("\n")[:-1]
 
 
-@pytest.mark.parametrize("layer", ["default", "workqueue"])
-def test_a_pool_of_forked_processes_solves(layer):
+def test_a_pool_of_forked_processes_solves():
     said = run("""
         print(solve(0))
         with multiprocessing.get_context("fork").Pool(2) as pool:
             print(all(pool.map(solve, range(4))))
         print(solve(1))                                          # the parent solves on
-    """, NUMBA_THREADING_LAYER=layer)
+    """)
     assert said == ["True", "True", "True"]
 
 
@@ -100,12 +98,12 @@ def test_children_of_children_and_of_threads_solve():
 
 def test_a_child_uses_as_many_threads_as_its_parent():
     said = run("""
-        import numba
+        from swell.core.library import _native
         solve(0)
-        threads = numba.get_num_threads()
-        print(in_child(lambda: solve(1) and numba.get_num_threads() == threads))
-        numba.set_num_threads(1)
-        print(in_child(lambda: solve(1) and numba.get_num_threads() == 1))
+        threads = _native.threads()
+        print(in_child(lambda: solve(1) and _native.threads() == threads))
+        _native.limit_threads(1)
+        print(in_child(lambda: solve(1) and _native.threads() == 1))
     """)
     assert said == ["True", "True"]
 
@@ -162,27 +160,6 @@ def test_a_fork_beside_a_thread_that_holds_factors():
         thread.join()
     """)
     assert said == ["True"] * 3
-
-
-def test_an_openmp_that_keeps_its_threads_is_an_error_in_the_child():
-    """Before OpenMP 5.0 nothing ends its threads: then the child refuses, the parent goes on."""
-    said = run("""
-        from swell.core import forking
-        forking.PAUSE = "no_such_function"
-        solver = swell.prepare(A, method="cg")
-        solver.solve(B[0])
-        def refused(work):
-            try:
-                work()
-            except swell.SwellError as error:
-                return print(error) or True
-        for work in (lambda: solver.solve(B[0]), lambda: solve(0)):
-            print(in_child(lambda: refused(work)))
-        print(solve(0))
-    """)
-    assert said[1::2] == ["True", "True"] and said[4:] == ["True"]
-    for message in said[0:4:2]:
-        assert "fork" in message and "multiprocessing.get_context('spawn')" in message
 
 
 @pytest.mark.gpu

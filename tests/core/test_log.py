@@ -11,7 +11,6 @@ import pytest
 from tests.conftest import ROOT
 
 import swell
-from swell.core import compilation
 from swell.core.log import LOG, tell
 
 A = swell.gallery.poisson2d(20)
@@ -65,16 +64,6 @@ def test_columns_least_squares_and_batches(lines):
     swell.solve_batch(A, np.stack([A.data, 0 * A.data]), np.ones((2, 400)), method="cg")
     least, batch = lines(logging.WARNING)
     assert least.startswith("LeastSquaresResult(NOT converged") and batch.startswith("BatchResult(1 of 2")
-
-
-def test_each_kernel_is_named(lines):
-    import numba
-    compilation.count_numba()
-
-    def new_kernel(x):
-        return x + 1
-    numba.njit(new_kernel)(1)
-    assert any("new_kernel" in line for line in lines(logging.DEBUG))
 
 
 # -- lines on stderr ---------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from swell import _native
 from swell.core import library
+from swell.core.library import _native
 
 TYPES = (np.float32, np.float64, np.complex64, np.complex128)
 axpy, dot, norm = (_native.kernel(f"swell.core.vector.{name}") for name in ("axpy", "dot", "norm"))
@@ -179,8 +179,37 @@ def test_set_threads_is_for_this_thread_alone(threads):
     other.start()
     other.join()
     assert _native.threads() == 1 and seen[0] >= 1
+    assert threads(0) == 1                       # the last number
     with pytest.raises(ValueError, match="expected 0"):
         threads(-1)
+
+
+def test_a_limit_is_for_all_threads():
+    _native.limit_threads(1)
+    try:
+        seen = []
+        other = threading.Thread(target=lambda: seen.append(_native.threads()))
+        other.start()
+        other.join()
+        assert _native.threads() == seen[0] == 1
+    finally:
+        _native.limit_threads(0)
+    with pytest.raises(ValueError, match="expected 0"):
+        _native.limit_threads(-1)
+
+
+@pytest.mark.skipif(not library.level(), reason="this processor has no levels")
+def test_the_level_of_a_library(monkeypatch):
+    built = library.level()
+    monkeypatch.setenv("SWELL_LEVEL", built)
+    assert library.level() == built
+    monkeypatch.setenv("SWELL_LEVEL", "v9")
+    with pytest.raises(ImportError, match=f"SWELL_LEVEL=v9: expected one of .*{built}"):
+        library.level()
+    monkeypatch.delenv("SWELL_LEVEL")
+    monkeypatch.setattr("swell._native_probe.level", 1)
+    with pytest.raises(ImportError, match="this processor needs another than"):
+        library.level()
 
 
 def test_many_threads_of_python_call_at_once():

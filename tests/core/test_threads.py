@@ -4,25 +4,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
-import numba
 import numpy as np
 import pytest
-from numba.core.registry import CPUDispatcher
 
 import scipy.sparse as sp
 from tests import conftest
 
 import swell
-from swell import _native
 from swell import gallery
-from swell.core import compiled
 from swell.core.registry import load, names
-from swell.core.cpu import CpuSpace
+from swell.core.library import _native
+from swell.core.cpu import SERIAL
 from swell.core.devices import make_space
 
 N = 24_000              # above the size up to which one thread is used whatever there is
-SOME = sorted({1, min(2, numba.config.NUMBA_NUM_THREADS), numba.config.NUMBA_NUM_THREADS})
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +40,7 @@ def test_threads(named, system, all_threads):
     for r in results:
         assert r.converged and np.linalg.norm(b - A @ r.x) <= 1e-8 * np.linalg.norm(b)
         assert (r.x == results[0].x).all()                       # sums are taken in a fixed order
-    numba.set_num_threads(1)
+    _native.limit_threads(1)
     alone = swell.solve(A, b, **named)
     assert alone.converged and abs(alone.iterations - results[0].iterations) <= 0.05 * alone.iterations + 1
     # The first steps only: bicgstab multiplies differences of rounding by a hundred a step.
@@ -51,14 +48,14 @@ def test_threads(named, system, all_threads):
 
 
 def solved(threads, A, b, steps=12, **named):
-    """The norms of the first steps, and x, by so many threads."""
-    numba.set_num_threads(threads)
+    """The norms of the first steps, and x, by so many threads; 0: all."""
+    _native.limit_threads(threads)
     r = swell.solve(A, b, rtol=1e-30, maxiter=steps, **named)
     return list(r.history), r.x.tobytes()
 
 
 def same_bits(A, b, **named):
-    one, *others = (solved(threads, A, b, **named) for threads in SOME)
+    one, *others = (solved(threads, A, b, **named) for threads in (1, 2, 0))
     assert len(one[0]) > 2
     assert all(other == one for other in others)
 
@@ -107,7 +104,7 @@ def test_bits_of_sums_do_not_depend_on_threads(dtype, all_threads):
     x, y, w = (random.standard_normal(N + 37).astype(dtype) * (1 + 0.3j if dtype == "complex128" else 1)
                for _ in range(3))
     kernels, found = space.kernels("swell.core", "vector", x.dtype), []
-    for threads in SOME:
+    for threads in (1, 2, 0):
         _native.set_threads(threads)
         out, z = np.zeros(9, x.dtype), y.copy()
         space.dot(x, y, out[0:])
@@ -124,65 +121,53 @@ def test_bits_of_sums_do_not_depend_on_threads(dtype, all_threads):
 def test_small_systems_run_on_one_thread(all_threads):
     r = swell.solve(gallery.poisson2d(20), np.ones(400))
     assert "1 thread" in str(r)
-    assert numba.get_num_threads() == all_threads                # and the setting is left alone
-
-
-@pytest.mark.parametrize("given, policy, spins", [({}, "passive", "1000"), ({"OMP_WAIT_POLICY": "active"}, "active", None),
-                                                  ({"GOMP_SPINCOUNT": "7"}, None, "7")])
-def test_how_threads_wait_is_the_users_if_they_say_so(monkeypatch, given, policy, spins):
-    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    CpuSpace()
-    assert (os.environ.get("OMP_WAIT_POLICY"), os.environ.get("GOMP_SPINCOUNT")) == (policy, spins)
+    assert _native.threads() == all_threads                      # and the setting is left alone
 
 
 @pytest.mark.parametrize("cores, workers, threads", [(16, 14, "2"), (16, 4, "4"), (4, 2, "2"), (2, 2, None), (1, 4, None)])
 def test_workers_of_the_suite_share_the_cores(monkeypatch, cores, workers, threads):
-    """None: Numba's own number, the cores."""
+    """None: swell's own number, the cores."""
     monkeypatch.setattr(conftest, "CORES", cores)
-    for given, blas in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "3", "NUMBA_NUM_THREADS": "5"}, "3")):
+    for given, blas in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "3", "SWELL_NUM_THREADS": "5"}, "3")):
         monkeypatch.setattr(os, "environ", dict(given))
         conftest.share_cores(workers)
-        assert os.environ["OPENBLAS_NUM_THREADS"] == blas and os.environ["OMP_WAIT_POLICY"] == "passive"
-        assert os.environ.get("NUMBA_NUM_THREADS") == given.get("NUMBA_NUM_THREADS", threads)
+        assert os.environ["OPENBLAS_NUM_THREADS"] == blas
+        assert os.environ.get("SWELL_NUM_THREADS") == given.get("SWELL_NUM_THREADS", threads)
 
 
-WORKQUEUE = """
-import threading
-import numpy as np, swell
-A = swell.gallery.poisson2d(160)
-solver = swell.prepare(A, method="cg", precond="jacobi")
-solvers = [solver, *(solver.copy() for _ in range(3))]
-reasons = []
-threads = [threading.Thread(target=lambda s=s: reasons.append(s.solve(np.ones(25600)).reason.name)) for s in solvers]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-import numba
-print(numba.threading_layer(), *reasons)
-"""
+def test_solvers_in_threads(system):
+    """Four threads of Python solve at a time: one loop has the threads, the others run on their caller."""
+    A, b = system
+    solver = swell.prepare(A, method="cg", precond="jacobi")
+    alone, results = solver.solve(b), []
+    threads = [threading.Thread(target=lambda s=s: results.append(s.solve(b)))
+               for s in (solver, *(solver.copy() for _ in range(3)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and all(r.converged and (r.x == alone.x).all() for r in results)
 
 
-@pytest.mark.parametrize("layer", ["workqueue", "default"])
-def test_solvers_in_threads_on_each_threading_layer(layer):
-    """Numba ends a process in which two threads run parallel loops on its layer "workqueue" at the same time."""
-    environment = {**os.environ, "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
-    done = subprocess.run([sys.executable, "-c", WORKQUEUE], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    found, *reasons = done.stdout.split()
-    assert reasons == 4 * ["CONVERGED"] and (layer == "default" or found == layer)
+def test_the_number_of_threads(monkeypatch):
+    """SWELL_NUM_THREADS comes before OMP_NUM_THREADS, and a limit before both."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    said = "from swell.core.library import _native as n; print(n.threads()); n.limit_threads(1); print(n.threads())"
+    for given, expected in ((None, "3 1"), ("2", "2 1")):
+        if given:
+            monkeypatch.setenv("SWELL_NUM_THREADS", given)
+        done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == expected.split()
 
 
-def test_only_the_layer_workqueue_has_a_lock(monkeypatch, all_threads):
-    def kernel_on(layer):
-        @compiled.njit(parallel=True)
-        def kernel(x):
-            for i in numba.prange(x.size):
-                x[i] += 1
-        monkeypatch.setattr(numba, "threading_layer", lambda: layer)
-        kernel(np.zeros(2))
-        return type(kernel)
-    assert kernel_on("workqueue") is compiled.OneAtATime
-    assert kernel_on("omp") is kernel_on("tbb") is CPUDispatcher
+def test_small_systems_run_on_one_thread_inside_larger_ones_too(all_threads):
+    if all_threads < 2:
+        pytest.skip("there is one core")
+    space = make_space("cpu")
+    with space.active(SERIAL):
+        assert _native.threads() == all_threads
+        with space.active(SERIAL - 1):
+            assert _native.threads() == 1
+            with space.active():                 # within, without a number: the same
+                assert _native.threads() == 1
+        assert _native.threads() == all_threads

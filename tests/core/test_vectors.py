@@ -1,13 +1,13 @@
 """The contract of a space's vector operations: NumPy's values, for every type, on every device, in a fixed order."""
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from tests.conftest import DTYPES, space_or_skip
 from tests.support.during import during
 from tests.support.products import vector
 
+from swell.core.library import _native
 from swell.core.space import accumulator
 
 SIZES = [0, 1, 2, 3, 4, 5, 7, 63, 64, 65, 1000, 100_003]
@@ -98,7 +98,7 @@ def test_sums_do_not_depend_on_the_threads(dtype, all_threads):
     space, x, y = space_or_skip("cpu"), vector(300_007, dtype, 1), vector(300_007, dtype, 2)
     found = []
     for count in (1, all_threads):
-        numba.set_num_threads(count)
+        _native.limit_threads(count)
         sums = scalars(dtype, 4)
         space.dot(x, y, sums)
         space.norm(x, sums[1:])

@@ -344,7 +344,7 @@ def test_no_rank_holds_the_whole_matrix(tmp_path):
     A = sp.csr_matrix(gallery.poisson3d(60))
     sp.save_npz(tmp_path / "a.npz", A, compressed=False)
     code = ("import resource, swell; r = swell.distributed.init()\n"
-            "import numpy, scipy.sparse.linalg, numba, swell.io.rows, swell.distributed, swell.formats.csr\n"
+            "import numpy, scipy.sparse.linalg, swell.io.rows, swell.distributed, swell.formats.csr\n"
             "swell.distributed.scatter(r, swell.gallery.poisson2d(10))\n"
             "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
             f"before = peak(); A = swell.distributed.read(r, r'{tmp_path / 'a.npz'}')\n"

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
 from tests.support.products import build, random_matrix, vector
 
-from swell import _native
+from swell.core.library import _native
 from swell.core.sharing import Widening
 from swell.core.slots import Flag
 

@@ -1,7 +1,6 @@
 """Products of sparse matrices beside SciPy's and NumPy's, on every device."""
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,7 +16,7 @@ from tests.support.products import build, vector
 import swell
 from swell import gallery
 from swell.core.cpu import CpuSpace
-from swell.core.library import native_kernels
+from swell.core.library import _native, native_kernels
 from swell.core.errors import InputError, OutOfMemory
 from swell.formats import product as module
 from swell.formats.csr import CSRMatrix
@@ -191,7 +190,7 @@ def test_the_same_bits_for_any_number_of_threads(all_threads):
     A, B = matrix(3000, 2500, 0.004), matrix(2500, 2800, 0.004, seed=1)
     found = []
     for threads in sorted({1, 2, all_threads} & set(range(1, all_threads + 1))):
-        numba.set_num_threads(threads)
+        _native.limit_threads(threads)
         space = CpuSpace()
         with space.active():
             C = Product(moved(A, space), moved(B, space)).C

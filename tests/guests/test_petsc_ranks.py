@@ -43,7 +43,7 @@ def started(name, ranks, *arguments):
     if not name.startswith("block_jacobi"):
         pytest.importorskip("mpi4py", reason="needs mpi4py: pip install 'swell[mpi]'")
     env = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-           "OMPI_MCA_rmaps_base_oversubscribe": "1", "NUMBA_NUM_THREADS": "1"}
+           "OMPI_MCA_rmaps_base_oversubscribe": "1", "SWELL_NUM_THREADS": "1"}
     done = subprocess.run(["mpiexec", "-n", str(ranks), sys.executable, "-m", __name__, name, *arguments],
                           env=env, cwd=pathlib.Path(__file__).parents[2], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr

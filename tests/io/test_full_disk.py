@@ -10,7 +10,6 @@ from tests.support.full_disk import full_at
 import swell
 from swell import report
 from swell.advisor.choices import Choices
-from swell.core import compiled, kernel_cache
 from swell.io import write_vector
 from swell.pde import fvm
 from swell.pde.fvm.foam_writer import write_field
@@ -65,21 +64,3 @@ def test_a_choice_is_not_kept(tmp_path):
     (_, files, error), (_, whole, none) = failures(put, tmp_path)
     assert error is none is None and not files and list(whole) == ["tuning.json"]
     assert "cannot be written (No space left on device), so the choice is not kept" in complaints[0][0]
-
-
-def test_kernels_are_compiled_and_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("logging.root.handlers", [])             # pytest's own would take the line
-    told = []
-    monkeypatch.setattr(kernel_cache, "tell", lambda level, text: told.append(text))
-
-    def compile_one(folder):
-        kernel_cache.tell_once.cache_clear()
-
-        @compiled.njit(cache=True)
-        def kernel(x):
-            return x + 1
-        assert kernel(2) == 3
-    for k, _, error in failures(compile_one, tmp_path):
-        assert error is None, k
-    assert k > 2 and len(told) == k - 1 and all("(No space left on device)" in line for line in told)

@@ -1,6 +1,6 @@
 """Canaries: guard bytes before and behind every buffer that a kernel works on, checked after it.
 
-On a CPU every call of a kernel from Python is intercepted, native or Numba's: its arrays, wherever they come from (a space, a
+On a CPU every call of a kernel from Python is intercepted: its arrays, wherever they come from (a space, a
 workspace, the record of a loop, NumPy), are replaced by copies between guards. On a GPU everything that CuPy allocates,
 pinned host memory too, lies between guards. All bits of a guard are set, so that a kernel that reads one gets NaN (or
 the index −1), which no solve survives.
@@ -11,9 +11,7 @@ import ctypes
 from contextlib import contextmanager
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
 
-from swell import _native
 from swell.core import library
 
 GUARD = 512             # bytes; a multiple of every alignment that is asked for
@@ -28,19 +26,10 @@ class Overrun(AssertionError):
 def guarded_kernels():
     """Within this block every kernel that Python calls works between guards. Yields the names of those called.
 
-    Hosts that were made before the block call native kernels without guards."""
+    Hosts that were made before the block call kernels without guards."""
     called = set()
 
-    def call(kernel, *arguments, **named):
-        called.add(kernel.py_func.__name__)
-        guards = _Guards(arguments)
-        try:
-            return super(Dispatcher, kernel).__call__(*guards.arguments, **named)
-        finally:
-            guards.check(f"{kernel.py_func.__module__}.{kernel.py_func.__name__}")
-
-    Dispatcher.__call__ = call
-    for name in _native.names():
+    for name in library._native.names():
         library.native_kernels(*name.rsplit(".", 2)[:2])
     own = {key: vars(kernels).copy() for key, kernels in library.files.items()}
     for kernels in library.files.values():
@@ -49,13 +38,12 @@ def guarded_kernels():
     try:
         yield called
     finally:
-        del Dispatcher.__call__
         for key, kernels in own.items():
             vars(library.files[key]).update(kernels)
 
 
 class _Guarded:
-    """A native kernel whose arguments lie between guards. ``called``: the set of names of kernels that were called."""
+    """A kernel whose arguments lie between guards. ``called``: the set of names of kernels that were called."""
 
     def __init__(self, kernel, called):
         self._kernel, self._called, self.__self__ = kernel, called, kernel.__self__

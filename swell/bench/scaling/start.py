@@ -13,7 +13,7 @@ from swell.core.errors import InputError, MissingDependency, SwellError
 from swell.distributed.launcher import launched
 
 INSTALL = "pip install 'swell[mpi]' mpich (or an MPI of your system)"
-THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREADS = ("SWELL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def cores() -> int:

@@ -1,8 +1,10 @@
-// swell._native: the kernels of the CPU as Python functions; see launcher.hpp for how they come here.
+// The kernels of the CPU as Python functions; see launcher.hpp for how they come here. SWELL_MODULE is the name of this
+// library: _native_v2, _native_v3, or _native where processors have no levels.
 //
 //     kernel("swell.core.vector.axpy")     the function; its __self__ has name, signatures and takes_state
 //     names()                              the names of all kernels
-//     threads(), set_threads(count)        threads of the loops that this thread begins
+//     threads(), set_threads(count)        threads of the loops that this thread begins; the latter returns the last count
+//     limit_threads(count)                 threads of the loops of this process
 //     digest                               of the sources (sources.py)
 //
 // A call takes some 0.1 µs. The types of the arguments choose the overload; the last one is tried first. Arrays are
@@ -12,6 +14,8 @@
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 #include <numpy/arrayscalars.h>
+
+#include <limits.h>
 
 #include <map>
 #include <new>
@@ -24,6 +28,11 @@
 #include "threads.hpp"
 
 using namespace launcher;
+
+#define JOINED(a, b) a##b
+#define INIT(name) JOINED(PyInit_, name)
+#define QUOTED(name) #name
+#define NAME_IN_PACKAGE(name) "swell." QUOTED(name)
 
 namespace {
 
@@ -275,8 +284,8 @@ PyObject* get_takes_state(PyObject* self, void*) {
 }
 
 PyObject* reduce(PyObject* self, PyObject*) {
-  PyObject* module = PyImport_ImportModule("swell._native");
-  PyObject* maker = module ? PyObject_GetAttrString(module, "_owner") : nullptr;
+  PyObject* module = PyImport_ImportModule("swell.core.library");         // another machine may load another library
+  PyObject* maker = module ? PyObject_GetAttrString(module, "owner") : nullptr;
   Py_XDECREF(module);
   return maker ? Py_BuildValue("N(s)", maker, of(self).name.c_str()) : nullptr;
 }
@@ -303,7 +312,7 @@ PyObject* owner(PyObject*, PyObject* name) {
   if (!bytes) return nullptr;
   const auto found = kernels().find(PyBytes_AsString(bytes));
   if (found == kernels().end()) {
-    PyErr_Format(PyExc_LookupError, "kernel(%R): expected one of swell._native.names(); if its source is newer than the "
+    PyErr_Format(PyExc_LookupError, "kernel(%R): expected one of names(); if its source is newer than the "
                  "library, run pip install again", name);
     Py_DECREF(bytes);
     return nullptr;
@@ -340,23 +349,37 @@ PyObject* names(PyObject*, PyObject*) {
 
 PyObject* get_threads(PyObject*, PyObject*) { return PyLong_FromLong(threads()); }
 
-PyObject* put_threads(PyObject*, PyObject* count) {
-  const long number = PyLong_AsLong(count);
-  if (number == -1 && PyErr_Occurred()) return nullptr;
-  if (number < 0) return PyErr_Format(PyExc_ValueError, "set_threads(%ld): expected 0, for all, or more", number);
-  set_threads(int(number));
+// Return a number of threads that came from Python, or −1 after an error.
+int thread_count(PyObject* object) {
+  const long count = PyLong_AsLong(object);
+  if (count >= 0 && count <= INT_MAX) return int(count);
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%ld threads: expected 0, for all, or more", count);
+  return -1;
+}
+
+PyObject* put_threads(PyObject*, PyObject* object) {
+  const int count = thread_count(object);
+  return count < 0 ? nullptr : PyLong_FromLong(set_threads(count));
+}
+
+PyObject* put_limit(PyObject*, PyObject* object) {
+  const int count = thread_count(object);
+  if (count < 0) return nullptr;
+  limit_threads(count);
   Py_RETURN_NONE;
 }
 
 PyMethodDef functions[] = {
     {"kernel", kernel, METH_O, "kernel(name): the CPU kernel 'package.file.function' as a function of arrays, numbers."},
-    {"_owner", owner, METH_O, nullptr},
+    {"owner", owner, METH_O, "owner(name): the __self__ of kernel(name)."},
     {"names", names, METH_NOARGS, "names(): the names of all kernels."},
     {"threads", get_threads, METH_NOARGS, "threads(): number of threads of the loops that this thread begins."},
-    {"set_threads", put_threads, METH_O, "set_threads(count): for loops that this thread begins; 0: all it may use."},
+    {"set_threads", put_threads, METH_O,
+     "set_threads(count): for loops that this thread begins; 0: the process's number. Return the last count."},
+    {"limit_threads", put_limit, METH_O, "limit_threads(count): for all loops of this process; 0: all it may use."},
     {}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "swell._native", "swell's kernels for the CPU.", -1, functions,
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, NAME_IN_PACKAGE(SWELL_MODULE), "swell's kernels for the CPU.", -1, functions,
                           nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
@@ -364,7 +387,7 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "swell._native", "swell's kerne
 Kernels::Kernels(const char* file, const Overload* overloads, int count)
     : file(file), overloads(overloads), count(count), next(files) { files = this; }
 
-PyMODINIT_FUNC PyInit__native() {
+PyMODINIT_FUNC INIT(SWELL_MODULE)() {
   import_array();
   for (const Kernels* list = files; list; list = list->next)
     for (int k = 0; k < list->count; ++k) {
@@ -376,7 +399,7 @@ PyMODINIT_FUNC PyInit__native() {
       made.overloads.push_back(overload);
     }
   PyType_Slot slots[] = {{Py_tp_methods, methods}, {Py_tp_getset, members}, {}};
-  PyType_Spec spec = {"swell._native.Kernel", sizeof(KernelObject), 0, Py_TPFLAGS_DEFAULT, slots};
+  PyType_Spec spec = {NAME_IN_PACKAGE(SWELL_MODULE) ".Kernel", sizeof(KernelObject), 0, Py_TPFLAGS_DEFAULT, slots};
   type = PyType_FromSpec(&spec);
   PyObject* module = type ? PyModule_Create(&definition) : nullptr;
   if (module && PyModule_AddStringConstant(module, "digest", SWELL_SOURCES)) Py_CLEAR(module);

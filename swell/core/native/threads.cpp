@@ -1,7 +1,11 @@
 #include "threads.hpp"
 
+#if !defined(_WIN32)
 #include <pthread.h>
+#endif
+#if defined(__linux__)
 #include <sched.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +15,9 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -28,6 +34,9 @@ constexpr uint64_t OPEN = 1, ONE = 2;                  // of Pool::gate
 
 // CPUs that a control group allows, rounded up; MOST without a limit.
 int quota() {
+#if !defined(__linux__)
+  return MOST;
+#endif
   double limit = -1, period = -1;
   if (FILE* file = fopen("/sys/fs/cgroup/cpu.max", "r")) {
     if (fscanf(file, "%lf %lf", &limit, &period) != 2) limit = -1;
@@ -49,8 +58,12 @@ int usable() {
       const int count = atoi(text);
       if (count > 0) return std::min(count, MOST);
     }
+#if defined(__linux__)
   cpu_set_t set;
   const int cpus = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+#else
+  const int cpus = int(std::thread::hardware_concurrency());
+#endif
   return std::max(1, std::min({cpus, quota(), MOST}));
 }
 
@@ -162,13 +175,16 @@ class Pool {
 // Never destroyed: threads wait in it until the process ends. A forked child has none of its parent's threads, and
 // gets a new one in other memory.
 std::atomic<Pool*> instance{nullptr};
-thread_local int chosen = 0;
+std::atomic<int> most{0};              // threads of a loop of this process; 0: the pool's
+thread_local int chosen = 0;           // threads of a loop that this thread begins; 0: the process's
 
 Pool& here() {
   Pool* pool = instance.load(std::memory_order_acquire);
   if (pool) return *pool;
+#if !defined(_WIN32)
   static std::once_flag registered;
   std::call_once(registered, [] { pthread_atfork(nullptr, nullptr, [] { instance.store(nullptr); }); });
+#endif
   Pool* made = new Pool;
   if (instance.compare_exchange_strong(pool, made)) return *made;
   delete made;                                         // another thread was faster; this one has no threads yet
@@ -178,11 +194,15 @@ Pool& here() {
 }  // namespace
 
 int threads() {
-  const int most = here().size;
-  return chosen > 0 ? std::min(chosen, most) : most;
+  int count = here().size;
+  for (const int limit : {most.load(std::memory_order_relaxed), chosen})
+    if (limit > 0) count = std::min(count, limit);
+  return count;
 }
 
-void set_threads(int count) { chosen = count; }
+int set_threads(int count) { return std::exchange(chosen, count); }
+
+void limit_threads(int count) { most.store(count, std::memory_order_relaxed); }
 
 void pool::run(int64_t rows, int64_t chunks, void (*work)(const void*, int64_t), const void* body) {
   if (rows < SERIAL || chunks < 2) for (int64_t chunk = 0; chunk < chunks; ++chunk) work(body, chunk);

@@ -13,7 +13,8 @@ constexpr int64_t CHUNKS = 64;         // most chunks of a loop
 constexpr int64_t CHUNK = 1024;        // least rows of a chunk
 
 int threads();                         // number of threads of this thread's loops, at least 1
-void set_threads(int count);           // for loops that this thread begins; 0: as many as the process may use
+int set_threads(int count);            // for loops that this thread begins; 0: the process's number; returns the last one
+void limit_threads(int count);         // for the process; 0: as many as it may use
 
 namespace pool {
 void run(int64_t rows, int64_t chunks, void (*work)(const void* body, int64_t chunk), const void* body);

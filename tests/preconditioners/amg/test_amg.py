@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import swell
 from swell import gallery
-from swell.core.library import native_kernels
+from swell.core.library import _native, native_kernels
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import coarse_numbers, pmis
@@ -221,14 +221,11 @@ def test_rows_with_many_dependents_become_coarse_first():
 
 def test_the_splitting_knows_row_numbers_not_threads():
     """Splitting and weights are the same to the bit for any number of threads."""
-    import numba
     A, s, found = ours(gallery.poisson3d(24)), swell.AMG(), []
-    before = numba.get_num_threads()
-    for threads in (1, before):
-        numba.set_num_threads(threads)
+    for threads in (1, 0):
+        _native.set_threads(threads)
         strong, state, numbers = split(A, s)
         found.append((state, interpolation(A, A.data, strong, state, numbers, s).data))
-    numba.set_num_threads(before)
     assert all((a == b).all() for a, b in zip(*found))
 
 
