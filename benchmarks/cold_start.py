@@ -1,147 +1,91 @@
-"""The first answer of a fresh installation: seconds, and what they go into.
+"""The first answer of a fresh process on a CPU: CPU-seconds of the imports and of the answer, beside PyAMG and SciPy.
 
-    python benchmarks/cold_start.py [--device cuda] [--top N] [--rounds N] [CASE ...]
+    python benchmarks/cold_start.py [--rounds N] [CASE ...]
 
-Each case runs in a process of its own with an empty folder for compiled kernels: ``auto:30`` and ``auto:300`` (nothing
-named, a Poisson problem of 30² or 300² unknowns), ``cg+ic0:30`` and ``cg+ic0:300``. A further case, as ``cg+amg:30``,
-runs in a copy of the folder that ``cg+ic0:30`` left. Prints the wall time of the whole process with Python's start and
-the imports, its CPU time, the functions compiled, and the ``--top`` most expensive of them by their own CPU time. Wall
-times of a busy machine say little: compare CPU times of one run. ``--rounds`` repeats, and the least counts.
-
-On a GPU the cases are ``auto:100`` and ``cg+ic0:100``, and further ones in a copy of the folders that the latter left.
-Wall times count there, of the process and of the first solve in it. "For compilers" is what the main thread waited for
-kernels of swell; CuPy's own come on top. The most expensive ones are listed with the line that asked, or as compiled
-ahead by a thread.
+Each case runs in a process of its own with an empty home, so nothing is kept from an earlier one. The least of
+``--rounds`` counts. The peers' cases are skipped, visibly, where the package is missing.
 """
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+
+SYSTEM = "A = swell.gallery.poisson3d(30); b = np.ones(A.shape[0]);"
+FLOW = "C = swell.gallery.get('convection_diffusion2d', 27000); b = np.ones(C.shape[0]);"
+CASES = {               # name: (imports, making of the system, the answer); the second is not counted
+    "nothing named": ("import swell", SYSTEM, "assert swell.solve(A, b).converged"),
+    "cg+amg": ("import swell", SYSTEM, "assert swell.solve(A, b, method='cg', precond='amg').converged"),
+    "cg+ic0": ("import swell", SYSTEM, "assert swell.solve(A, b, method='cg', precond='ic0').converged"),
+    "gmres+ilu0": ("import swell", FLOW, "assert swell.solve(C, b, method='gmres', precond='ilu0').converged"),
+    "nothing named, nonsymmetric": ("import swell", FLOW, "assert swell.solve(C, b).converged"),
+    "nothing named, complex": ("import swell", f"{SYSTEM} A = A * (1 + 0.1j)", "assert swell.solve(A, b).converged"),
+    "nothing named, 10^6 rows": ("import swell", "A = swell.gallery.poisson3d(100); b = np.ones(A.shape[0])",
+                                 "assert swell.solve(A, b).converged"),
+    "block_cg, 4 columns": ("import swell", f"{SYSTEM} B = np.random.default_rng(0).random((A.shape[0], 4))",
+                            "assert all(r.converged for r in swell.solve(A, B, method='block_cg', precond='ic0'))"),
+    "lstsq": ("import swell", f"{SYSTEM} M = A[:, :20000]", "swell.lstsq(M, b)"),
+    "batch": ("import swell", "A = swell.gallery.poisson2d(10); V = np.stack([A.data] * 50); B = np.ones((50, 100))",
+              "assert swell.solve_batch(A, V, B).converged.all()"),
+    "flow, 32 x 32": ("import swell; from swell.pde import fvm",
+                      "m = fvm.box((32, 32)); w = {n: fvm.Dirichlet((0.0, 0.0, 0.0)) for n in ('xmin', 'xmax', 'ymin')}",
+                      "assert fvm.Flow(m, {**w, 'ymax': fvm.Dirichlet((1.0, 0.0, 0.0))}, viscosity=0.01)"
+                      ".solve().converged"),
+    "helmholtz": ("import swell", "H = swell.gallery.helmholtz((40, 40, 10)); b = np.ones(H.shape[0])",
+                  "assert swell.solve(H, b, method='gmres', precond='shifted_laplacian').converged"),
+    "BDDC": ("import swell; from swell.pde.poisson_cube import PoissonCube", "cube = PoissonCube(4, 3)",
+             "assert cube.solve().result.converged"),
+    "stokes by minres": ("import swell", "A, b, f, mass = swell.gallery.stokes((32, 32)); p = np.zeros(A.shape[0]); "
+                         "p[f['p']] = 1; M = swell.FieldSplit(fields=f, inner={'u': 'amg', 'p': 'jacobi'}, "
+                         "kind='diagonal', schur=mass)",
+                         "assert swell.solve(A, b, method='minres', precond=M, nullspace=p).converged"),
+    "PyAMG": ("import pyamg", SYSTEM, "pyamg.ruge_stuben_solver(A).solve(b, tol=1e-8, accel='cg')"),
+    "SciPy's cg": ("import scipy.sparse.linalg as spla", SYSTEM, "assert spla.cg(A, b, rtol=1e-8)[1] == 0"),
+}
+CHILD = """
 import time
-
-FIRST = "auto:30", "auto:300", "cg+ic0:30", "cg+ic0:300"
-FURTHER = "cg+amg:30", "bicgstab+ilu0:30", "gmres+ilu0:30", "direct:30", "cocg+ilu0:30"
-BEFORE = "cg+ic0:30"    # what ran before a further case
-GPU_FIRST = "auto:100", "cg+ic0:100"
-GPU_FURTHER = "cg+amg:100", "resident_cg:100", "bicgstab+jacobi:100", "gmres:100"
-GPU_BEFORE = "cg+ic0:100"
-FOLDERS = "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "SWELL_CACHE"
-
-
-def watch_numba(compiled):
-    """Note what Numba compiles: (CPU seconds without what it calls, function)."""
-    from numba.core import event
-    under_way = []
-
-    class Listener(event.Listener):
-        def on_start(self, event):
-            under_way.append([time.process_time(), 0.0])
-
-        def on_end(self, event):
-            start, within = under_way.pop()
-            seconds = time.process_time() - start
-            if under_way:
-                under_way[-1][1] += seconds
-            function = event.data["dispatcher"].py_func
-            compiled.append((seconds - within, f"{function.__module__}.{function.__name__}"))
-
-    event.register("numba:compile", Listener())
+start = time.process_time()
+import numpy as np
+{imports}
+imported = time.process_time()
+import swell
+{system}
+before = time.process_time()
+{answer}
+print(imported, time.process_time() - before, "numba" in __import__("sys").modules)
+"""
 
 
-def watch_nvrtc(compiled):
-    """Note what CuPy compiles: (seconds, line of swell that asked, or "ahead" in a thread)."""
-    import threading
-    import traceback
-
-    from cupy.cuda import compiler
-    original = compiler._NVRTCProgram.compile
-
-    def compile(self, *arguments, **named):
-        start = time.perf_counter()
-        result = original(self, *arguments, **named)
-        frames = [f for f in traceback.extract_stack() if "/swell/" in f.filename]
-        line = f"{frames[-1].filename.rpartition('/swell/')[2]}:{frames[-1].lineno}" if frames else "elsewhere"
-        mine = threading.current_thread() is threading.main_thread()
-        kernel = " ".join(self.name_expressions or ["of CuPy"])
-        compiled.append((time.perf_counter() - start, f"{line if mine else 'ahead'}: {kernel}"))
-        return result
-
-    compiler._NVRTCProgram.compile = compile
-
-
-def child(case, device):
-    """Solve one case, watching compilers; prints what was found as JSON."""
-    import numpy as np
-
-    import swell
-    from swell.core import compilation
-
-    compiled = []
-    watch_numba(compiled)
-    if device == "cuda":
-        watch_nvrtc(compiled)
-    name, _, side = case.partition(":")
-    method, _, precond = name.partition("+")
-    A = swell.gallery.poisson2d(int(side))
-    if method in ("bicgstab", "gmres"):
-        A = swell.gallery.get("convection_diffusion2d", int(side)**2)
-    if method == "cocg":
-        A = A * (1 + 0.1j)
-    start = time.perf_counter()
-    result = swell.solve(A, np.ones(A.shape[0]), method=None if method == "auto" else method, precond=precond or None,
-                         device=device)
-    first = time.perf_counter() - start
-    assert result.converged, str(result)
-    print(json.dumps({"cpu": time.process_time(), "first": first, "waited": compilation.spent(),
-                      "compiled": compiled}))
-
-
-def measured(case, device, folder):
-    """Run a case with this folder for kernels: (wall seconds, what the child found)."""
-    start = time.perf_counter()
-    folders = {variable: os.path.join(folder, variable) for variable in FOLDERS}
-    done = subprocess.run([sys.executable, __file__, "--child", case, "--device", device], check=True,
-                          stdout=subprocess.PIPE, text=True, env={**os.environ, **folders, "SWELL_QUIET": "1"})
-    return time.perf_counter() - start, json.loads(done.stdout.splitlines()[-1])
+def measured(case):
+    """Run a case in a fresh process with an empty home; return CPU-seconds of the imports and of the answer, or the
+    last line of an error."""
+    imports, system, answer = CASES[case]
+    with tempfile.TemporaryDirectory() as home:
+        environment = {name: value for name, value in os.environ.items() if "CACHE" not in name}
+        done = subprocess.run([sys.executable, "-c", CHILD.format(imports=imports, system=system, answer=answer)],
+                              capture_output=True, text=True, check=False, cwd=home,
+                              env={**environment, "HOME": home, "SWELL_CACHE": home})
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1]
+    return [float(word) for word in done.stdout.split()[:2]]
 
 
 def main():
-    """Measure the cases, and print a line and a table each."""
+    """Measure the cases, and print a line each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--top", type=int, default=8)
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--child")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    device, rounds = arguments.device, arguments.rounds
-    if arguments.child:
-        return child(arguments.child, device)
-    from_empty, further, first = (FIRST, FURTHER, BEFORE) if device == "cpu" else (GPU_FIRST, GPU_FURTHER, GPU_BEFORE)
-    cases, order = arguments.cases or [*from_empty, *further], "cpu" if device == "cpu" else "first"
-    with tempfile.TemporaryDirectory() as folder:
-        before = os.path.join(folder, "before")
-        if set(cases) - set(from_empty):
-            measured(first, device, before)
-        for case in cases:
-            runs = []
-            for k in range(rounds):
-                mine = os.path.join(folder, f"{case}-{k}")
-                if case not in from_empty:
-                    shutil.copytree(before, mine)
-                runs.append(measured(case, device, mine))
-            wall, found = min(runs, key=lambda run: run[1][order])
-            compiled = sorted(found["compiled"], reverse=True)
-            print(f"{case}: {wall:.2f} s, first solve {found['first']:.2f} s, of it {found['waited']:.2f} s for compilers; "
-                  f"CPU {found['cpu']:.1f} s; {len(compiled)} functions in {sum(s for s, _ in compiled):.1f} s",
-                  flush=True)
-            for seconds, name in compiled[:arguments.top]:
-                print(f"  {seconds:6.2f} s  {name}")
+    print("case | imports | answer | together, CPU-seconds\n---|---|---|---")
+    for case in arguments.cases or CASES:
+        runs = [measured(case) for _ in range(arguments.rounds)]
+        if isinstance(runs[0], str):
+            print(f"{case} | skipped: {runs[0]}", flush=True)
+            continue
+        imports, answer = min(runs, key=sum)
+        print(f"{case} | {imports:.2f} | {answer:.2f} | {imports + answer:.2f}", flush=True)
 
 
 if __name__ == "__main__":

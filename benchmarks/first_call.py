@@ -13,7 +13,7 @@ import sys
 import time
 
 import numpy as np
-from cold_start import watch_nvrtc
+from cold_start_gpu import watch_nvrtc
 
 import swell
 
