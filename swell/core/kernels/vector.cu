@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(512, 4) norm(Context* ctx, const T* x, acc_t<T
 // y = alpha x + y, sums[0] = (w, y) and sums[1] = (y, y).
 // launch: elements of x, 512 threads, a pack each, at most 3 blocks per multiprocessor
 template <typename T>
-__global__ void __launch_bounds__(512, 3) axpy_dots(Context* ctx, T alpha, const T* x, T* y, const T* w, acc_t<T>* sums,
+__global__ void __launch_bounds__(512, 3) axpy_dots(Context* ctx, T alpha, const T* x, T* y, const T* w, acc_t<T>* out,
     long long n) {
   if (stopped(ctx)) return;
   acc_t<T> wy(0);
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(512, 3) axpy_dots(Context* ctx, T alpha, const
     store(y, i, n, b);
   }
   Two<T> both(wy, yy);
-  if (grid_sum(ctx, both.v)) both.write(sums);
+  if (grid_sum(ctx, both.v)) both.write(out);
 }
 
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
@@ -228,7 +228,7 @@ __global__ void multiply_add(Context* ctx, const T* d, const T* x, T* out, T alp
 
 // launch: elements of x, 256 threads, at most 8 blocks per multiprocessor
 template <typename T>
-__global__ void multiply_dots(Context* ctx, const T* d, const T* x, T* out, const T* w, acc_t<T>* sums, long long n) {
+__global__ void multiply_dots(Context* ctx, const T* d, const T* x, T* out, const T* w, acc_t<T>* found, long long n) {
   if (stopped(ctx)) return;
   acc_t<T> wy(0);
   double yy = 0;
@@ -239,7 +239,7 @@ __global__ void multiply_dots(Context* ctx, const T* d, const T* x, T* out, cons
     yy += abs2(acc_t<T>(y));
   }
   Two<T> both(wy, yy);
-  if (grid_sum(ctx, both.v)) both.write(sums);
+  if (grid_sum(ctx, both.v)) both.write(found);
 }
 
 // launch: elements of out, 256 threads
