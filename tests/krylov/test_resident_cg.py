@@ -192,8 +192,10 @@ def test_it_ends_as_cg_does(gpu, A):
 def test_a_limit_of_rounding_is_resumed_and_reported(gpu):
     A = gallery.poisson1d(400)
     b = rng().standard_normal(400)
-    cg, resident = both(A, b, rtol=1e-14)
+    _, resident = both(A, b, rtol=1e-14)
+    cg = swell.solve(A, b, method="cg", format="csr", device="cuda", rtol=1e-14)     # begins again with the same residual
     assert resident.reason in (Reason.ATTAINABLE_ACCURACY, Reason.CONVERGED) and resident.residual <= 10 * cg.residual
+    assert resident.exact_to_rounding and resident.residual <= resident.rounding_floor
     assert resident.spectrum.condition > 6e4
 
 
