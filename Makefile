@@ -1,9 +1,9 @@
 # make demo: a new environment and the main job on the CPU. make test: the tests. make docs: the site, in build/docs.
-# make dist: wheel and sdist, checked.
+# make wheel: a wheel for any Linux of the last years. make dist: sdist and wheel, checked.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs dist clean
+.PHONY: demo test docs wheel dist clean
 
 # The stamp is as new as the last install; editing pyproject.toml, or a source of the native library, installs again.
 .venv/installed: pyproject.toml CMakeLists.txt $(shell find swell -name '*.cpp' -o -name '*.hpp' -o -name slots.py)
@@ -32,10 +32,18 @@ docs: .venv/installed-docs
 	.venv-release/bin/python -m pip install --quiet --disable-pip-version-check -e '.[release]'
 	touch $@
 
+# Zig's compiler links against glibc 2.28 and has its own C++ library; auditwheel checks both, and names the wheel so.
+wheel: .venv-release/installed
+	rm -rf build/wheel
+	CXX="python-zig c++ -target x86_64-linux-gnu.2.28" PATH="$(CURDIR)/.venv-release/bin:$$PATH" .venv-release/bin/python \
+	  -m build --wheel --outdir build/wheel -C build-dir=build/zig -C cmake.define.SWELL_LEVELS="v2;v3"
+	PATH="$(CURDIR)/.venv-release/bin:$$PATH" .venv-release/bin/auditwheel repair --plat manylinux_2_28_x86_64 -w dist build/wheel/*.whl
+
 dist: .venv-release/installed
 	rm -rf dist
 	.venv-release/bin/python -m pytest tests/test_release.py
-	.venv-release/bin/python -m build
+	.venv-release/bin/python -m build --sdist
+	$(MAKE) wheel
 	.venv-release/bin/python -m twine check --strict dist/*
 	.venv-release/bin/check-wheel-contents dist/*.whl
 
