@@ -1,9 +1,10 @@
 # make demo: a new environment and the main job on the CPU. make test: the tests. make docs: the site, in build/docs.
 # make wheel: a wheel for any Linux of the last years. make dist: sdist and wheel, checked.
+# make sanitize: the native library under sanitizers; it takes GCC and CMake.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs wheel dist clean
+.PHONY: demo test sanitize docs wheel dist clean
 
 # The stamp is as new as the last install; editing pyproject.toml, or a source of the native library, installs again.
 .venv/installed: pyproject.toml CMakeLists.txt $(shell find swell -name '*.cpp' -o -name '*.hpp' -o -name slots.py)
@@ -20,6 +21,20 @@ demo: .venv/installed
 
 test: .venv/installed
 	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The contracts of the kernels, with the native library under AddressSanitizer and UBSan, then under ThreadSanitizer.
+# Python leaks on purpose; its own small blocks would hide what lies beyond an array; a test forks beside threads.
+CONTRACTS := tests/core/test_native.py tests/pde/test_contracts.py tests/distributed/test_contracts.py
+
+sanitize: sanitize-address,undefined sanitize-thread
+
+sanitize-%: .venv/installed
+	cmake -S . -B build/sanitize/$* -DPython_EXECUTABLE=$(abspath $(BIN))/python -DSWELL_SANITIZE=$*
+	cmake --build build/sanitize/$* --parallel
+	LD_PRELOAD=$$(g++ -print-file-name=lib$(if $(findstring thread,$*),tsan,asan).so) PYTHONMALLOC=malloc \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=die_after_fork=0 \
+	  SWELL_BUILD=build/sanitize/$* OPENBLAS_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -q -p tests.sanitized $(CONTRACTS)
 
 # Warnings are errors; every page that has code runs it; links are followed at the end.
 docs: .venv/installed-docs

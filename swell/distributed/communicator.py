@@ -259,7 +259,7 @@ class Exchange(Shareable):
         """Wait until ``incoming`` is received and ``outgoing`` may be changed."""
 
     def start_gathered(self, kernels, index, x):
-        """Write x[index] to ``outgoing``, then start. ``kernels``: the compiled kernels of ``kernels/halo.py`` or
+        """Write x[index] to ``outgoing``, then start. ``kernels``: the kernels of ``kernels/halo.cpp`` or
         ``halo.cu``."""
         kernels.pack(index, x, self.outgoing)
         self.start()
@@ -268,13 +268,13 @@ class Exchange(Shareable):
         """Wait for the received values v (``incoming``), then out[rows] += α A v. A: a CSRMatrix or BSRMatrix with one
         row for each of ``rows``; ``kernels`` as in ``start_gathered``."""
         self.finish()
-        kernels.add_product(rows, A.indptr, A.indices, A.data, self.incoming, out, A.kernel_block, alpha)
+        kernels.add_product(rows, A.indptr, A.indices, A.data.reshape(-1), self.incoming, out, A.block, alpha)
 
     def finish_product_dot(self, kernels, rows, A, out, w, dots):
         """Like ``finish_product`` with α = 1. It also adds the resulting change of the inner product (w, out) to
         dots[0]."""
         self.finish()
-        kernels.add_product_dot(rows, A.indptr, A.indices, A.data, self.incoming, out, w, dots, A.kernel_block)
+        kernels.add_product_dot(rows, A.indptr, A.indices, A.data.reshape(-1), self.incoming, out, w, dots, A.block)
 
 
 def parts(buffer, counts):

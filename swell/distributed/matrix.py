@@ -87,15 +87,15 @@ class DistributedMatrix(SystemMatrix):
         if self.overlap:
             self.halo.finish_product_dot(self.boundary, remote, out, w, dots)
         else:
-            self._kernels.add_product_dot(self.boundary, remote.indptr, remote.indices, remote.data, self.halo.values,
-                                          out, w, dots, remote.kernel_block)
+            self._kernels.add_product_dot(self.boundary, remote.indptr, remote.indices, remote.data.reshape(-1),
+                                          self.halo.values, out, w, dots, remote.block)
 
     def add_rest(self, out, alpha=1):
         """out += alpha (A − diagonal block) x, for this rank's rows. The ghost values of x (values that other ranks
         own) must be in ``halo.values``."""
         remote = self.remote
-        self._kernels.add_product(self.boundary, remote.indptr, remote.indices, remote.data, self.halo.values, out,
-                                  remote.kernel_block, out.dtype.type(alpha))
+        self._kernels.add_product(self.boundary, remote.indptr, remote.indices, remote.data.reshape(-1),
+                                  self.halo.values, out, remote.block, out.dtype.type(alpha))
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if self._edge is None:                   # allocated at the first use, as adjoints are

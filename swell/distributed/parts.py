@@ -8,15 +8,17 @@ import scipy.sparse as sp
 
 from swell.core.arrays import check_finite, checked_dtype, stored_size
 from swell.core.errors import InputError
+from swell.core.library import native_kernels
 from swell.distributed.communicator import require_ranks
 from swell.distributed.devices import on_device
 from swell.distributed.entries import compressed
 from swell.distributed.halo import Halo
-from swell.distributed.kernels import split as kernels
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.space import DistributedSpace
 from swell.formats.blocks import checked_block_size
 from swell.formats.csr import CSRMatrix
+
+kernels = native_kernels("swell.distributed", "split")
 
 
 def from_rows(communicator, rows, *, device="cpu", starts=None, order=None, block=None,

@@ -189,7 +189,7 @@ class PeerExchange(Exchange):
             super().finish_product(kernels, rows, A, out, alpha)
             return
         self._kernels.add_received(rows, A.indptr, A.indices, A.data, self._inbox.data.ptr, self.incoming,
-                                   self._messages, self.communicator.failed, out, A.kernel_block, alpha)
+                                   self._messages, self.communicator.failed, out, A.block, alpha)
         self.communicator.wait_among_threads()
 
     def finish_product_dot(self, kernels, rows, A, out, w, dots):
@@ -197,7 +197,7 @@ class PeerExchange(Exchange):
             super().finish_product_dot(kernels, rows, A, out, w, dots)
             return
         self._kernels.add_received_dot(rows, A.indptr, A.indices, A.data, self._inbox.data.ptr, self.incoming,
-                                       self._messages, self.communicator.failed, out, w, dots, A.kernel_block)
+                                       self._messages, self.communicator.failed, out, w, dots, A.block)
         self.communicator.wait_among_threads()
 
 

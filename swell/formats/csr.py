@@ -81,7 +81,6 @@ class CSRMatrix(Matrix, SystemMatrix):
         self.indices = indices.astype(index, copy=False)
         self.data = data
         self.lanes = lanes
-        self.kernel_block = (0,) if space.name == "cpu" else 1       # for kernels that take BSR, too: blocks of 1
         self._facts, self.fills, self.elimination, self.pivots = None, {}, None, None
         if block:
             self.block_size = block

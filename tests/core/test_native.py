@@ -116,6 +116,11 @@ def test_empty_arrays(dtype):
     assert (out == 0).all()
 
 
+def test_a_table_without_rows():
+    match = _native.kernel("swell.pde.fvm.elements.match")
+    assert match(np.empty((0, 4), np.int64), 3, np.empty(0, np.int64)) == -1         # NumPy's strides are (0, 0)
+
+
 def test_a_row_of_a_matrix_and_a_part_of_a_vector():
     rows = np.zeros((3, 5))
     axpy(1.0, np.ones(5), rows[1])

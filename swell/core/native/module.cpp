@@ -91,10 +91,10 @@ int64_t item_size(int type) {
   return sizes[type];
 }
 
-// True if elements of the last dimension lie side by side.
+// True if elements of the last dimension lie side by side. NumPy's arrays without rows have any strides.
 bool rows_contiguous(PyArrayObject* array, int type) {
   const int last = PyArray_NDIM(array) - 1;
-  return PyArray_DIM(array, last) < 2 || PyArray_STRIDE(array, last) == item_size(type);
+  return PyArray_DIM(array, last) < 2 || !PyArray_DIM(array, 0) || PyArray_STRIDE(array, last) == item_size(type);
 }
 
 bool take_array(PyObject* object, const Parameter& parameter, Value& value) {

@@ -42,8 +42,8 @@ class RankRows:
         at = local.xp.full(window.rows, -1, np.int32)
         at[A.boundary] = local.xp.arange(A.boundary.size, dtype=np.int32)
         local.kernels("swell.distributed", "window", dtype).join(
-            own.indptr, own.indices, own.data, at, rest.indptr, rest.indices, rest.data, window.below, made.indptr,
-            made.indices, made.data)
+            own.indptr.astype(index, copy=False), own.indices.astype(index, copy=False), own.data, at, rest.indptr,
+            rest.indices, rest.data, window.below, made.indptr, made.indices, made.data)
         return cls(made, window, A.space)
 
     def forget(self):

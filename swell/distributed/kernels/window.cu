@@ -146,18 +146,6 @@ __global__ void mark_first(Context* ctx, const long long* numbers, unsigned char
   marked[k] = k == 0 || numbers[k] != numbers[k - 1];
 }
 
-// marked[i] = 1 if row i has an entry in columns first … stop - 1.
-// launch: elements of marked, 256 threads
-template <typename I>
-__global__ void mark_rows(Context* ctx, const I* indptr, const I* indices, long long first, long long stop,
-    unsigned char* marked, long long n) {
-  const long long i = thread_id();
-  if (stopped(ctx) || i >= n) return;
-  bool found = false;
-  for (long long k = indptr[i]; k < indptr[i + 1]; ++k) found |= first <= indices[k] && indices[k] < stop;
-  marked[i] = found;
-}
-
 // The marked elements of values, to out; starts: the prefix sums of marked.
 // launch: elements of marked, 256 threads
 template <typename I, typename V>

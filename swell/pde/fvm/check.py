@@ -6,7 +6,9 @@ import re
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.library import native_kernels
 
+kernels = native_kernels("swell.pde.fvm", "geometry")
 OPEN = 1e-8             # |sum of area vectors| / surface above which a cell is open; a closed cell's is rounding
 FLAT = 1e-14            # area / perimeter² up to which a face counts as without area
 EMPTY = 1e-15           # volume / surface^(3/2) up to which a cell counts as without volume
@@ -123,7 +125,6 @@ def no_face_twice(mesh):
     InputError
         For a duplicate face; the message names both faces and their cells.
     """
-    from swell.pde.fvm.kernels import geometry as kernels
     hashes = np.empty(mesh.n_faces, np.uint64)
     kernels.face_hashes(mesh.face_ptr, mesh.face_points, hashes)
     order = np.argsort(hashes, kind="stable")
@@ -145,7 +146,6 @@ def shapes(mesh):
     InputError
         The message names the face or the cell, and its location.
     """
-    from swell.pde.fvm.kernels import geometry as kernels
     size, lengths = np.linalg.norm(mesh.face_areas, axis=1), np.empty(mesh.n_faces)
     kernels.perimeters(mesh.points, mesh.face_ptr, mesh.face_points, lengths)
     flat = size <= FLAT * lengths ** 2

@@ -47,6 +47,7 @@ class Coupling:
         The axis of each row of ``u``.
     sides : list of Boundary
         The conditions of each row of ``u``; their arrays are views of ``side_data``, shape (4, k, nb).
+        ``side_rows``, shape (4 k, nb): the same data.
     D, room : arrays, shape (n,)
         The diagonal of the momentum matrix, and D/α − Σ|off-diagonal|; ``extra``: what planes of symmetry add to D for
         each component.
@@ -64,6 +65,7 @@ class Coupling:
         self.sides = [Boundary(metrics, *flow.of_component(i, metrics.mesh)) for i in self.axes]
         self._find_mirrors(flow)
         self.side_data = self._packed(self.sides)
+        self.side_rows = _rows(self.side_data)
         self._find_inlet_outlets(flow)
         self.gradients = [LeastSquares(metrics, side) for side in self.sides]
         self._diffuse(flow.viscosity)
@@ -107,7 +109,7 @@ class Coupling:
         marks = {name: Dirichlet(1.0) if isinstance(c, InletOutlet) else Neumann() for name, c in flow.velocity.items()}
         self.turning = Boundary.of(metrics, marks).offset != 0
         entering = [Boundary(metrics, *flow.of_component(i, metrics.mesh, True)) for i in self.axes]
-        self.both = self._packed(entering), self.side_data.copy()
+        self.both = [_rows(data) for data in (self._packed(entering), self.side_data.copy())]
 
     def _packed(self, sides):
         """Return the data of these Boundaries as one array, by `Side`; their own arrays become views of it."""
@@ -136,7 +138,7 @@ class Coupling:
         """Set the boundary values that depend on the flow: where it enters through an InletOutlet, and the components
         that planes of symmetry couple, from the velocities ``u`` and fluxes ``phi``."""
         self.kernels.follow(*self.at_boundary, self.normal, self.mirror, self.turning, phi[self.outside], u, *self.both,
-                            self.side_data)
+                            self.side_rows)
 
     def begin(self, start):
         """Take u, p and the fluxes from ``start``, a FlowSolution, or None for the fluid at rest."""
@@ -155,7 +157,7 @@ class Coupling:
     def measure(self):
         """Return the sums of ``measures`` over the cells of all ranks (Σ |momentum residual|, Σ forces, Σ |∇·φ|, Σ |φ|
         d/L), and the largest speed: the one read of the device in an iteration. All ranks learn of an interruption."""
-        self.kernels.sums(self.measures, self.counted, self.record)
+        self.kernels.counted_sums(self.measures, self.counted, self.record)
         self.space.local.norm_inf(self.u.reshape(-1), self.record[4:])
         *sums, fastest, asked = zip(*self.of_ranks([*self.space.to_host(self.record).tolist()[:5], self.asked]))
         self.interrupted |= any(asked)
@@ -227,7 +229,7 @@ class Coupling:
         for component, gradient, out in zip(u, self.gradients, self.gradient):
             gradient(component, out)
         kernels.momentum_fluxes(metrics.owner, metrics.neighbour, metrics.weight, self.conductance, self.oblique,
-                                metrics.tangent, *self.arms, self.scheme, phi, u, self.gradient, self.side_data,
+                                metrics.tangent, *self.arms, self.scheme, phi, u, _rows(self.gradient), self.side_rows,
                                 self.mirror, self.a, self.b, self.deferred, self.held)
         if self.A is None:
             self.A = pattern.empty_matrix(len(self.axes) if self.mirrored else 1)
@@ -368,3 +370,8 @@ class Coupling:
         if wrong and not self.failed:
             self.failed = f"the solve for {('the velocity', 'the pressure')[which]} ended with {wrong[0].name}"
         return result
+
+
+def _rows(array):
+    """Return an array of three dimensions as a table of its rows; a view."""
+    return array.reshape(array.shape[0] * array.shape[1], array.shape[2])

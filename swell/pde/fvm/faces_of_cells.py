@@ -10,8 +10,10 @@ import re
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.library import native_kernels
 from swell.pde.fvm.mesh import Mesh, Patch
 
+kernels = native_kernels("swell.pde.fvm", "elements")
 DIMENSION = {"vertex": 0, "line": 1, "triangle": 2, "quad": 2, "polygon": 2,
              "tetra": 3, "pyramid": 3, "wedge": 3, "hexahedron": 3}
 COUNT = {"vertex": 1, "line": 2, "triangle": 3, "quad": 4, "tetra": 4, "pyramid": 5, "wedge": 6, "hexahedron": 8}
@@ -59,13 +61,12 @@ def mesh_of_solids(points, blocks, groups) -> Mesh:
     -------
     Mesh
     """
-    from swell.pde.fvm.kernels import elements as kernels
     faces, cells, first = [], [], 0
     for shape, members in blocks:
         _check_range(points, shape, members)
         template = np.array(FACES[shape])
         of = np.where(template >= 0, members[:, template], -1)              # (cells, faces, 4)
-        kernels.signed_volumes(points, of, volumes := np.empty(len(members)))
+        kernels.signed_volumes(points, of.reshape(-1, 4), volumes := np.empty(len(members)))
         of[volumes < 0] = _turned(of[volumes < 0])
         faces.append(of.reshape(-1, 4))
         cells.append(np.repeat(np.arange(first, first + len(members)), len(template)))
@@ -144,7 +145,6 @@ def _match(faces, cells, points):
 
     The first face of a pair belongs to the lower cell. Pairs are in the order of the matrix's upper triangle.
     """
-    from swell.pde.fvm.kernels import elements as kernels
     mates, corners = np.empty(len(faces), np.int64), _sorted(faces, len(points))
     if (one := kernels.match(corners, len(points), mates)) >= 0:
         three = cells[(corners == corners[one]).all(axis=1)]

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.library import native_kernels
 from swell.io.files import check_memory, opened, regular_file
 
 BLANK = rb"(?:\s++|//[^\n]*+|/\*.*?\*/)*+"
@@ -110,12 +111,11 @@ class FoamFile:
         if self.binary:
             raise InputError(f"{self.path}: binary faces of the class {self.header.get('class')} came, expected "
                              "faceCompactList; convert the mesh with foamFormatConvert")
-        from swell.pde.fvm.kernels import foam as kernels
         count, inside = self._nested("faces")
         numbers = self._numbers(inside.translate(PARENTHESES), np.int64)
         ptr = np.empty(count + 1, np.int64)
         points = np.empty(max(numbers.size - count, 0), np.int64)
-        if not kernels.split_faces(numbers, ptr, points):
+        if not native_kernels("swell.pde.fvm", "foam").split_faces(numbers, ptr, points):
             raise InputError(f"{self.path}: {self._wrong_face(inside)}; write the mesh again")
         return ptr, points
 

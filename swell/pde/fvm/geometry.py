@@ -16,6 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.library import native_kernels
+
+kernels = native_kernels("swell.pde.fvm", "geometry")
+
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
@@ -45,7 +49,6 @@ class Geometry:
 
 def geometry(mesh) -> Geometry:
     """Compute and return the Geometry of a mesh."""
-    from swell.pde.fvm.kernels import geometry as kernels
     areas, face_centres = np.empty((mesh.n_faces, 3)), np.empty((mesh.n_faces, 3))
     kernels.face_geometry(mesh.points, mesh.face_ptr, mesh.face_points, areas, face_centres)
     n = mesh.n_cells
@@ -62,7 +65,6 @@ def non_orthogonality(mesh) -> np.ndarray:
     numpy.ndarray, shape (fi,)
         Degrees, 0 to 180; above 90 the centres lie on the wrong sides of the face.
     """
-    from swell.pde.fvm.kernels import geometry as kernels
     degrees = np.empty(mesh.n_internal)
     kernels.non_orthogonality(mesh.face_areas, mesh.centres, mesh.owner, mesh.neighbour, degrees)
     return degrees
@@ -79,7 +81,6 @@ def aspect_ratios(mesh) -> np.ndarray:
     -------
     numpy.ndarray, shape (n,)
     """
-    from swell.pde.fvm.kernels import geometry as kernels
     shown = np.empty((mesh.n_cells, 3))
     kernels.projected_areas(mesh.face_areas, mesh.owner, mesh.neighbour, shown)
     if any(patch.kind == "empty" and patch.size for patch in mesh.patches):

@@ -176,7 +176,7 @@ class Steady(Coupling):
         old, self.phi, self.others = self.phi, self.others, self.phi
         self.hold = self.room if settings.consistent else self.D / settings.velocity
         self.kernels.rhie_chow(metrics.owner, metrics.neighbour, metrics.weight, metrics.s, metrics.d, self.g,
-                               metrics.tangent, self.closed, self.given, self.side_data, self.p_sides.share,
+                               metrics.tangent, self.closed, self.given, self.side_rows, self.p_sides.share,
                                self.p_sides.offset, self.axis_numbers, settings.velocity, metrics.volumes, self.D,
                                self.hold, self.u, before, old, self.p, self.grad_p, self.phi, self.a, self.b)
 

@@ -16,6 +16,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.library import native_kernels
 
 POLYHEDRON = 42
 BLOCK = 1 << 20         # bytes in a compressed block, before compression
@@ -117,7 +118,7 @@ def _write(stream, mesh, fields):
 
 def _cells(mesh) -> dict:
     """Return the arrays of the VTU section <Cells>, by name."""
-    from swell.pde.fvm.kernels import polyhedra as kernels
+    kernels = native_kernels("swell.pde.fvm", "polyhedra")
     n = mesh.n_cells
     ptr, faces = np.zeros(n + 1, np.int64), np.empty(mesh.n_faces + mesh.n_internal, np.int32)
     kernels.faces_of_cells(mesh.owner, mesh.neighbour, ptr, faces)

@@ -1,4 +1,4 @@
-// Gathering over the faces of each cell, on a GPU: one thread a cell, no atomics. assembly.py is the CPU version.
+// Gathering over the faces of each cell, on a GPU: one thread a cell, no atomics. assembly.cpp is the CPU version.
 #include "context.cuh"
 
 // Computes the matrix rows from the fluxes F = a p_O + b p_N of the faces; see the CPU version. In CSR (indptr is not

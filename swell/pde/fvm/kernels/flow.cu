@@ -1,4 +1,4 @@
-// One outer iteration of a flow, over faces and over cells, on a GPU; flow.py is the CPU version, and explains the
+// One outer iteration of a flow, over faces and over cells, on a GPU; flow.cpp is the CPU version, and explains the
 // arguments. One thread a face or a cell gathers what it needs: no atomics, so results are reproducible.
 #include "context.cuh"
 
@@ -248,7 +248,7 @@ __global__ void correct_cells(Context* ctx, const J* axes, const double* volumes
 
 // launch: elements of counted, 256 threads, at most 4 blocks per multiprocessor
 template <typename C>
-__global__ void sums(Context* ctx, const double* values, const C* counted, double* out, long long n) {
+__global__ void counted_sums(Context* ctx, const double* values, const C* counted, double* out, long long n) {
   if (stopped(ctx)) return;
   double v[4] = {0, 0, 0, 0};
   for (long long c = thread_id(); c < n; c += threads())

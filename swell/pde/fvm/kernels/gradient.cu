@@ -1,4 +1,4 @@
-// Gradients of cell values, on a GPU: one thread a cell; gradient.py is the CPU version.
+// Gradients of cell values, on a GPU: one thread a cell; gradient.cpp is the CPU version.
 #include "context.cuh"
 
 // out = G⁻¹ Σ reach Δp over each cell's faces; see the CPU version.

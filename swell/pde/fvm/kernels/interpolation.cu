@@ -1,4 +1,4 @@
-// Interpolation of cell values to faces, on a GPU; interpolation.py is the CPU version.
+// Interpolation of cell values to faces, on a GPU; interpolation.cpp is the CPU version.
 #include "context.cuh"
 
 // out = w p_O + (1 - w) p_N, or the harmonic mean 1 / ((1 - w) / p_O + w / p_N); p_O on boundary faces.
