@@ -18,10 +18,9 @@ from tests.conftest import ROOT
 import swell
 from swell.core import compilation
 from swell.core.compilation import Stopwatch, count_numba, counted
-from swell.core.compiled import Helper, here
+from swell.core.compiled import Helper, here, parallel
 from swell.core.cpu import SERIAL, CpuSpace
 from swell.core.kernels import vector
-from swell.krylov.kernels import gram
 from swell.gallery import poisson
 
 
@@ -133,18 +132,23 @@ def test_the_collector_rests_while_kernels_are_compiled(collects, clock):
 
 # -- the two variants of a kernel --------------------------------------------------------------------------------------
 
+@parallel
+def doubled(x, out):
+    out[:] = 2 * x
+
+
 def test_rows_choose_the_variant_and_threads_do_not(monkeypatch):
     space, chosen, threads = CpuSpace(), [], numba.get_num_threads()
-    monkeypatch.setitem(vars(gram.gram), "serial", lambda *_: chosen.append("serial"))
-    monkeypatch.setitem(vars(gram.gram), "threaded", lambda *_: chosen.append("threaded"))
+    monkeypatch.setitem(vars(doubled), "serial", lambda *_: chosen.append("serial"))
+    monkeypatch.setitem(vars(doubled), "threaded", lambda *_: chosen.append("threaded"))
 
     def choices():
         chosen.clear()
         for rows in (None, SERIAL - 1, SERIAL):
             with space.active(rows):
-                gram.gram(2.0, np.ones(3))
+                doubled(2.0, np.ones(3))
                 with space.active():             # within, without a number: the same
-                    gram.gram(2.0, np.ones(3))
+                    doubled(2.0, np.ones(3))
         return chosen
     try:
         for count in {1, threads}:
@@ -166,7 +170,7 @@ def test_threads_choose_for_themselves():
 
 
 def test_a_copy_of_a_kernel_is_the_kernel():
-    assert pickle.loads(pickle.dumps(gram.gram)) is gram.gram
+    assert pickle.loads(pickle.dumps(doubled)) is doubled
 
 
 COMPLEX = """
