@@ -105,7 +105,7 @@ class Meter:
         """Yield functions that copy a large array: by the space, and on a CPU also in parallel."""
         yield lambda: self.space.copy(self._source, self._target)
         if self.space.name == "cpu":
-            from swell.bench.kernels.copy import copy
+            copy = self.space.kernels("swell.bench", "copy", np.float64).copy
             yield lambda: copy(self._source, self._target)
 
     def seconds(self, call, repeat: int) -> float:

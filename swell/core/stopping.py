@@ -1,8 +1,7 @@
 """When a solve stops: the reasons for which it ends, and the user's tolerances and limits.
 
-Only the judge compares norms. It runs on the device, where the residual norm is: on a GPU at the end of a kernel
-(``core/kernels/judge.cuh``), on a CPU in a Numba function (``core/kernels/judge.py``). Both keep the same record, and
-test in the same order: not finite, converged, out of iterations, diverged, stagnated.
+Only the judge compares norms. It runs on the device, where the residual norm is, at the end of a kernel
+(``core/kernels/judge.hpp``). It tests in this order: not finite, converged, out of iterations, diverged, stagnated.
 """
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ import pytest
 
 from swell.core import library
 from swell.core.library import _native
+from swell.core.slots import Flag, Limit, Norms
 
 TYPES = (np.float32, np.float64, np.complex64, np.complex128)
 axpy, dot, norm = (_native.kernel(f"swell.core.vector.{name}") for name in ("axpy", "dot", "norm"))
@@ -58,6 +59,18 @@ def test_results():
     stepping = _native.kernel("swell.preconditioners.ic.factor")
     assert stepping.__self__.name == "swell.preconditioners.ic.factor" and not stepping.__self__.takes_state
     assert _native.kernel("swell.krylov.cg.residual").__self__.takes_state
+
+
+def test_a_block_method_takes_the_records_of_all_right_hand_sides():
+    judge = _native.kernel("swell.krylov.block_gmres.judge_cycles")
+    flags, limits, histories = np.zeros((2, len(Flag)), np.int64), np.zeros((2, len(Limit))), np.zeros((2, 4))
+    norms = np.ones((2, len(Norms)))
+    assert judge.__self__.takes_state and "(states, float64[,], int64)" in judge.__self__.signatures
+    judge((flags, limits, histories), norms, 2)
+    assert flags[:, Flag.STOP].all() and (histories[:, 0] == 1).all()
+    for wrong in ((flags[0], limits[0], histories[0]), (flags, limits[:1], histories), (flags, limits, histories[:, :2])):
+        with pytest.raises(TypeError, match="expected .states"):
+            judge(wrong, norms, 2)
 
 
 @pytest.mark.parametrize("arguments, part", [

@@ -8,9 +8,11 @@ import scipy.sparse as sp
 import swell
 from swell import gallery
 from swell.core.errors import InputError
-from swell.core.kernels import block
+from swell.core.library import native_kernels
+from swell.core.slots import Flag, Limit
 from swell.core.stopping import Reason, Stopping
 from swell.krylov.block import side_of
+from swell.krylov.slots import BlockGMRES
 from swell.solving.together import bound
 from tests.conftest import space_or_skip
 from tests.support.cases import rng
@@ -233,23 +235,30 @@ def test_inner_products(dtype, k, device):
             assert abs(found - expected).max() <= 1e-13 * n
 
 
+def factored(G):
+    """(rank, factor, inverse) by the kernel that orthonormalises the residuals with which a cycle of GMRES begins."""
+    k = len(G)
+    states = np.zeros((k, len(Flag)), np.int64), np.zeros((k, len(Limit))), np.zeros((k, 1))
+    small = np.empty((len(BlockGMRES), k, k), G.dtype)
+    native_kernels("swell.krylov", "block_gmres").normalise(states, G[None], np.eye(k, dtype=G.dtype), small,
+                                                            64 * k * 2.0**-52, k, side_of(k))
+    factor, inverse = small[BlockGMRES.ALPHA], small[BlockGMRES.INVERSE]
+    return np.count_nonzero(factor.any(axis=1)), factor, inverse
+
+
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_pivoted_cholesky(dtype):
     for k, rank in ((1, 1), (5, 5), (8, 3), (32, 20)):
         with during(k=k, rank=rank):
             W = columns(rank, dtype, n=50) @ columns(k, dtype, n=rank)
             W *= 10.0 ** np.linspace(-8, 8, k)
-            G, factor, inverse = W.conj().T @ W, np.empty((k, k), dtype), np.empty((k, k), dtype)
-            found = block.pivoted_cholesky(G, block.diagonal(G), 64 * k * 2.0**-52, False, factor, inverse)
+            G = W.conj().T @ W
+            found, factor, inverse = factored(G)
             assert found == rank and not factor[rank:].any() and not inverse[:, rank:].any()
             scale = np.sqrt(np.diag(G).real)
             assert (abs(factor.conj().T @ factor - G) <= 1e-12 * np.outer(scale, scale)).all()
             assert abs((W @ inverse).conj().T @ (W @ inverse) - np.diag(np.arange(k) < rank)).max() < 1e-6
-            assert block.pivoted_cholesky(G, block.diagonal(G), 1e-12, True, factor, inverse) == k, "clamped"
-            assert np.isfinite(inverse).all()
-    indefinite = np.array([[1.0, 2.0], [2.0, 1.0]]).astype(dtype)
-    factor, inverse = np.empty((2, 2), dtype), np.empty((2, 2), dtype)
-    assert block.pivoted_cholesky(indefinite, np.ones(2), 1e-12, False, factor, inverse) == -1
+    assert factored(np.array([[1.0, 2.0], [2.0, 1.0]]).astype(dtype))[0] == 0, "an indefinite matrix"
 
 
 def test_sides_are_powers_of_two():

@@ -1,4 +1,4 @@
-// Blocks of k vectors that share one Krylov space, on a GPU; block.py is the CPU version.
+// Blocks of k vectors that share one Krylov space, on a GPU; core/native/block.hpp is the CPU version.
 //
 // ctx is the context of the first right-hand side; the others follow it. While a block method runs, the STOP flags of
 // all right-hand sides are equal, so `stopped(ctx)` answers for all. FINAL marks those that have ended.
@@ -132,7 +132,8 @@ template <class A, int SIDE> DEVICE void own_reference(Dense<A, SIDE>& s, int k)
   __syncthreads();
 }
 
-// One block of DENSE threads: pivoted_cholesky of block.py for the matrix in h. f becomes the factor, h the inverse.
+// One block of DENSE threads: pivoted_cholesky of core/native/block.hpp for the matrix in h. f becomes the factor, h
+// the inverse.
 template <class A, int SIDE> DEVICE int pivoted_cholesky(Dense<A, SIDE>& s, int k, double tolerance, bool clamp) {
   const int t = threadIdx.x, i = t / SIDE, j = t % SIDE;
   const bool entry = i < k && j < k;

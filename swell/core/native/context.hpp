@@ -12,6 +12,15 @@ struct Context {
   double* history;
 };
 
+// The records of several right-hand sides: a block method's kernels take them together.
+struct Contexts {
+  int64_t* flags;
+  double *limits, *histories;
+  int64_t count, length;     // length: of a history
+
+  Context operator[](int64_t j) const { return {flags + j * FLAGS, limits + j * LIMITS, histories + j * length}; }
+};
+
 using std::min;
 using std::max;
 

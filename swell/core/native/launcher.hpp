@@ -1,6 +1,6 @@
 // How a kernel file registers its kernels. A kernel is a plain function, or function template, of numbers (bool,
-// int64_t, double, float, complex), Array, Table and Context*; it returns nothing, a number or a tuple of numbers.
-// `Array<const T>` is read only. The file ends with its list:
+// int64_t, double, float, complex), Array, Table, Blocks, Context* and Contexts*; it returns nothing, a number or a
+// tuple of numbers. `Array<const T>` is read only. The file ends with its list:
 //
 //     KERNELS("swell.core.vector", VALUES(axpy), VALUES(dot))
 //
@@ -20,12 +20,13 @@
 
 #ifndef FLAGS
 struct Context;
+struct Contexts;
 #endif
 
 namespace launcher {
 
 enum class Type : uint8_t { BOOL, I8, U8, I16, U16, I32, U32, I64, U64, F32, F64, C64, C128 };
-enum class Form : uint8_t { NUMBER, ARRAY, TABLE, CONTEXT };
+enum class Form : uint8_t { NUMBER, CONTEXT, CONTEXTS, ARRAY, TABLE, BLOCKS };
 
 struct Parameter {
   Form form;
@@ -40,7 +41,9 @@ struct Value {
     int64_t integer;
     double parts[2];
     struct { void* data; int64_t rows, columns, stride; } array;
+    struct { void* data; int64_t count, rows, columns; } blocks;
     struct { void *flags, *limits, *history; } context;
+    struct { void *flags, *limits, *histories; int64_t count, length; } contexts;
   };
 };
 
@@ -99,9 +102,19 @@ template <class T> struct parameter<Table<T>> {
     return {static_cast<T*>(v.array.data), v.array.rows, v.array.columns, v.array.stride};
   }
 };
+template <class T> struct parameter<Blocks<T>> {
+  static constexpr Parameter described{Form::BLOCKS, type_of<std::remove_const_t<T>>::value, !std::is_const_v<T>};
+  static Blocks<T> take(Value& v) {
+    return {static_cast<T*>(v.blocks.data), v.blocks.count, v.blocks.rows, v.blocks.columns};
+  }
+};
 template <> struct parameter<Context*> {
   static constexpr Parameter described{Form::CONTEXT, Type::F64, true};
   static Context* take(Value& v) { return reinterpret_cast<Context*>(&v.context); }
+};
+template <> struct parameter<Contexts*> {
+  static constexpr Parameter described{Form::CONTEXTS, Type::F64, true};
+  static Contexts* take(Value& v) { return reinterpret_cast<Contexts*>(&v.contexts); }
 };
 
 template <class T> void put(Value& v, T number) {

@@ -1,8 +1,8 @@
-// The largest entries of dense matrices, on a GPU; growth.py is the CPU's version.
+// The largest entries of dense matrices, on a GPU; growth.cpp is the CPU's version.
 #include "breakdown.cuh"
 #include "context.cuh"
 
-// out = the largest modulus in each line, as in growth.py. A warp a line; the entries of a line are contiguous.
+// out = the largest modulus in each line, as in growth.cpp. A warp a line; the entries of a line are contiguous.
 // launch: elements of out, 256 threads, a warp each
 template <typename T>
 __global__ void largest_of_lines(Context* ctx, const T* lu, int column, int unit, int n, double* out,

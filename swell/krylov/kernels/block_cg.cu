@@ -1,4 +1,4 @@
-// Fused steps of block CG on a GPU; block_cg.py has the same kernels for a CPU.
+// Fused steps of block CG on a GPU; block_cg.cpp has the same kernels for a CPU.
 // krylov/slots.py names the matrices in `small`. SIDE is the power of two that is not below the number of vectors.
 #include "block.cuh"
 

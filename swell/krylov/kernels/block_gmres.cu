@@ -1,4 +1,4 @@
-// Fused steps of block GMRES on a GPU; block_gmres.py has the same kernels for a CPU, with the same arrays.
+// Fused steps of block GMRES on a GPU; block_gmres.cpp has the same kernels for a CPU, with the same arrays.
 // SIDE is the power of two that is not below k, the number of right-hand sides.
 #include "block.cuh"
 

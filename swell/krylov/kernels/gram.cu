@@ -1,4 +1,4 @@
-// Inner products of two blocks of vectors on a GPU; gram.py has the same kernel for a CPU.
+// Inner products of two blocks of vectors on a GPU; gram.cpp has the same kernel for a CPU.
 #include "block.cuh"
 
 // launch: a block of height threads for each slice of rows

@@ -1,4 +1,4 @@
-// Fused steps of Golub-Kahan bidiagonalisation on a GPU; golub_kahan.py has the same kernels for a CPU.
+// Fused steps of Golub-Kahan bidiagonalisation on a GPU; golub_kahan.cpp has the same kernels for a CPU.
 #include "breakdown.cuh"
 #include "context.cuh"
 

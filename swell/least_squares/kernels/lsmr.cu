@@ -1,7 +1,7 @@
-// Fused steps of LSMR on a GPU; lsmr.py has the same kernels for a CPU.
+// Fused steps of LSMR on a GPU; lsmr.cpp has the same kernels for a CPU.
 #include "breakdown.cuh"
 #include "judge.cuh"
-#include "measure.cuh"
+#include "measure.hpp"
 
 // launch: elements of h, 256 threads, at most 8 blocks per multiprocessor
 template <typename T> __global__ void start(Context* ctx, const T* v, T* h, T* hbar, acc_t<T>* s, long long n) {

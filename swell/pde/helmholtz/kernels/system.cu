@@ -1,4 +1,4 @@
-// A(omega) from its three parts, on a GPU; system.py is the CPU version.
+// A(omega) from its three parts, on a GPU; system.cpp is the CPU version.
 #include "context.cuh"
 
 // launch: elements of out, 256 threads
