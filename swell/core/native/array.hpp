@@ -20,3 +20,12 @@ template <class T> struct Table {
   Array<T> operator[](int64_t row) const { return {data + row * stride, columns}; }
   operator Table<const T>() const { return {data, rows, columns, stride}; }
 };
+
+// Dense blocks of one size, an array of three dimensions: contiguous, each block row-major.
+template <class T> struct Blocks {
+  T* data;
+  int64_t count, rows, columns;
+
+  T* operator[](int64_t block) const { return data + block * rows * columns; }
+  operator Blocks<const T>() const { return {data, count, rows, columns}; }
+};

@@ -1,6 +1,6 @@
 // How a kernel file registers its kernels. A kernel is a plain function, or function template, of numbers (bool,
-// int64_t, double, float, complex), Array, Table and Context*; it returns nothing, a number or a tuple of numbers.
-// `Array<const T>` is read only. The file ends with its list:
+// int64_t, double, float, complex), Array, Table, Blocks and Context*; it returns nothing, a number or a tuple of
+// numbers. `Array<const T>` is read only. The file ends with its list:
 //
 //     KERNELS("swell.core.vector", VALUES(axpy), VALUES(dot))
 //
@@ -25,7 +25,7 @@ struct Context;
 namespace launcher {
 
 enum class Type : uint8_t { BOOL, I8, U8, I16, U16, I32, U32, I64, U64, F32, F64, C64, C128 };
-enum class Form : uint8_t { NUMBER, ARRAY, TABLE, CONTEXT };
+enum class Form : uint8_t { NUMBER, CONTEXT, ARRAY, TABLE, BLOCKS };
 
 struct Parameter {
   Form form;
@@ -40,6 +40,7 @@ struct Value {
     int64_t integer;
     double parts[2];
     struct { void* data; int64_t rows, columns, stride; } array;
+    struct { void* data; int64_t count, rows, columns; } blocks;
     struct { void *flags, *limits, *history; } context;
   };
 };
@@ -97,6 +98,12 @@ template <class T> struct parameter<Table<T>> {
   static constexpr Parameter described{Form::TABLE, type_of<std::remove_const_t<T>>::value, !std::is_const_v<T>};
   static Table<T> take(Value& v) {
     return {static_cast<T*>(v.array.data), v.array.rows, v.array.columns, v.array.stride};
+  }
+};
+template <class T> struct parameter<Blocks<T>> {
+  static constexpr Parameter described{Form::BLOCKS, type_of<std::remove_const_t<T>>::value, !std::is_const_v<T>};
+  static Blocks<T> take(Value& v) {
+    return {static_cast<T*>(v.blocks.data), v.blocks.count, v.blocks.rows, v.blocks.columns};
   }
 };
 template <> struct parameter<Context*> {

@@ -82,20 +82,29 @@ int64_t item_size(int type) {
   return sizes[type];
 }
 
-// True if elements of the last dimension lie side by side.
-bool rows_contiguous(PyArrayObject* array, int type) {
+// The dimensions of an array of this form.
+int dimensions_of(Form form) { return int(form) - int(Form::ARRAY) + 1; }
+
+// True if no gaps lie between the elements; between those of one row, for an array of two dimensions.
+bool is_dense(PyArrayObject* array, int type) {
   const int last = PyArray_NDIM(array) - 1;
+  if (last == 2) return PyArray_IS_C_CONTIGUOUS(array);
   return PyArray_DIM(array, last) < 2 || PyArray_STRIDE(array, last) == item_size(type);
 }
 
 bool take_array(PyObject* object, const Parameter& parameter, Value& value) {
   if (!PyArray_Check(object)) return false;
   auto array = reinterpret_cast<PyArrayObject*>(object);
-  const int type = type_of_array(array), dimensions = parameter.form == Form::TABLE ? 2 : 1;
-  if (type != int(parameter.type) || PyArray_NDIM(array) != dimensions || !rows_contiguous(array, type)) return false;
+  const int type = type_of_array(array), dimensions = dimensions_of(parameter.form);
+  if (type != int(parameter.type) || PyArray_NDIM(array) != dimensions || !is_dense(array, type)) return false;
   const int flags = PyArray_FLAGS(array);
   if (!(flags & NPY_ARRAY_ALIGNED) || (parameter.written && !(flags & NPY_ARRAY_WRITEABLE))) return false;
   value.array.data = PyArray_DATA(array);
+  if (dimensions == 3) {
+    int64_t* const extents[] = {&value.blocks.count, &value.blocks.rows, &value.blocks.columns};
+    for (int k = 0; k < 3; ++k) *extents[k] = PyArray_DIM(array, k);
+    return true;
+  }
   value.array.columns = PyArray_DIM(array, dimensions - 1);
   if (dimensions == 2) {
     const int64_t size = item_size(type), stride = PyArray_STRIDE(array, 0);
@@ -176,8 +185,8 @@ std::string signature(const Overload& overload) {
   for (int k = 0; k < overload.count; ++k) {
     const Parameter& p = overload.parameters[k];
     text += k ? ", " : "";
-    if (p.form == Form::CONTEXT) text += "state";
-    else text += NAMES[int(p.type)] + std::string(p.form == Form::ARRAY ? "[]" : p.form == Form::TABLE ? "[,]" : "");
+    text += p.form == Form::CONTEXT ? "state" : NAMES[int(p.type)];
+    if (p.form >= Form::ARRAY) text += "[" + std::string(dimensions_of(p.form) - 1, ',') + "]";
     text += p.written && p.form != Form::CONTEXT ? " out" : "";
   }
   return text + ")";
@@ -199,7 +208,7 @@ std::string described(PyObject* object) {
   std::string text = type == UNKNOWN ? "array of another type" : NAMES[type];
   text += "[" + std::string(dimensions > 1 ? dimensions - 1 : 0, ',') + "]";
   if (!dimensions) return text + " with 0 dimensions";
-  if (type != UNKNOWN && !rows_contiguous(array, type)) text += " with gaps";
+  if (type != UNKNOWN && !is_dense(array, type)) text += " with gaps";
   if (!(PyArray_FLAGS(array) & NPY_ARRAY_ALIGNED)) text += " not aligned";
   if (!(PyArray_FLAGS(array) & NPY_ARRAY_WRITEABLE)) text += " read-only";
   return text;
