@@ -22,30 +22,6 @@ constexpr int64_t TILE = 2048;         // tiles of u, w and four basis vectors f
 
 template <class A> int64_t length(Array<A> sums) { return (sums.size - 3) / 2; }
 
-// Values of the basis, of type B, in the type T.
-template <class T, class B, class P> INLINE auto as(const P& value) {
-  if constexpr (std::is_same_v<T, B>) return value;
-  else return wide(value);
-}
-
-// Four rows of V from row k on; row end − 1 replaces those from `end` on, and its coefficients are then 0.
-template <class T, class B> struct Four {
-  Array<const B> v[4];
-  Four(Table<const B> V, int64_t k, int64_t end, int64_t lo)
-      : v{V[k].from(lo), V[min(k + 1, end - 1)].from(lo), V[min(k + 2, end - 1)].from(lo),
-          V[min(k + 3, end - 1)].from(lo)} {}
-};
-template <class T> struct Weights {
-  T c[4];
-  template <class A> Weights(Array<const A> from, int64_t k, int64_t end) {
-    for (int r = 0; r < 4; ++r) c[r] = k + r < end ? T(from[k + r]) : T(0);
-  }
-};
-template <class T, class B, class I> INLINE auto combined(const Four<T, B>& rows, const Weights<T>& by, I i) {
-  return (by.c[0] * as<T, B>(load(rows.v[0], i)) + by.c[1] * as<T, B>(load(rows.v[1], i)))
-      + (by.c[2] * as<T, B>(load(rows.v[2], i)) + by.c[3] * as<T, B>(load(rows.v[3], i)));
-}
-
 // x −= V s and y −= V t for the basis vectors from `begin` to `end`; x and y are the n rows from `lo` on.
 template <class T, class B, class A>
 void subtract_tile(Table<const B> V, Array<const A> sums, int64_t begin, int64_t end, int64_t lo, int64_t n, Array<T> x,
