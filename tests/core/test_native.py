@@ -141,6 +141,19 @@ def test_a_row_of_a_matrix_and_a_part_of_a_vector():
     assert rows.sum() == 7
 
 
+def test_blocks_are_contiguous_arrays_of_three_dimensions():
+    apply, blocks = _native.kernel("swell.preconditioners.block_jacobi.apply"), numbers(4 * 3 * 3, float).reshape(4, 3, 3)
+    x, out = numbers(9, float, 1), np.empty(9)
+    apply(blocks[1:], x, out, 3, 1.0, 0.0)
+    np.testing.assert_allclose(out, (blocks[1:] @ x.reshape(3, 3, 1)).reshape(-1), rtol=1e-14)
+    apply(blocks[:0], x[:0], out[:0], 3, 1.0, 0.0)
+    signature = r"expected \(float64\[,,\], float64\[\], float64\[\] out, int64, float64, float64\)"
+    for wrong, part in ((blocks[::2], r"float64\[,,\] with gaps"), (blocks.transpose(0, 2, 1), "with gaps"),
+                        (blocks.reshape(4, 9), r"\(float64\[,\],"), (blocks.reshape(-1), r"\(float64\[\],")):
+        with pytest.raises(TypeError, match=f"{part}.*{signature}"):
+            apply(wrong, x, out, 3, 1.0, 0.0)
+
+
 def test_a_kernel_is_pickled_by_name():
     again = pickle.loads(pickle.dumps(axpy))
     assert again.__self__ is axpy.__self__

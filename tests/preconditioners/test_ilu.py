@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import warnings
-from types import SimpleNamespace
 
 from tests.support import cases
 import numpy as np
@@ -15,6 +14,7 @@ from tests.support.during import during
 
 import swell
 from swell import gallery
+from swell.core.library import _native
 from swell.core.registry import resolve
 from swell.core.cpu import CpuSpace
 from swell.core.devices import make_space
@@ -208,7 +208,7 @@ def test_many_threads_give_the_factor_of_one(all_threads, monkeypatch):
 def test_levels_where_there_are_threads_enough(monkeypatch):
     """The rule: not for few rows, not for two threads and points, but for them and blocks of 8."""
     for threads, taken in ((1, set()), (2, {8}), (4, {3, 8}), (8, {1, 3, 8})):
-        monkeypatch.setattr("swell.preconditioners.lu_factorisation._native", SimpleNamespace(threads=lambda: threads))
+        monkeypatch.setattr(_native, "threads", lambda: threads)
         assert {size for size in (1, 3, 8) if levels_pay(10**6, size)} == taken and not levels_pay(100, 8)
     space = make_space("cpu")
     monkeypatch.setattr("swell.preconditioners.lu_factorisation.levels_pay", lambda rows, size: True)

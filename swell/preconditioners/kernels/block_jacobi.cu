@@ -1,5 +1,5 @@
 // Products with the inverses of diagonal blocks, a thread a row. The rows of a block are neighbours, so that its
-// threads read one contiguous piece of memory. block_jacobi.py is the CPU's version.
+// threads read one contiguous piece of memory. block_jacobi.cpp is the CPU's version.
 #include "context.cuh"
 
 // out = alpha diag(inverses) x + beta out; beta = 0 never reads out.

@@ -1,4 +1,4 @@
-// The two projections of deflation on a GPU; deflation.py is the CPU's version.
+// The two projections of deflation on a GPU; deflation.cpp is the CPU's version.
 //
 // B is the type of the stored vectors: T in single precision. All arithmetic is in T, and sums are in double.
 #include "context.cuh"

@@ -1,4 +1,4 @@
-// A vector ordered by fields, and back, on a GPU; fields.py is the CPU version. See preconditioners/fields.py.
+// A vector ordered by fields, and back, on a GPU; fields.cpp is the CPU version. See preconditioners/fields.py.
 #include "context.cuh"
 
 // out[k] = x[rows[k]]; zero where rows[k] is negative, between two fields.
