@@ -82,10 +82,10 @@ int64_t item_size(int type) {
   return sizes[type];
 }
 
-// True if elements of the last dimension lie side by side.
+// True if elements of the last dimension lie side by side. NumPy gives an empty array any strides.
 bool rows_contiguous(PyArrayObject* array, int type) {
   const int last = PyArray_NDIM(array) - 1;
-  return PyArray_DIM(array, last) < 2 || PyArray_STRIDE(array, last) == item_size(type);
+  return PyArray_DIM(array, last) < 2 || PyArray_STRIDE(array, last) == item_size(type) || !PyArray_SIZE(array);
 }
 
 bool take_array(PyObject* object, const Parameter& parameter, Value& value) {
