@@ -30,7 +30,6 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
 HEIGHT = {"cpu": 8, "cuda": 32}     # CPU: block rows whose sums stay in the L1 cache; GPU: s warps
-UNROLLED = 8                        # block size up to which the CPU's kernels are compiled for the size
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,6 @@ class BlockSELLMatrix(Matrix):
         self.block = chosen_size(csr, settings, "BlockSELL")
         self.height = settings.height or HEIGHT[csr.space.name]
         self._layout(csr)
-        s = self.block
-        self._size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s   # see kernels/block_sell.py
         self._kernels = csr.space.kernels("swell.formats", "block_sell", csr.dtype)
 
     def _layout(self, csr):
@@ -133,12 +130,15 @@ class BlockSELLMatrix(Matrix):
         key = key[order]
         return where[order], key // (self.shape[1] + s), key % (self.shape[1] + s)
 
+    def _arrays(self):
+        return self.ptr, self.columns, self.values.reshape(-1)
+
     def apply(self, x, out, alpha=1, beta=0):
         alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
-        self._kernels.product(self.ptr, self.columns, self.values, x, out, self.height, self._size, alpha, beta)
+        self._kernels.product(*self._arrays(), x, out, self.height, self.block, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):
-        self._kernels.product_dots(self.ptr, self.columns, self.values, x, out, w, dots, self.height, self._size)
+        self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.height, self.block)
         self.space.collect(dots)
 
     def to_csr(self):

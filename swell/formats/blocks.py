@@ -30,10 +30,10 @@ def _ratios(A, sizes, sample=None) -> dict[int, float]:
     missing, sums, space = [size for size in sizes if (size, sample) not in A.fills], [], A.space
     kernels = space.kernels("swell.formats", "block_layout", A.dtype)
     for size in missing:
-        all_rows, all_columns = (-(-count // size) for count in A.shape)
+        all_rows = -(-A.shape[0] // size)
         block_rows = min(sample or all_rows, all_rows)
         counts, ends = (space.empty((2, count), np.int64) for count in (block_rows, block_rows + 1))
-        kernels.count_blocks(A.indptr, A.indices, size, all_rows, all_columns + 1, *counts)
+        kernels.count_blocks(A.indptr, A.indices, size, all_rows, *counts)
         for one, end in zip(counts, ends):
             space.prefix_sums(one, end)
         sums += [*ends]
@@ -197,14 +197,14 @@ class BlockPattern:
         space, arrays = csr.space, (csr.indptr, csr.indices, size)
         kernels = space.kernels("swell.formats", "block_layout", csr.dtype)
         counts, entries = space.empty((2, self.rows), np.int64)
-        kernels.count_blocks(*arrays, self.rows, self.columns + 1, counts, entries)
+        kernels.count_blocks(*arrays, self.rows, counts, entries)
         starts = space.empty(self.rows + 1, np.int64)
         space.prefix_sums(counts, starts)
         total = int(starts[-1])  # sync
         index = index_type(self.rows * size, self.columns * size, total * size**2)
         self.indptr = starts.astype(index)
         self.indices, self.positions = space.empty(total, index), space.empty(csr.nnz, index)
-        kernels.place_blocks(*arrays, self.columns + 1, self.indptr, self.indices, self.positions)
+        kernels.place_blocks(*arrays, self.indptr, self.indices, self.positions)
 
     @property
     def place(self):

@@ -73,7 +73,7 @@ class BSRMatrix(Matrix):
     block : int
         The block size s.
     kernel_block : int or tuple
-        s as kernels take it: on a CPU a tuple of s zeros, whose length the compiler knows, empty for large s.
+        s as kernels in Numba take it on a CPU: a tuple of s zeros, whose length the compiler knows, empty for large s.
     fill : float
         Fill ratio: stored values over entries.
     """
@@ -150,12 +150,15 @@ class BSRMatrix(Matrix):
             return xp.ones(self.data.shape, bool)
         return xp.unpackbits(self.stored)[:self.data.size].reshape(self.data.shape).astype(bool)
 
+    def _arrays(self):
+        return self.indptr, self.indices, self.data.reshape(-1)
+
     def apply(self, x, out, alpha=1, beta=0):
         alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
-        self._kernels.product(self.indptr, self.indices, self.data, x, out, self.kernel_block, alpha, beta)
+        self._kernels.product(*self._arrays(), x, out, self.block, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):
-        self._kernels.product_dots(self.indptr, self.indices, self.data, x, out, w, dots, self.kernel_block)
+        self._kernels.product_dots(*self._arrays(), x, out, w, dots, self.block)
         self.space.collect(dots)
 
     def _by_rows(self):

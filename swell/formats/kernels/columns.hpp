@@ -4,6 +4,7 @@
 // lie far apart, as in a mesh without an ordering, one vector alone fills the cache, and k products one after the other
 // take less time.
 #pragma once
+#include <cstdlib>
 #include <tuple>
 #include <vector>
 
@@ -19,6 +20,18 @@ constexpr int64_t PIECE = 512;         // rows whose entries stay in the cache u
 inline int64_t group_size(int64_t columns, double reach, int64_t bytes) {
   const int64_t size = int64_t(double(CACHE) / (double(bytes) * std::max(reach, 1.0)));
   return size >= columns ? columns : std::max<int64_t>(size & ~int64_t(1), 1);
+}
+
+// The distance between the first and the last column of a row: the mean over some rows. (indptr, indices): a pattern of
+// CSR, or of BSR with blocks of `size` columns.
+template <class I> double reach(Array<const I> indptr, Array<const I> indices, int64_t size = 1) {
+  int64_t distance = 0;
+  const int64_t n = indptr.size - 1;
+  for (int64_t sample = 0; sample < SAMPLES; ++sample) {
+    const int64_t row = sample * n / SAMPLES, begin = indptr[row], end = indptr[row + 1];
+    if (begin < end) distance += std::abs(int64_t(indices[end - 1]) - int64_t(indices[begin]));
+  }
+  return double(distance * size) / SAMPLES;
 }
 
 // body(group) for groups that together are `columns`.

@@ -49,17 +49,6 @@ void product_dots(Array<const I> indptr, Array<const I> indices, Array<const T> 
   dots[0] = wy, dots[1] = acc_t<T>(yy);
 }
 
-// The distance between the first and the last column of a row: the mean over some rows.
-template <class I> double reach(Array<const I> indptr, Array<const I> indices) {
-  int64_t distance = 0;
-  const int64_t n = indptr.size - 1;
-  for (int64_t sample = 0; sample < SAMPLES; ++sample) {
-    const int64_t row = sample * n / SAMPLES, begin = indptr[row], end = indptr[row + 1];
-    if (begin < end) distance += std::abs(int64_t(indices[end - 1]) - int64_t(indices[begin]));
-  }
-  return double(distance) / SAMPLES;
-}
-
 // put(k, i, value) for the products `value` of rows i = begin to end − 1 with the k-th column of `group`.
 template <class T, class I, class F>
 void multiply(Array<const int64_t> group, Array<const I> indptr, Array<const I> indices, Array<const T> data,

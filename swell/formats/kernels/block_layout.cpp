@@ -1,0 +1,78 @@
+// Dense blocks in the pattern of a CSR matrix (`indptr`, `indices`, columns ascending), found on a CPU, threads sharing
+// the block rows; block_layout.cu is for GPUs. `size`: rows and columns of a block.
+#include <limits>
+#include <vector>
+
+#include "../../core/native/launcher.hpp"
+#include "../../core/native/threads.hpp"
+
+namespace {
+
+// The nonempty blocks of the block row that begins at row `first`, by ascending columns: block(column), with the block
+// column, and after it entry(r, k) for each entry k, which lies in row r of the block. `at`: scratch, `size` numbers.
+//
+// The rows are merged: the next block has the smallest column left in any row.
+template <class I, class B, class E>
+void each_block(Array<const I> indptr, Array<const I> indices, int64_t size, int64_t first, int64_t* at, const B& block,
+                const E& entry) {
+  constexpr int64_t NONE = std::numeric_limits<int64_t>::max();
+  const int64_t rows = std::min(size, indptr.size - 1 - first);
+  int64_t least = NONE;
+  for (int64_t r = 0; r < rows; ++r) {
+    at[r] = indptr[first + r];
+    if (at[r] < indptr[first + r + 1]) least = std::min<int64_t>(least, indices[at[r]]);
+  }
+  while (least < NONE) {
+    const int64_t column = least / size, end = (column + 1) * size;
+    block(column), least = NONE;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t last = indptr[first + r + 1];
+      int64_t k = at[r];
+      for (; k < last && indices[k] < end; ++k) entry(r, k);
+      if (k < last) least = std::min<int64_t>(least, indices[k]);
+      at[r] = k;
+    }
+  }
+}
+
+// counts, entries = the number of nonempty blocks, and of entries, in counts.size block rows, which are spread evenly
+// over all `block_rows`.
+template <class I>
+void count_blocks(Array<const I> indptr, Array<const I> indices, int64_t size, int64_t block_rows,
+                  Array<int64_t> counts, Array<int64_t> entries) {
+  ranges(counts.size, counts.size * size, [=](int64_t begin, int64_t end) {
+    std::vector<int64_t> at(size);
+    for (int64_t p = begin; p < end; ++p) {
+      const int64_t first = p * block_rows / counts.size * size;
+      int64_t count = 0;
+      each_block(indptr, indices, size, first, at.data(), [&](int64_t) { ++count; }, [](int64_t, int64_t) {});
+      counts[p] = count;
+      entries[p] = indptr[std::min(first + size, indptr.size - 1)] - indptr[first];
+    }
+  });
+}
+
+// columns = the block columns, ascending in each block row; positions = the index of each entry in row-major blocks
+// that lie one after the other. `ptr`: block row pointers.
+template <class I, class P>
+void place_blocks(Array<const I> indptr, Array<const I> indices, int64_t size, Array<const P> ptr, Array<P> columns,
+                  Array<P> positions) {
+  ranges(ptr.size - 1, indptr.size - 1, [=](int64_t begin, int64_t end) {
+    std::vector<int64_t> at(size);
+    for (int64_t p = begin; p < end; ++p) {
+      int64_t next = ptr[p], origin = 0;         // of the block, as if its first column were 0
+      const auto block = [&](int64_t column) {
+        columns[next] = P(column);
+        origin = next++ * size * size - column * size;
+      };
+      each_block(indptr, indices, size, p * size, at.data(), block,
+                 [&](int64_t r, int64_t k) { positions[k] = P(origin + r * size + indices[k]); });
+    }
+  });
+}
+
+}  // namespace
+
+KERNELS("swell.formats.block_layout", INDICES(count_blocks), KERNEL(place_blocks, int32_t, int32_t),
+        KERNEL(place_blocks, int32_t, int64_t), KERNEL(place_blocks, int64_t, int32_t),
+        KERNEL(place_blocks, int64_t, int64_t))
