@@ -9,6 +9,7 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.guests import guest_of
+from swell.core.library import native_kernels
 from swell.core.settings import DTYPES, real, without_effect
 from swell.core.devices import make_space
 from swell.dense.accuracy import lost
@@ -67,9 +68,8 @@ class Work:
     def orders(self, pivots):
         """Return the order of each matrix's rows after its swaps, each a device array of shape (n,). ``pivots``: all
         swaps on the host, shape (count, n)."""
-        from swell.dense.kernels.pivoting import reorder
         order = np.tile(np.arange(self.n), (self.count, 1))
-        reorder(pivots, order)
+        native_kernels("swell.dense", "pivoting").reorder(pivots, order)
         order = self.space.from_host(order)
         return order if self.start is None else [rows[own] for rows, own in zip(self.start, order, strict=True)]
 

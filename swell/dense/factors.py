@@ -10,6 +10,7 @@ import numpy as np
 from swell.core.devices import make_space
 from swell.core.errors import FactorisationError, InputError
 from swell.core.guests import guest_of
+from swell.core.library import native_kernels
 from swell.core.registry import load, resolve
 from swell.core.settings import DTYPES
 from swell.dense.condition import condition
@@ -137,7 +138,6 @@ class LUFactors:
         FactorisationError
             If U has a zero on its diagonal.
         """
-        from swell.dense.kernels.pivoting import reorder
         lu = lu if hasattr(lu, "dtype") else np.asarray(lu)
         if lu.ndim != 2 or lu.shape[0] != lu.shape[1] or not lu.shape[0] or lu.dtype.name not in DTYPES:
             raise InputError(f"lu has shape {tuple(lu.shape)} and dtype {lu.dtype.name}: expected a square matrix of "
@@ -162,7 +162,7 @@ class LUFactors:
                 raise FactorisationError(f"column {int(zero.argmax())} of U has a zero on the diagonal: the matrix is "
                                          "singular", True)
             order = np.arange(n)[None]
-            reorder(piv[None].astype(np.int32), order)
+            native_kernels("swell.dense", "pivoting").reorder(piv[None].astype(np.int32), order)
             metrics = Metrics(n, np.array([n], np.int64))
             return DoolittleFactors(lu, space.from_host(order[0]), space, load("decomposer", "getrf")(), metrics)
 

@@ -27,7 +27,7 @@ class Sequential(Decomposer):
 
     cost = "2/3 n³, sequential"
     devices = ("cpu",)
-    kernel = ""             # name of the function in kernels/crout.py
+    kernel = ""             # name of the kernel in kernels/crout.cpp
 
     def __post_init__(self):
         check_pivoting(self)

@@ -25,6 +25,6 @@ class Substitution(BoundSolver):
     """SS for one matrix."""
 
     def substitute(self, X):
-        from swell.dense.kernels.substitution import forward_backward
-        forward_backward(self.lu, self.row, self.column, int(self.unit == "L"), X, self.factors.n)
+        self.space.kernels("swell.dense", "substitution", X.dtype).forward_backward(
+            self.lu, self.row, self.column, int(self.unit == "L"), X, self.factors.n)
         return X

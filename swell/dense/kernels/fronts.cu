@@ -1,4 +1,4 @@
-// The fronts of the iterative Crout method on a GPU: final elements are not computed again. fronts.py defines keys,
+// The fronts of the iterative Crout method on a GPU: final elements are not computed again. fronts.cpp defines keys,
 // final elements and `state`. A block has X by X threads. A thread has an element of the diagonal block, or of a row
 // below it, or of a column to its right. A launch handles many matrices, which are n * n elements apart. Between
 // kernels, entries that are not final hold A less the terms of finished fronts.

@@ -1,4 +1,4 @@
-// The choice of a pivot and the swap of two rows, on a GPU; pivoting.py is the CPU's version.
+// The choice of a pivot and the swap of two rows, on a GPU; pivoting.cpp is the CPU's version.
 #include "context.cuh"
 #include "pivot.cuh"
 

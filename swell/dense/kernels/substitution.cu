@@ -1,4 +1,4 @@
-// Substitution as an iteration, on a GPU; V as in substitution.py. A block has ROWS rows by 8 right-hand sides.
+// Substitution as an iteration, on a GPU; V as in substitution.cpp. A block has ROWS rows by 8 right-hand sides.
 #include "context.cuh"
 #include "settled.cuh"
 
