@@ -83,30 +83,6 @@ inline void add_row_products(Table<const S> V, int64_t begin, int64_t end, int64
     if (k < end) add_row_products<TWO, ROWS / 2>(V, k, end, lo, n, x, y, xs + (k - begin), ys + (k - begin));
 }
 
-// Values of a row, of type B, in the type T.
-template <class T, class B, class P> INLINE auto as(const P& value) {
-  if constexpr (std::is_same_v<T, B>) return value;
-  else return wide(value);
-}
-
-// Four rows of V from row k on; row end − 1 replaces those from `end` on, and its coefficients are then 0.
-template <class T, class B> struct Four {
-  Array<const B> v[4];
-  Four(Table<const B> V, int64_t k, int64_t end, int64_t lo)
-      : v{V[k].from(lo), V[std::min(k + 1, end - 1)].from(lo), V[std::min(k + 2, end - 1)].from(lo),
-          V[std::min(k + 3, end - 1)].from(lo)} {}
-};
-template <class T> struct Weights {
-  T c[4];
-  template <class A> Weights(Array<const A> from, int64_t k, int64_t end) {
-    for (int r = 0; r < 4; ++r) c[r] = k + r < end ? T(from[k + r]) : T(0);
-  }
-};
-template <class T, class B, class I> INLINE auto combined(const Four<T, B>& rows, const Weights<T>& by, I i) {
-  return (by.c[0] * as<T, B>(load(rows.v[0], i)) + by.c[1] * as<T, B>(load(rows.v[1], i)))
-      + (by.c[2] * as<T, B>(load(rows.v[2], i)) + by.c[3] * as<T, B>(load(rows.v[3], i)));
-}
-
 // body(lo, hi) for tiles of `tile` rows that cover 0 to rows − 1.
 template <class F> void tiles(int64_t rows, int64_t tile, const F& body) {
   ranges((rows + tile - 1) / tile, rows, [=](int64_t begin, int64_t end) {
@@ -124,10 +100,16 @@ template <class F> void packs(int64_t rows, const F& body) {
   });
 }
 
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 // body(i) for the rows from 0 to n − 1 of a tile of vectors of T, as in `elements`. The vectors do not overlap.
 template <class T, class F> INLINE void tile_elements(int64_t n, const F& body) {
   if constexpr (scalar<T>::parts > 1) {
-#pragma GCC ivdep
+    INDEPENDENT
     for (int64_t i = 0; i < n; ++i) body(i);
   } else {
     int64_t i = 0;
