@@ -99,13 +99,15 @@ class CpuSpace(Space):
 
     @contextmanager
     def active(self, rows=None):
-        require_threads()
-        numba = sys.modules.get("numba")         # a process that calls native kernels only never imports it
-        threads, small, before = usual_threads(), here.small, _native.threads()
-        here.small = small or rows is not None and rows < SERIAL
-        if numba and here.small and threads > 1:
-            numba.set_num_threads(1)
-        _native.set_threads(1 if here.small else threads)
+        inner = here.small                       # within a small system's block, which has one thread, nothing changes
+        if not inner:
+            require_threads()
+            numba = sys.modules.get("numba")     # a process that calls native kernels only never imports it
+            threads, before = usual_threads(), _native.threads()
+            here.small = rows is not None and rows < SERIAL
+            if numba and here.small and threads > 1:
+                numba.set_num_threads(1)
+            _native.set_threads(1 if here.small else threads)
         try:
             yield
         except OutOfMemory:
@@ -114,10 +116,11 @@ class CpuSpace(Space):
             raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
                               "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
         finally:
-            if numba:
-                numba.set_num_threads(threads)
-            _native.set_threads(before)
-            here.small = small
+            if not inner:
+                if numba:
+                    numba.set_num_threads(threads)
+                _native.set_threads(before)
+                here.small = False
 
     def synchronize(self):
         pass
