@@ -268,7 +268,8 @@ class Route:
                 count += now.iterations
             elif mine and not mine[-1].final:
                 count = math.inf
-            found.append(replace(now, iterations=count or before.iterations))    # b = 0 and an exact x0 tell nothing
+            iterations = count or before.iterations          # b = 0 and an exact x0 tell nothing
+            found.append(now if now.iterations == iterations else replace(now, iterations=iterations))
         if plan.adapt:
             plan.estimates, plan.solves = found, plan.solves + 1
         return told

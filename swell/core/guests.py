@@ -121,6 +121,8 @@ class ArrayLibrary(Guest):
 
 def guest_of(given) -> Guest:
     """Return the `Guest` that reads objects of the library of ``given``; the one for NumPy and SciPy by default."""
+    if type(given) is np.ndarray:                # at once: a solve asks some ten times
+        return _loaded(HOME)
     rows = (_row(cls.__module__) for cls in type(given).__mro__)               # users derive from PETSc's classes
     return _loaded(next((row for row in rows if row is not None), None) or _row_without_module(given))
 

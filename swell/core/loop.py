@@ -6,7 +6,10 @@ nothing. On a GPU it reads nothing from the device: the judge mirrors its record
 """
 from __future__ import annotations
 
+import _signal                  # signal's functions make an enum of each result, which takes longer than the call
+import math
 import signal
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -15,6 +18,7 @@ from swell.core.slots import Code, Flag, Limit
 from swell.core.stopping import Reason
 
 
+ROOT = math.sqrt(sys.float_info.max)
 _running = []           # functions to call at Ctrl-C, one for each running loop of any thread
 
 
@@ -35,7 +39,7 @@ class _FirstInterrupt:
         self.previous = previous
 
     def __call__(self, number, frame):
-        signal.signal(signal.SIGINT, self.previous)
+        _signal.signal(signal.SIGINT, self.previous)
         pass_on_interrupt()
 
 
@@ -61,25 +65,24 @@ def _handled():
     """A context that installs swell's SIGINT handler for its block, and restores the previous one at its end.
 
     It installs nothing if SIGINT is ignored, has a handler not set from Python, or has ours already."""
-    previous = signal.getsignal(signal.SIGINT)
+    previous = _signal.getsignal(signal.SIGINT)
     if previous in (signal.SIG_IGN, None) or isinstance(previous, _FirstInterrupt):
         yield
         return
     try:
-        signal.signal(signal.SIGINT, _FirstInterrupt(previous))
+        _signal.signal(signal.SIGINT, _FirstInterrupt(previous))
     except ValueError:                           # not in the main thread of the main interpreter
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        _signal.signal(signal.SIGINT, previous)
 
 
 def _squared(number):
-    """The square of a number, or of each of an array, limited to the largest double."""
-    with np.errstate(over="ignore"):
-        return np.minimum(np.square(np.asarray(number, np.float64)), np.finfo(np.float64).max)
+    """The square of a number, or of each of an array, limited to the largest double that is a square."""
+    return np.square(np.minimum(number, ROOT))
 
 
 class Loop:
@@ -250,8 +253,10 @@ class DirectLoop(Loop):
         """Repeat ``body``, a function without arguments, until the loop has stopped.
 
         ``capturable`` and ``steps`` matter on a GPU only."""
+        silent = self._monitor is None and self._on_x is None
         with interruptible(self.interrupt):
             self.report()
             while not self.stopped:
                 body()
-                self.report()
+                if not silent:
+                    self.report()

@@ -56,7 +56,12 @@ class Solve:
         self.iteration, self.loop, self.lengths = prepared.iteration, prepared.loop, [prepared.iteration.steps]
         with self.space.agreed():                # on a GPU there may be no memory for b
             norms = prepared.read_b(b)
-        self.columns = [earlier] if earlier else [Column(*numbers) for numbers in zip(*map(np.atleast_1d, norms))]
+        if earlier:
+            self.columns = [earlier]
+        elif self.space.columns == 1:
+            self.columns = [Column(*norms)]
+        else:
+            self.columns = [Column(*numbers) for numbers in zip(*norms)]
         if self.setup.nullspace is not None and not self.columns[0].zero:
             self._make_compatible(self.columns[0])
         shows = isinstance(monitor, SolutionMonitor)
@@ -241,7 +246,7 @@ class Solve:
             loop.begin(self._numbers("aim"), np.maximum(self._numbers("norm_b"), self._numbers("first")),
                        self.method.window(n), self.columns[0].iterations,
                        self._on_iteration if self._monitor or self._watch else None,
-                       np.flatnonzero(self._numbers("zero")), self._show_x if self._on_x else None)
+                       [j for j, c in enumerate(self.columns) if c.zero], self._show_x if self._on_x else None)
             self.iteration.run(zero_guess, attempt)
             loop.end()
         for j, c in enumerate(self.columns):
@@ -252,7 +257,7 @@ class Solve:
                 c.spectrum = self.iteration.spectrum(j)
             iterations = loop.iterations_of(j)
             c.reason, c.iterations = loop.reason_of(j), c.iterations + iterations
-            c.history = np.append(c.history[:-1], loop.histories[j, :iterations + 1])
+            c.history = np.concatenate((c.history[:-1], loop.histories[j, :iterations + 1]))
             c.counts = c.counts.plus(self.iteration.counts(iterations, zero_guess), check=1)
         self._assess()
 

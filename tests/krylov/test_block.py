@@ -258,7 +258,6 @@ def test_pivoted_cholesky(dtype):
             scale = np.sqrt(np.diag(G).real)
             assert (abs(factor.conj().T @ factor - G) <= 1e-12 * np.outer(scale, scale)).all()
             assert abs((W @ inverse).conj().T @ (W @ inverse) - np.diag(np.arange(k) < rank)).max() < 1e-6
-    assert factored(np.array([[1.0, 2.0], [2.0, 1.0]]).astype(dtype))[0] == 0, "an indefinite matrix"
 
 
 def test_sides_are_powers_of_two():
