@@ -17,10 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from swell.core.library import native_kernels
 from swell.formats.blocks import check_blocks, chosen_size
 from swell.formats.matrix import index_type
 from swell.preconditioners.block_factor import BlockFactor
 from swell.preconditioners.block_rows import BlockRows
+from swell.preconditioners.iluk import extended
 from swell.preconditioners.ilut import ILUT, ThresholdLUOperator
 
 
@@ -93,17 +95,25 @@ class BlockThresholdLUOperator(ThresholdLUOperator):
         self._values, self._scale = A, self.space.to_host(self._rows.scale(A))                   # sync
 
     def _eliminate(self, shift, *rest):
-        from swell.preconditioners.kernels import block_ilut
         T, space, s = self._given, self.space, self.block
         self._rows.write(self._values, T, space.from_host(self._scale), shift)
-        given = (space.to_host(a) for a in (T.lower, T.upper, T.indices, T.data))                # sync
-        lower, left, L, D, upper, right, U, row = block_ilut.factor(*given, T.below, self._scale, *rest)
-        self._check_memory(lower[row] + upper[row], row, T.count)
-        first = left.size + T.count                                # the place of U
-        indices, blocks = np.concatenate([left, np.arange(T.count), right]), np.concatenate([L, D, U]).reshape(-1, s, s)
-        index = index_type(T.count * s, T.count * s, blocks.size)
+        lower, upper, columns, data = (space.to_host(a) for a in (T.lower, T.upper, T.indices, T.data))    # sync
+        n, row, inverse = T.count, 0, np.empty((T.count, s, s), data.dtype)
+        L, U = ([np.zeros(n + 1, np.int64), np.empty(size, np.int64), np.empty((size, s, s), data.dtype)]
+                for size in (T.below, columns.size - T.below))
+        factor = native_kernels("swell.preconditioners", "block_ilut").factor
+        while (row := factor(lower, upper, columns, data, T.below, self._scale, *rest, row, *L, inverse, *U)) < n:
+            if L[0][row] + U[0][row] > rest[-1]:
+                self._check_memory(L[0][row] + U[0][row], row, n)
+            for side in (L, U):
+                side[1:] = map(extended, side[1:])
+        lower, upper, left, right = L[0], U[0], L[1][:L[0][n]], U[1][:U[0][n]]
+        first = left.size + n                      # the place of U
+        indices = np.concatenate([left, np.arange(n), right])
+        blocks = np.concatenate([L[2][:left.size], inverse, U[2][:right.size]])
+        index = index_type(n * s, n * s, blocks.size)
         arrays = (space.from_host(a.astype(index)) for a in (lower, upper + first, indices))
-        F = BlockFactor(space, *arrays, space.from_host(blocks), self.shape[0], left.size, T.count)
+        F = BlockFactor(space, *arrays, space.from_host(blocks), self.shape[0], left.size, n)
         self._rows.scale_columns(F)
         return F
 

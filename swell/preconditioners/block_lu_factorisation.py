@@ -10,12 +10,9 @@ from abc import abstractmethod
 
 import numpy as np
 
-from swell.formats.bsr import UNROLLED
 from swell.preconditioners.factorisation import Factorisation
 from swell.preconditioners.level_schedule import Schedule
 from swell.preconditioners.lu_factorisation import TINY, ByColumns, levels, relative_change
-
-APART = 16              # words between the work arrays of two threads, so that they share no cache line
 
 
 class BlockLUFactorisation(Factorisation):
@@ -25,20 +22,19 @@ class BlockLUFactorisation(Factorisation):
 
     def __init__(self, factor):
         super().__init__(factor, "block_ilu", TINY)
-        s = self.block = factor.block
-        self.size = (0,) * (s if s <= UNROLLED else 0) if self.space.name == "cpu" else s
+        self.block = factor.block
 
     @property
     def arrays(self):
         """The kernels' first arguments."""
         T = self.factor
-        return T.lower, T.upper, T.indices, T.data, self.size, T.below
+        return T.lower, T.upper, T.indices, T.data, self.block, T.below
 
     def factorise(self, scale, replacement):
         self.eliminate(scale, replacement)
         T = self.factor
         first = T.below + T.diagonals
-        self.kernels.scale_columns(T.indices, T.data, self.size, T.below, first)
+        self.kernels.scale_columns(T.indices, T.data, self.block, T.below, first)
 
     @abstractmethod
     def eliminate(self, scale, replacement):
@@ -49,25 +45,18 @@ class BlockSequential(BlockLUFactorisation):
     """Factors one block row after the other, on a CPU."""
 
     def eliminate(self, scale, replacement):
-        T = self.factor
-        work, order = np.empty(self.block**2, T.dtype), np.empty(self.block, np.int64)
-        self.kernels.factor(*self.arrays, scale, np.zeros(T.count, np.int64), work, order, self.tiny, replacement,
-                            self.bad)
+        self.kernels.factor(*self.arrays, scale, self.tiny, replacement, self.bad)
 
 
 class BlockThreaded(BlockLUFactorisation):
-    """Factors level by level; a CPU's threads share the block rows of a level, each with its own work arrays."""
+    """Factors level by level; a CPU's threads share the block rows of a level."""
 
     def __init__(self, factor):
         super().__init__(factor)
         self.sequence, self.bounds = levels(factor.lower, factor.indices, factor.lower[1:])
 
     def eliminate(self, scale, replacement):
-        from numba import get_num_threads
-        threads, s, T = get_num_threads(), self.block, self.factor
-        work, order = np.empty((threads, s * s + APART), T.dtype), np.empty((threads, s + APART), np.int64)
-        self.kernels.factor_levels(*self.arrays, scale, np.zeros((threads, T.count), np.int64), work, order,
-                                   self.sequence, self.bounds, self.tiny, replacement, self.bad)
+        self.kernels.factor_levels(*self.arrays, scale, self.sequence, self.bounds, self.tiny, replacement, self.bad)
 
     @property
     def nbytes(self):
@@ -101,8 +90,6 @@ class BlockFixedPoint(BlockLUFactorisation):
         self.sweeps, self.columns = sweeps, ByColumns(ptr, columns, self.space)
         self.rows = factor.rows().astype(columns.dtype)
         self.columns.places += columns.dtype.type(factor.below + factor.diagonals)
-        if self.space.name == "cpu":
-            self.size = ()                       # compiled once for all sizes
 
     def eliminate(self, scale, replacement):
         xp, T, kernels, columns = self.space.xp, self.factor, self.kernels, self.columns
@@ -110,11 +97,11 @@ class BlockFixedPoint(BlockLUFactorisation):
         by_columns = columns.starts, columns.column_rows, columns.places
 
         def sweep(old, fresh):
-            kernels.fixed_point(T.lower, T.indices, self.rows, *by_columns, data, inverse, old, fresh, self.size)
-            kernels.invert_blocks(fresh, inverse, self.size, T.below, scale, self.tiny, replacement, self.bad)
+            kernels.fixed_point(T.lower, T.indices, self.rows, *by_columns, data, inverse, old, fresh, self.block)
+            kernels.invert_blocks(fresh, inverse, self.block, T.below, scale, self.tiny, replacement, self.bad)
 
         start = data.copy()
-        kernels.invert_blocks(start, inverse, self.size, T.below, scale, self.tiny, 1.0, self.bad)
+        kernels.invert_blocks(start, inverse, self.block, T.below, scale, self.tiny, 1.0, self.bad)
         start[:T.below] = xp.matmul(start[:T.below], inverse[T.indices[:T.below]])
         self.change = relative_change(self.space, *self.iterate(self.sweeps, start, sweep))
         T.inverse[...] = inverse

@@ -35,7 +35,6 @@ class BlockRows:
         self.pattern = CSRMatrix(A.space, blocks.indptr, blocks.indices, values, (blocks.rows, blocks.columns))
         self.count, self.fill = blocks.rows, self.pattern.nnz * size**2 / max(A.nnz, 1)
         self._kernels = A.space.kernels("swell.preconditioners", "block_ilu", A.dtype)
-        self._block = () if A.space.name == "cpu" else size      # on a CPU, compiled once for all sizes
 
     def arrange(self, order):
         """Set the order, and return ``pattern`` in it. Block row i of a factor is block row ``order[i]`` of A, an int
@@ -79,7 +78,7 @@ class BlockRows:
         diagonal: ``scale``, the result of `scale`, with the signs of A's diagonal."""
         T.data[...] = 0
         place = self._place.astype(T.indices.dtype, copy=False)
-        self._kernels.load(A.indptr, A.indices, A.data, place, T.lower, T.upper, T.indices, T.data, self._block,
+        self._kernels.load(A.indptr, A.indices, A.data, place, T.lower, T.upper, T.indices, T.data, self._size,
                            T.below)
         if not T.count:
             return
@@ -91,7 +90,7 @@ class BlockRows:
 
     def scale_columns(self, T):
         """Overwrite the strict blocks of U in the BlockFactor T by N, U = (I + N) D."""
-        self._kernels.scale_columns(T.indices, T.data, self._block, T.below, T.below + T.diagonals)
+        self._kernels.scale_columns(T.indices, T.data, self._size, T.below, T.below + T.diagonals)
 
     @property
     def nbytes(self):

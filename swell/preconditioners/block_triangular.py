@@ -25,7 +25,6 @@ from abc import abstractmethod
 
 import numpy as np
 
-from swell.formats.bsr import UNROLLED
 from swell.preconditioners.block_factor import BlockFactor
 from swell.preconditioners.level_schedule import FEW, Schedule
 from swell.preconditioners.triangular import Gathering, random_vector
@@ -54,7 +53,6 @@ class BlockTriangular(Gathering):
         super().__init__(F, lower, unit, order, settings)
         self.shape, self.block, self._owned = (F.n, F.n), F.block, F is not T
         self._kernels = F.space.kernels("swell.preconditioners", "block_triangular", F.dtype)
-        self._size = (0,) * (F.block if F.block <= UNROLLED else 0) if F.space.name == "cpu" else F.block
         self.ptr, index = F.lower if lower else F.upper, F.indices.dtype
         self._order = F.indices[:0] if order is None else order.astype(index, copy=False)
         self._whole_warps = int(F.count <= WHOLE_WARPS)
@@ -90,7 +88,7 @@ class BlockTriangular(Gathering):
     @property
     def _last_arguments(self):
         """The kernels' last arguments: the size of a block, and the place of D⁻¹, −1 for a unit triangle."""
-        return self._size, -1 if self.unit or self.divides_first else self.factor.below
+        return self.block, -1 if self.unit or self.divides_first else self.factor.below
 
     def solve(self, x, out):
         if self.divides_first:
@@ -104,7 +102,7 @@ class BlockTriangular(Gathering):
 
     def _divide(self, x, out):
         """Write out = D⁻¹ x."""
-        self._kernels.sweep(self._order, self._no_blocks, *self._arrays[2:], x, x, out, self._size, self.factor.below,
+        self._kernels.sweep(self._order, self._no_blocks, *self._arrays[2:], x, x, out, self.block, self.factor.below,
                             True, True, self._whole_warps)
 
     @property
@@ -208,7 +206,7 @@ class BlockSwept(BlockTriangular):
             old = self._whole
         if in_place:
             order, _, *blocks = self._arrays     # w = x
-            self._kernels.sweep(order, self._no_blocks, *blocks, x, x, w[0], self._size, -1, True, False,
+            self._kernels.sweep(order, self._no_blocks, *blocks, x, x, w[0], self.block, -1, True, False,
                                 self._whole_warps)
             old = w[0]
         for k in range(2, self.count + 1):

@@ -101,7 +101,7 @@ def find_fill(stem, indptr, indices, level, *work):
 
 def extended(array):
     """Return a copy of ``array`` with room for half as many entries more; the added entries are undefined."""
-    return np.concatenate([array, np.empty(array.size // 2 + 1, array.dtype)])
+    return np.concatenate([array, np.empty((len(array) // 2 + 1, *array.shape[1:]), array.dtype)])
 
 
 def transposed(indptr, indices):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.cpu import SERIAL
-from swell.core.library import native_kernels
+from swell.core.library import _native, native_kernels
 from swell.core.space import accumulator
 from swell.formats.matrix import rows_of
 from swell.preconditioners.exact import halves
@@ -95,8 +95,7 @@ def levels_pay(rows, size):
     By levels the work takes longer, as measured on two cores: 4 times for single entries, 2.4 to 3 for blocks of 3, 2
     for 4, 1.3 to 1.5 for 8. A quarter is added for the waits at the ends of levels.
     """
-    import numba
-    return rows * size >= SERIAL and numba.get_num_threads() > 1.25 * (1 + 4 / size)
+    return rows * size >= SERIAL and _native.threads() > 1.25 * (1 + 4 / size)
 
 
 class Scheduled(LUFactorisation):

@@ -22,6 +22,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError, MissingDependency
+from swell.core.library import _native
 from swell.orderings.pivots import weak_pivots
 from swell.preconditioners.factors import Factors
 
@@ -89,7 +90,6 @@ class RSLABOperator(Factors):
     def _analyse(self, A, largest):
         """Return RSLAB's analysis of the pattern of A. Raises FactorisationError if the factors would be too large."""
         import rslab
-        from numba import get_num_threads
         from scipy.sparse import csc_array
         if _users - {os.getpid()}:
             raise FactorisationError("this process was forked after its parent had used RSLAB, whose threads do not "
@@ -97,7 +97,7 @@ class RSLABOperator(Factors):
         _users.add(os.getpid())
         ends = np.searchsorted(self._source, A.indptr)
         lower = csc_array((np.ones(self._source.size, self.wide), A.indices[self._source], ends), shape=A.shape)
-        analysis = rslab.analyze(lower, path="ldlt", threads=get_num_threads(), **SETTINGS)
+        analysis = rslab.analyze(lower, path="ldlt", threads=_native.threads(), **SETTINGS)
         if largest and analysis.factor_nnz > largest:
             raise FactorisationError(f"the factors would have {analysis.factor_nnz} entries, more than {largest}, too "
                                      "many to be tried unasked: method='direct' tries it")

@@ -13,7 +13,7 @@ from tests.support.cases import real_matrix, rng
 from tests.support.during import during
 
 import swell
-from swell import gallery
+from swell import _native, gallery
 from swell.core.registry import resolve
 from swell.core.cpu import CpuSpace
 from swell.core.devices import make_space
@@ -206,9 +206,8 @@ def test_many_threads_give_the_factor_of_one(all_threads, monkeypatch):
 
 def test_levels_where_there_are_threads_enough(monkeypatch):
     """The rule: not for few rows, not for two threads and points, but for them and blocks of 8."""
-    import numba
     for threads, taken in ((1, set()), (2, {8}), (4, {3, 8}), (8, {1, 3, 8})):
-        monkeypatch.setattr(numba, "get_num_threads", lambda: threads)
+        monkeypatch.setattr(_native, "threads", lambda: threads)
         assert {size for size in (1, 3, 8) if levels_pay(10**6, size)} == taken and not levels_pay(100, 8)
     space = make_space("cpu")
     monkeypatch.setattr("swell.preconditioners.lu_factorisation.levels_pay", lambda rows, size: True)

@@ -1,4 +1,4 @@
-// Block triangular solves on a GPU; block_triangular.py of this folder explains the arguments. Warps have block rows as
+// Block triangular solves on a GPU; block_triangular.cpp of this folder explains the arguments. Warps have block rows as
 // in block_rows.cuh, and keep their sums in shared memory for the product with D⁻¹. BLOCK is a constant: every size has
 // its own code.
 //

@@ -11,14 +11,6 @@ namespace {
 constexpr int64_t NARROW = 256;        // levels with fewer rows run on one thread
 constexpr int64_t SHARE = 64;          // least rows of a level's chunk
 
-// The bad pivots of some rows: the first such row, and their number.
-struct Bad {
-  int64_t first = INT64_MAX, count = 0;
-
-  void add(int64_t row) { first = std::min(first, row), ++count; }
-  void add_to(Array<int64_t> bad) const { bad[0] = std::min(bad[0], first), bad[1] += count; }
-};
-
 // Write diagonal[i] = the place of row i's diagonal entry in `indices`, or −1. Return the number of rows without one.
 template <class I> int64_t find_diagonal(Array<const I> indptr, Array<const I> indices, Array<I> diagonal) {
   const auto [missing] = row_sums<int64_t>(diagonal.size, [=](int64_t i, int64_t& missing) {

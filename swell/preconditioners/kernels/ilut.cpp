@@ -1,37 +1,11 @@
 // ILUT on the host; CPU only, since each row depends on the entries that earlier rows keep.
-#include <algorithm>
 #include <vector>
 
 #include "../../core/native/launcher.hpp"
+#include "keep_largest.hpp"
 #include "pivot.hpp"
 
 namespace {
-
-// Keep the `most` largest of the entries `start` to `end` − 1: move them, in their order, to `start` and the places
-// behind it, in `columns` and `values`. Return their end. `sizes` and `sorted` are work vectors.
-template <class T>
-int64_t keep_largest(Array<int64_t> columns, Array<T> values, int64_t start, int64_t end, int64_t most,
-                     std::vector<real_t<T>>& sizes, std::vector<real_t<T>>& sorted) {
-  if (end - start <= most) return end;
-  sizes.clear();
-  for (int64_t k = start; k < end; ++k) sizes.push_back(modulus(values[k]));
-  real_t<T> least = INFINITY;
-  if (most > 0) {
-    sorted = sizes;
-    const auto bound = sorted.end() - most;
-    std::nth_element(sorted.begin(), bound, sorted.end(), [](auto a, auto b) { return a < b || (b != b && a == a); });
-    least = *bound;
-  }
-  int64_t ties = most, at = start;
-  for (const auto size : sizes) ties -= size > least;
-  for (int64_t k = start; k < end; ++k) {
-    const auto size = sizes[k - start];
-    if (!(size > least || (size == least && ties > 0))) continue;
-    ties -= size == least;
-    columns[at] = columns[k], values[at++] = values[k];
-  }
-  return at;
-}
 
 // Write `ptr`, `columns`, `values` of L, without its unit diagonal, and U together, columns ascending; row after row
 // from `first` on, as long as `columns` has room for another and the entries do not exceed `limit`. Return the first
@@ -52,6 +26,7 @@ int64_t factor(Array<const I> indptr, Array<const I> indices, Array<const T> dat
   std::vector<int64_t> after(n + 1), member(n, -1);
   std::vector<T> row(n);
   std::vector<real_t<T>> sizes, sorted;
+  const auto size = [=](int64_t k) { return modulus(values[k]); };
   for (int64_t i = first; i < n; ++i) {
     const int64_t length = indptr[i + 1] - indptr[i];
     int64_t at = n, count = ptr[i], m;
@@ -60,8 +35,8 @@ int64_t factor(Array<const I> indptr, Array<const I> indices, Array<const T> dat
       const int64_t j = indices[k];
       after[at] = j;
       at = j, member[j] = i, row[j] = data[k];
-      const real_t<T> size = modulus(data[k]);
-      norm2 += size * size;
+      const real_t<T> own = modulus(data[k]);
+      norm2 += own * own;
     }
     after[at] = n;
     const double threshold = drop * sqrt(norm2);
@@ -83,7 +58,7 @@ int64_t factor(Array<const I> indptr, Array<const I> indices, Array<const T> dat
       if (count == columns.size) return i;
       columns[count] = m, values[count++] = l;
     }
-    count = keep_largest(columns, values, ptr[i], count, most, sizes, sorted);
+    count = keep_largest(columns, values.data, 1, ptr[i], count, most, sizes, sorted, size);
     const int64_t diagonal = count;
     T pivot = row[i];
     const bool good = is_good(pivot, scale[i], tiny);
@@ -96,7 +71,7 @@ int64_t factor(Array<const I> indptr, Array<const I> indices, Array<const T> dat
     }
     if (!good) bad[0] = std::min(bad[0], i), ++bad[1];
     inverse[i] = T(acc_t<T>(1) / acc_t<T>(pivot)), middle[i] = diagonal;
-    ptr[i + 1] = keep_largest(columns, values, diagonal + 1, count, most, sizes, sorted);
+    ptr[i + 1] = keep_largest(columns, values.data, 1, diagonal + 1, count, most, sizes, sorted, size);
     if (ptr[i + 1] > limit) return i + 1;
   }
   return n;

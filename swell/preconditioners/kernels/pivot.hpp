@@ -23,3 +23,13 @@ template <class T> T replaced(T pivot, double scale, double replacement) {
   const T sign = size > 0 && size < INFINITY ? divided(pivot, size) : T(1);
   return T((wanted > 0 ? wanted : INFINITY) * acc_t<T>(sign));
 }
+
+// The bad pivots of some rows: the first such row, and their number.
+struct Bad {
+  int64_t first = INT64_MAX, count = 0;
+
+  void add(int64_t row, int64_t pivots = 1) {
+    if (pivots) first = std::min(first, row), count += pivots;
+  }
+  void add_to(Array<int64_t> bad) const { bad[0] = std::min(bad[0], first), bad[1] += count; }
+};
