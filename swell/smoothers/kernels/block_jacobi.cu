@@ -1,4 +1,4 @@
-// Block smoothers on a GPU; block_jacobi.py has the same kernels for a CPU. A thread block has a slice of modified
+// Block smoothers on a GPU; block_jacobi.cpp has the same kernels for a CPU. A thread block has a slice of modified
 // SELL, and each thread has a row.
 //
 // The local system A_ll y = (b - A x)_l stays in shared memory: two vectors, then the values of the block's
