@@ -19,7 +19,7 @@ template <class T, class I> struct Bsr {
 
   int64_t units() const { return indptr.size - 1; }
 
-  // out = A x for block rows `first` to `last` − 1; out[0] is the first of their rows. S: `size`, or 0 if above UNROLLED.
+  // out = A x for block rows `first` to `last` − 1; out[0] is the first of their rows. S: `size`; 0: above UNROLLED.
   template <int S> void rows_product(Array<const T> x, int64_t first, int64_t last, T* out) const {
     const int64_t s = S ? S : size, whole = x.size / s;
     for (int64_t i = first; i < last; ++i, out += s) {
