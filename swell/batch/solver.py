@@ -192,7 +192,7 @@ class BatchSolver:
         tolerances = float(s.rtol), float(s.atol)
         ell = self._array("ell", lambda: self.pattern.ell if on_gpu else np.zeros(1, np.uint16))
         shared_by_all = self._indptr, self._indices, ell, self._diagonal
-        out = b, x, record
+        out = (array.reshape(batch, -1) for array in (b, x, record))
         kernel = getattr(space.kernels("swell.batch", choice.name, self.dtype), p.kernel)
         if choice.name == "lu":
             places = self._array("places", lambda: self.pattern.places if on_gpu else np.zeros(1, np.uint32))

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
-from numba import njit
 
 import swell
 from swell import gallery
-from swell.batch.kernels import system
 from swell.core.devices import make_space
+from swell.core.library import native_kernels
 from swell.core.stopping import RTOL, Reason
 from swell.solving.measure import EPS, ROUNDING, Goal, Quality
 from swell.solving.verdict import SINGULAR, verdict
@@ -113,19 +112,15 @@ def test_least_squares_of_extreme_size_are_refused(method, scale):
         swell.lstsq(A, np.ones(6), method=method)
 
 
-@njit(cache=False)
-def judged(reason, residual, norm_b, terms, threshold, eps):
-    return system.judged(reason, (residual, norm_b, 0.0, terms), threshold, eps)
-
-
 def test_batches_have_the_verdict_of_a_solve():
-    assert (system.ROUNDING, system.SINGULAR_TERMS) == (ROUNDING, SINGULAR)
+    verdict_of_batch = native_kernels("swell.batch", "lu").verdict
     for reason in (Reason.CONVERGED, Reason.MAXITER, Reason.STAGNATED, Reason.BREAKDOWN, Reason.DIVERGED):
-        for residual in (0.0, 1e-12, 1e-9, 1e-6, 1.0, 1e10, math.inf):
-            for terms in (1.0, 1e3, 1e8, 1e16, 1e30):
+        for terms in (1.0, 1e3, 1e8, SINGULAR / EPS, 1e16, 1e30):
+            floor = ROUNDING * EPS * terms
+            for residual in (0.0, 1e-12, 1e-9, 1e-6, 1.0, 1e10, floor, 1.01 * floor, math.inf):
                 quality = Quality(residual, terms, True, 0.0, 0.0, 0.0)
                 expected = verdict(reason, quality, Goal(1e-8, 1.0, 1.0), np.dtype("float64"))
-                assert Reason.of(judged(reason.code, residual, 1.0, terms, 1e-8, EPS)) is expected
+                assert Reason.of(verdict_of_batch(reason.code, residual, 1.0, terms, 1e-8, EPS)) is expected
 
 
 # -- rows of different size ----------------------------------------------------------------------------------------

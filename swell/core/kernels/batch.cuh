@@ -1,5 +1,5 @@
 // One system of a batch, solved by one block: sums, products, preconditioners, and the verdict on the true residual.
-// swell/batch/kernels/system.py is the CPU's version. The names of verdicts are declared in swell/batch/slots.py.
+// swell/batch/kernels/system.hpp is the CPU's version.
 //
 // All vectors are in shared memory. Thread t owns the entries t, t + blockDim.x, …; a product's results are written by
 // the first lane of a row's group, so a barrier separates them from their owner.
@@ -7,19 +7,11 @@
 #include "context.cuh"
 #include "doubled.cuh"
 #include "modulus.cuh"
+#include "verdict.hpp"
 
 constexpr int MOST_WARPS = 16, MOST_SUMS = 7, PLACES = VERDICT_CODE + 1;
-// Stopping.growth; LEAST: the squares of smaller norms underflow
-constexpr double NO_LIMIT = 1e300, GROWTH = 1e10, LEAST = 0x1p-511;
-// ROUNDING of solving/measure.py, SINGULAR of solving/verdict.py
-constexpr double ROUNDING = 8, SINGULAR_TERMS = 0.1;
-// The floor of a residual in doubled precision, as part of ‖|A||x| + |b|‖.
-constexpr double DOUBLED = ROUNDING * 0x1p-104;
 
 DEVICE double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
-DEVICE double epsilon_of(float) { return 0x1p-23; }
-DEVICE double epsilon_of(double) { return 0x1p-52; }
-template <class R> DEVICE double epsilon_of(complex<R> z) { return epsilon_of(z.re); }
 
 // The next `count` elements of the block's dynamic shared memory.
 template <class T> DEVICE T* take(unsigned char*& memory, long long count) {
@@ -92,11 +84,6 @@ template <int SIZES, class T, class F> DEVICE void each_row(const System<T>& A, 
   }
 }
 
-// The norms of a true residual; terms is ‖|A||x| + |b|‖₂.
-struct Norms {
-  double norm, rhs, backward, terms;
-};
-
 // r = b − A x and its norms, by the original values. b has `columns` columns. With `zero`, x is zero: r = b.
 template <class T>
 DEVICE Norms true_residual(const System<T>& A, const T* b, int columns, const T* x, T* r, bool zero, int& turn) {
@@ -138,19 +125,8 @@ template <class T> __device__ __noinline__ double precise_norm(const System<T>& 
 // `now`, of this x, with r and its norm in doubled precision where rounding could decide on convergence.
 template <class T> DEVICE Norms confirmed(const System<T>& A, const T* b, int columns, const T* x, T* r, Norms now,
                                           double threshold, int& turn) {
-  const double floor = ROUNDING * epsilon_of(T()) * now.terms;               // `uncertain` of solving/measure.py
-  if (now.norm <= threshold + floor && threshold < fmax(floor, now.norm) && threshold > 0)
-    now.norm = precise_norm(A, b, columns, x, r, turn);
+  if (uncertain(now, threshold, epsilon_of(T()))) now.norm = precise_norm(A, b, columns, x, r, turn);
   return now;
-}
-
-// The code for the record, from the method's own verdict and the true residual; as `verdict` of solving/verdict.py.
-DEVICE int judged(int reason, const Norms& now, double threshold, double epsilon) {
-  if (!isfinite(now.norm)) return NONFINITE;
-  if (now.norm <= threshold && !(threshold < DOUBLED * now.terms)) return CONVERGED;
-  if (now.terms > SINGULAR_TERMS / epsilon * (now.rhs + now.norm)) return SINGULAR;
-  if (now.norm <= ROUNDING * epsilon * now.terms) return ATTAINABLE_ACCURACY;
-  return reason == CONVERGED ? int(FALSE_CONVERGENCE) : reason;
 }
 
 // Write a system's record, at once, since it may lie in the host's memory.
@@ -161,22 +137,6 @@ DEVICE void leave(double* record, long long system, const Norms& now, int steps,
   record[PLACES * system + t] = t == RESIDUAL ? relative : t == BACKWARD ? now.backward : t == STEPS ? steps : code;
 }
 
-// The stopping criteria of a system.
-struct Judge {
-  double rtol, atol;
-  int maxiter, done;                          // done: iterations so far
-  double threshold2, growth2;                 // of the squared norm of a recursive residual
-
-  // The verdict on a recursive residual with this squared norm, after an iteration.
-  DEVICE int after(double norm2) {
-    ++done;
-    if (!isfinite(norm2)) return NONFINITE;
-    if (norm2 <= threshold2) return CONVERGED;
-    if (norm2 > growth2) return DIVERGED;
-    return done >= maxiter ? MAXITER_REACHED : RUNNING;
-  }
-};
-
 // Solve one column: judge the true residual, run a cycle of the method from x, and repeat until there is a verdict.
 // cycle(attempt) improves x, has r = b − A x on entry, and returns a verdict on its recursive residual: RUNNING at the
 // end of a restarted cycle. Writes x and the record.
@@ -184,27 +144,16 @@ template <class T, class F>
 DEVICE void solve_column(const System<T>& A, Judge& judge, const T* b, T* x_out, int columns, T* x, T* r, bool guess,
                          double* record, long long place, int& turn, F cycle) {
   for (int i = threadIdx.x; i < A.n; i += blockDim.x) x[i] = guess ? x_out[(long long)i * columns] : T(0);
-  judge.done = 0;
   double last = NO_LIMIT;
   int inner = RUNNING, code = RUNNING;
   Norms now;
   for (int attempt = 0;; ++attempt) {
     const bool zero = attempt == 0 && !guess;
     now = true_residual(A, b, columns, x, r, zero, turn);
-    const double threshold = fmax(judge.rtol * now.rhs, judge.atol), least = fmax(now.rhs, attempt ? 0.0 : now.norm);
-    if (zero && now.norm <= threshold) now = true_residual(A, b, columns, x, r, false, turn);    // A may have a NaN
-    now = confirmed(A, b, columns, x, r, now, threshold, turn);
-    judge.threshold2 = threshold * threshold;
-    if (attempt == 0) judge.growth2 = GROWTH * GROWTH * least * least;
-    const bool again = inner == CONVERGED || inner == BREAKDOWN;
-    const double epsilon = epsilon_of(T());
-    const bool rounded = now.norm <= ROUNDING * epsilon * now.terms;           // nothing much better can come
-    if (!isfinite(now.norm) || now.norm <= threshold) code = judged(inner, now, threshold, epsilon);
-    else if (now.norm < LEAST) code = BREAKDOWN;
-    else if (inner != RUNNING && inner != MAXITER_REACHED && !again) code = judged(inner, now, threshold, epsilon);
-    else if (judge.done >= judge.maxiter) code = judged(MAXITER_REACHED, now, threshold, epsilon);
-    else if (!(now.norm < (again || rounded ? 0.5 : 0.999) * last) && !(inner == BREAKDOWN && attempt < 3))
-      code = judged(again ? inner : STAGNATED, now, threshold, epsilon);
+    if (attempt == 0) judge.begin(now);
+    if (zero && now.norm <= judge.threshold) now = true_residual(A, b, columns, x, r, false, turn);  // A may have a NaN
+    now = confirmed(A, b, columns, x, r, now, judge.threshold, turn);
+    code = judge.verdict(now, last, inner, attempt, epsilon_of(T()));
     if (code != RUNNING) break;
     last = now.norm;
     inner = cycle(attempt);

@@ -8,6 +8,7 @@
 // A matrix across ranks adds its entries in ghost columns by a second call, with `boundary`: the row of each row of A.
 #include "../../core/native/lanes.hpp"
 #include "../../core/native/launcher.hpp"
+#include "doubled.hpp"
 #include "rows.hpp"
 
 namespace {
@@ -27,18 +28,6 @@ void residual(Array<const I> indptr, Array<const I> indices, Array<const T> data
     }
     r[i] = value, terms[i] = sum;
   });
-}
-
-// high + rest −= a x; `rest` takes the rounding errors.
-inline void subtract(double& high, double& rest, double a, double x) {
-  const double product = a * x, error = fma(a, x, -product);   // a x = product + error
-  const double after = high - product, taken = high - after;
-  const double lost = (high - (after + taken)) + (taken - product);        // high − product = after + lost
-  high = after, rest += lost - error;
-}
-inline void subtract(complex<double>& high, complex<double>& rest, complex<double> a, complex<double> x) {
-  subtract(high.re, rest.re, a.re, x.re), subtract(high.re, rest.re, -a.im, x.im);
-  subtract(high.im, rest.im, a.re, x.im), subtract(high.im, rest.im, a.im, x.re);
 }
 
 // r + low = b − A x, as two numbers a row: the sum and its rounding error. `boundary`: as for `residual`.
