@@ -5,12 +5,9 @@ for a column that has only paused, at the end of a cycle.
 
 A kernel NAME may have a twin NAME_columns, which treats several columns at a time, and so reads a matrix once for them.
 Its first argument ``running`` lists the columns to be computed; then come the arguments of NAME, with arrays of shape
-(k, n) in place of vectors. It is called if each of these is `Columns`. A native twin's signature shows where they are;
-those of a Numba twin are the parameters named in VECTORS.
+(k, n) in place of vectors. It is called if each of these is `Columns`. The twin's signature shows where they are.
 """
 from __future__ import annotations
-
-import inspect
 
 import numpy as np
 
@@ -18,7 +15,6 @@ from swell.core.columns import Columns
 from swell.core.slots import Flag
 
 AFTER_PAUSE = {"close"}
-VECTORS = {"x", "y", "z", "w", "dots"}           # what a Numba twin has a row of for every column
 
 
 class ColumnKernels:
@@ -28,17 +24,17 @@ class ColumnKernels:
     ----------
     space : CpuSpace
         With several columns.
-    module : module or namespace
-        Numba or native kernels.
+    kernels : namespace
+        Those of `native_kernels`.
     states : list of states or None
         The judge's state of each column, for the kernels of a method.
     """
 
-    def __init__(self, space, module, states=None):
-        self._space, self._module, self._states = space, module, states
+    def __init__(self, space, kernels, states=None):
+        self._space, self._kernels, self._states = space, kernels, states
 
     def __getattr__(self, name):
-        kernel, together, vectors = getattr(self._module, name), *self._twin(name)
+        kernel, together, vectors = getattr(self._kernels, name), *self._twin(name)
         stop = Flag.FINAL if name in AFTER_PAUSE else Flag.STOP
 
         def call(*arguments):
@@ -56,15 +52,11 @@ class ColumnKernels:
 
     def _twin(self, name):
         """Return (the twin of kernel ``name`` or None, the places of its vectors among the arguments of the kernel)."""
-        twin = getattr(self._module, f"{name}_columns", None)
+        twin = getattr(self._kernels, f"{name}_columns", None)
         if twin is None:
             return None, []
-        native = getattr(twin, "__self__", None)
-        if native:
-            parameters = native.signatures[0][1:-1].split(", ")[1:]
-            return twin, [k for k, parameter in enumerate(parameters) if "[,]" in parameter]
-        parameters = list(inspect.signature(twin).parameters)[1:]
-        return twin, [k for k, parameter in enumerate(parameters) if parameter in VECTORS]
+        parameters = twin.__self__.signatures[0][1:-1].split(", ")[1:]
+        return twin, [k for k, parameter in enumerate(parameters) if "[,]" in parameter]
 
     def _running(self, stop):
         """The columns whose flag ``stop`` is not set; all of them outside of a loop."""
@@ -73,4 +65,4 @@ class ColumnKernels:
 
     def shared(self, sharing):
         """Return the same kernels for ``sharing.space``."""
-        return ColumnKernels(sharing.space.local, self._module, self._states)
+        return ColumnKernels(sharing.space.local, self._kernels, self._states)

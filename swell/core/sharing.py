@@ -127,8 +127,7 @@ class Widening(Sharing):
     """
 
     def _copy(self, original):
-        native = isinstance(original, types.SimpleNamespace)             # of `native_kernels` in core/cpu.py
-        if native or isinstance(original, types.ModuleType) and ".kernels." in original.__name__:
+        if isinstance(original, types.SimpleNamespace):                  # of `native_kernels` in core/library.py
             return ColumnKernels(self.space.local, original)
         return super()._copy(original)
 

@@ -26,7 +26,6 @@ from swell.formats.blocks import LARGEST, BlockPattern, Blocks, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
-UNROLLED = 8            # block size up to which the CPU's kernels are compiled for the size
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,6 @@ class BSRMatrix(Matrix):
     ----------
     block : int
         The block size s.
-    kernel_block : int or tuple
-        s as kernels in Numba take it on a CPU: a tuple of s zeros, whose length the compiler knows, empty for large s.
     fill : float
         Fill ratio: stored values over entries.
     """
@@ -91,7 +88,6 @@ class BSRMatrix(Matrix):
         self.stored = space.xp.empty(0, np.uint8) if stored is None else space.xp.packbits(stored.reshape(-1))
         self.settings = settings or BSR(s, any(count % s for count in shape))
         self._kernels = space.kernels("swell.formats", "bsr", data.dtype)
-        self.kernel_block = (0,) * (s if s <= UNROLLED else 0) if space.name == "cpu" else s
 
     @staticmethod
     def _inside(space, indptr, indices, data, shape):

@@ -1,6 +1,6 @@
 """Named scalars (slots) of every method, in memory order: kernels write neighbours, and ranks sum them, together.
 
-``core/slots.py`` says how the host, Numba kernels and CUDA kernels get these names. (x, y) conjugates x. A slot NEXT_…
+``core/slots.py`` says how hosts and kernels get these names. (x, y) conjugates x. A slot NEXT_…
 holds the value for the next iteration.
 """
 from __future__ import annotations

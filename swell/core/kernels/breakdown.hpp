@@ -1,5 +1,4 @@
-// Tests for breakdown, for both devices: is an inner product only rounding error? breakdown.py is the twin for kernels
-// in Numba.
+// Tests for breakdown, for both devices: is an inner product only rounding error?
 #pragma once
 #include "scalar.hpp"
 

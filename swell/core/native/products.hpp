@@ -124,10 +124,10 @@ template <class T, class B, class P> INLINE auto as(const P& value) {
   else return wide(value);
 }
 
-// Four rows of V from row k on; row end − 1 replaces those from `end` on, and its coefficients are then 0.
-template <class T, class B> struct Four {
+// FourRows rows of V from row k on; row end − 1 replaces those from `end` on, and its coefficients are then 0.
+template <class T, class B> struct FourRows {
   Array<const B> v[4];
-  Four(Table<const B> V, int64_t k, int64_t end, int64_t lo)
+  FourRows(Table<const B> V, int64_t k, int64_t end, int64_t lo)
       : v{V[k].from(lo), V[std::min(k + 1, end - 1)].from(lo), V[std::min(k + 2, end - 1)].from(lo),
           V[std::min(k + 3, end - 1)].from(lo)} {}
 };
@@ -137,7 +137,7 @@ template <class T> struct Weights {
     for (int r = 0; r < 4; ++r) c[r] = k + r < end ? T(from[k + r]) : T(0);
   }
 };
-template <class T, class B, class I> INLINE auto combined(const Four<T, B>& rows, const Weights<T>& by, I i) {
+template <class T, class B, class I> INLINE auto combined(const FourRows<T, B>& rows, const Weights<T>& by, I i) {
   return (by.c[0] * as<T, B>(load(rows.v[0], i)) + by.c[1] * as<T, B>(load(rows.v[1], i)))
       + (by.c[2] * as<T, B>(load(rows.v[2], i)) + by.c[3] * as<T, B>(load(rows.v[3], i)));
 }

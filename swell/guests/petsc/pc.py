@@ -130,7 +130,7 @@ class PC:
         source, target = x.getArray(readonly=True), y.getArray()
         with self._space.active(source.size):
             if self._direct:
-                apply(views.as_kernels_take_it(source), views.as_kernels_take_it(target))
+                apply(source, target)
                 return
             self._space.from_host(source, out=self._r)
             apply(self._r, self._z)

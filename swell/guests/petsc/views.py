@@ -87,16 +87,6 @@ def _view(address, count, dtype, owner):
     return array
 
 
-def as_kernels_take_it(array):
-    """Return an array over the same memory that is not marked read-only: Numba compiles kernels again for read-only
-    arrays."""
-    if not array.size:
-        return array
-    memory = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
-    memory.owner = array
-    return np.frombuffer(memory, array.dtype)
-
-
 def vector(v, name="b"):
     """Return the entries of a Vec of one rank, as a read-only array over its memory; ``name``: the Vec in messages."""
     if v.comm.size > 1:

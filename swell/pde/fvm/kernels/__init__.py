@@ -1,1 +1,0 @@
-"""Numba and CUDA kernels of the finite volumes."""
