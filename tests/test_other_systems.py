@@ -24,7 +24,7 @@ ABSENT = {"sysconf", "sched_getaffinity", "sched_setaffinity", "register_at_fork
 MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "posix", "crypt", "spwd"}
 GUARDED = {("core/memory.py", "sysconf"), ("core/ahead.py", "sched_getaffinity"),
            ("core/forking.py", "register_at_fork"), ("solving/considered.py", "getloadavg"),
-           ("distributed/mpi.py", "sched_getaffinity"), ("bench/scaling/start.py", "sched_getaffinity")}
+           ("bench/scaling/start.py", "sched_getaffinity")}
 
 
 def test_what_other_systems_lack_is_named_where_it_is_guarded():

@@ -14,6 +14,7 @@ import warnings
 
 import numpy as np
 
+from swell.core import forking  # noqa: F401     a fork beside a thread that holds factors leaves an error behind
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix

@@ -45,6 +45,8 @@ def test_a_folder_that_can_be_written_is_left_to_cupy(start, tmp_path, name):
     assert not err and cache == (str(tmp_path / "own") if name == "CUPY_CACHE_DIR" else "")
 
 
+@pytest.mark.parametrize("spoil", [lambda path: path.mkdir(mode=0o777) or path.chmod(0o777),
+                                   lambda path: path.symlink_to("/tmp"), lambda path: path.touch()])
 def test_a_folder_that_others_could_write_is_not_trusted(start, tmp_path, spoil):
     """What lies in a cache is run."""
     spoil(tmp_path / "swell-somebody")
