@@ -5,27 +5,32 @@
 #include "../../core/native/block_size.hpp"
 #include "pivot.hpp"
 
-// c += a b, or c −= a b if SIGN is −1. The rows of c must not be those of b.
-template <int SIGN, class T, class S> INLINE void add_product(const T* a, const T* b, T* c, S size) {
-  T row[room<S>];
-  for (int64_t i = 0; i < size; ++i) {
-    std::copy(c + i * size, c + (i + 1) * size, row);
-    for (int64_t k = 0; k < size; ++k) {
-      const T l = SIGN > 0 ? a[i * size + k] : -a[i * size + k];
-      for (int64_t j = 0; j < size; ++j) row[j] += l * b[k * size + j];
-    }
-    std::copy(row, row + size, c + i * size);
+// row += SIGN a b, for one row `a` and a block b.
+template <int SIGN, class T, class S> INLINE void add_row_product(const T* a, const T* b, T* row, S size) {
+  for (int64_t k = 0; k < size; ++k) {
+    row_by_row(size);
+    const T l = SIGN > 0 ? a[k] : -a[k];
+    for (int64_t j = 0; j < size; ++j) row[j] += l * b[k * size + j];
   }
 }
 
-// a = a b, row by row.
+// c += SIGN a b for blocks. c must be neither a nor b.
+template <int SIGN, class T, class S> INLINE void add_product(const T* a, const T* b, T* c, S size) {
+  T row[room<S>];
+  for (int64_t i = 0; i < size; ++i) {
+    for (int64_t j = 0; j < size; ++j) row[j] = c[i * size + j];
+    add_row_product<SIGN>(a + i * size, b, row, size);
+    for (int64_t j = 0; j < size; ++j) c[i * size + j] = row[j];
+  }
+}
+
+// a = a b for blocks, row by row.
 template <class T, class S> INLINE void multiply(T* a, const T* b, S size) {
   T row[room<S>];
-  for (int64_t i = 0; i < size; ++i, a += size) {
-    std::fill(row, row + size, T(0));
-    for (int64_t k = 0; k < size; ++k)
-      for (int64_t j = 0; j < size; ++j) row[j] += a[k] * b[k * size + j];
-    std::copy(row, row + size, a);
+  for (int64_t i = 0; i < size; ++i) {
+    for (int64_t j = 0; j < size; ++j) row[j] = T(0);
+    add_row_product<1>(a + i * size, b, row, size);
+    for (int64_t j = 0; j < size; ++j) a[i * size + j] = row[j];
   }
 }
 

@@ -11,10 +11,14 @@
 
 namespace {
 
-// sums += (block) x.
+// sums += (block) x. Only the last addition of a row waits for the block before.
 template <class T, class V, class S> INLINE void add_product(const V* block, const T* x, T* sums, S size) {
-  for (int64_t r = 0; r < size; ++r)
-    for (int64_t c = 0; c < size; ++c) sums[r] += T(block[r * size + c]) * x[c];
+  for (int64_t r = 0; r < size; ++r) {
+    row_by_row(size);
+    T total = T(block[r * size]) * x[0];
+    for (int64_t c = 1; c < size; ++c) total += T(block[r * size + c]) * x[c];
+    sums[r] += total;
+  }
 }
 
 // (I + N) D, with blocks of type V, for vectors of type T. S: the type of the size.
@@ -70,8 +74,10 @@ template <class T, class V, class I, class S> struct Triangle {
       T* const target = w + columns[k] * int64_t(size);
       const V* const values = block(k);
       std::copy(target, target + size, sums);
-      for (int64_t r = 0; r < size; ++r)
+      for (int64_t r = 0; r < size; ++r) {
+        row_by_row(size);
         for (int64_t c = 0; c < size; ++c) sums[c] -= T(conj(values[r * size + c])) * solved[r];
+      }
       std::copy(sums, sums + size, target);
     }
     const int64_t rows = std::min<int64_t>(size, out.size - first);
