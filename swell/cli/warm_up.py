@@ -51,7 +51,8 @@ def run(arguments) -> int:
     folder = kept_in()
     solvers = [(arguments.method, arguments.precond)] if arguments.method else COMPLEX if arguments.complex else REAL
     start = time.perf_counter()
-    jobs = [{"method": method, "precond": precond, "sides": sides, "complex": arguments.complex} for method, precond in solvers for sides in SIDES]
+    jobs = [{"method": method, "precond": precond, "sides": sides, "complex": arguments.complex}
+            for method, precond in solvers for sides in SIDES]
     _all(jobs[:len(SIDES)])                      # the first jobs compile shared kernels
     _all(jobs[len(SIDES):])
     print(f"compiled in {time.perf_counter() - start:.0f} s; the kernels are kept in {folder}")

@@ -1,5 +1,5 @@
-"""The native library of CPU kernels: ``swell/_native_v2`` and ``_native_v3`` for two levels of x86-64, ``swell/_native``
-for other processors. One that was built from other sources is refused, and so is none.
+"""The native library of CPU kernels: ``swell/_native_v2`` and ``_native_v3`` for two levels of x86-64,
+``swell/_native`` for other processors. One that was built from other sources is refused, and so is none.
 
 The levels differ in speed alone. A wheel has both; an install from source builds the machine's own. ``SWELL_LEVEL=v2``
 names one. ``core/native`` has the C++ that makes kernels callable; the kernels lie in the folders ``kernels``.

@@ -28,8 +28,8 @@ def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunica
     solve again. If one rank ends its program alone, by sys.exit or its last line, a call on the other ranks raises
     InputError.
 
-    Each rank uses an equal share of the machine's cores, unless SWELL_NUM_THREADS or OMP_NUM_THREADS is set or the launcher has
-    bound it to some cores.
+    Each rank uses an equal share of the machine's cores, unless SWELL_NUM_THREADS or OMP_NUM_THREADS is set or the
+    launcher has bound it to some cores.
 
     Parameters
     ----------

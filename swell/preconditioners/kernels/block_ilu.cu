@@ -1,6 +1,6 @@
 // Block incomplete LU on a GPU: in level order, a warp a block row, and by fixed-point sweeps, a warp a block. The
-// factors have the form of block_ilu.cpp. Lane (g, c) has column c of a block; of a product of two blocks it has rows g,
-// g + TAKEN, .... BLOCK is a constant.
+// factors have the form of block_ilu.cpp. Lane (g, c) has column c of a block; of a product of two blocks it has rows
+// g, g + TAKEN, .... BLOCK is a constant.
 #include "context.cuh"
 #include "waiting.cuh"
 
