@@ -1,6 +1,6 @@
 // Block triangular solves on a GPU; block_triangular.cpp of this folder explains the arguments. Warps have block rows
-// as in block_rows.cuh, and keep their sums in shared memory for the product with D⁻¹. BLOCK is a constant: every size has
-// its own code.
+// as in block_rows.cuh, and keep their sums in shared memory for the product with D⁻¹. BLOCK is a constant: every size
+// has its own code.
 //
 // A sweep has three forms. A warp with several block rows suits most sizes. Real blocks of 5, 6 and 7 leave a warp with
 // one block row and idle lanes, which take too many instructions for their bytes: there a warp copies the adjoining
