@@ -182,7 +182,7 @@ def measured(case, n, cache):
     """Run ``case`` with n² unknowns in a fresh process; return swell's seconds and both errors."""
     done = subprocess.run([sys.executable, "-c", HARNESS, str(n), SYSTEM, case.before, case.lines, case.after],
                           capture_output=True, text=True,
-                          env=os.environ | {"NUMBA_CACHE_DIR": cache, "SWELL_QUIET": "1"})
+                          env=os.environ | {"CUPY_CACHE_DIR": cache, "SWELL_QUIET": "1"})
     if done.returncode:
         raise SystemExit(done.stderr)
     found = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}

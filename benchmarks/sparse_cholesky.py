@@ -219,7 +219,7 @@ def main():
                 if arguments.only not in system or package in SERIAL and threads > 1:
                     continue
                 count = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-                                                         "NUMBA_NUM_THREADS")}
+                                                         "SWELL_NUM_THREADS")}
                 try:
                     run = subprocess.run([sys.executable, __file__, "--measure", system, package, str(threads)],
                                          env=os.environ | count, capture_output=True, text=True, timeout=LIMIT)

@@ -1,6 +1,6 @@
 """Iterations, operator complexity and CPU seconds of AMG by strength of connection, on finite elements and differences.
 
-    NUMBA_NUM_THREADS=1 python benchmarks/strength.py [FILE.npz | FILE.mtx.gz ...]
+    SWELL_NUM_THREADS=1 python benchmarks/strength.py [FILE.npz | FILE.mtx.gz ...]
 
 Each system has up to 50 000 rows; files are symmetric positive definite matrices. b is A times random numbers in
 [0, 1). Least of two runs. Needs scikit-fem.

@@ -2,7 +2,7 @@
 
     python benchmarks/waiting_threads.py                               # as swell has it: they spin for 30 µs, then sleep
     OMP_WAIT_POLICY=passive python benchmarks/waiting_threads.py       # they sleep at once
-    NUMBA_NUM_THREADS=1 python benchmarks/waiting_threads.py
+    SWELL_NUM_THREADS=1 python benchmarks/waiting_threads.py
 """
 from __future__ import annotations
 
