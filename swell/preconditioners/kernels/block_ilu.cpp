@@ -25,17 +25,17 @@ void load(Array<const I> indptr, Array<const I> indices, Array<const T> data, Ar
   const auto placed = [=](int64_t i) { return place.size ? int64_t(place[i]) : i; };
   each(indptr.size - 1, [=](int64_t row) {
     const int64_t i = placed(row / size), end = indptr[row + 1];
-    int64_t before = -1;
-    T* own = nullptr;                  // this row's part of the block of the entry before
+    int64_t begin = -size;             // of the columns of the block of the entry before
+    T* own = nullptr;                  // this row's part of that block
     for (int64_t e = indptr[row]; e < end; ++e) {
-      const int64_t column = indices[e] / size;
-      if (column != before) {
-        const int64_t j = placed(column);
-        before = column;
+      const int64_t c = indices[e];
+      if (c < begin || c >= begin + size) {
+        const int64_t column = c / size, j = placed(column);
+        begin = column * size;
         own = blocks[j < i ? place_of(columns, lower[i], lower[i + 1], j)
                      : j > i ? place_of(columns, upper[i], upper[i + 1], j) : diagonal + i] + row % size * size;
       }
-      own[indices[e] - column * size] = data[e];
+      own[c - begin] = data[e];
     }
   });
 }
