@@ -80,13 +80,6 @@ def pytest_runtest_setup(item):
         space_or_skip("cuda")
 
 
-def skip_what_others_show(dtype, device):
-    """Skip complex64 on a CPU where float32 and complex128 are tested: the code is the same, and each of the two types
-    has half of what differs. Compiling for a fourth type takes long; a GPU runs all four."""
-    if dtype == "complex64" and device == "cpu":
-        pytest.skip("float32 and complex128 have each half of what differs")
-
-
 @pytest.fixture(scope="session", autouse=True)
 def threads():
     """Workers of pytest-xdist share the cores; two threads each would wait for one another's."""

@@ -47,8 +47,8 @@ def run(arguments) -> int:
     named_solver(arguments)
     if arguments.precond and not arguments.method:
         raise InputError(f"--precond {arguments.precond} without --method: name the method that it is for")
+    folder = kept_in()                           # before CuPy gets a temporary folder, which would not last
     make_space("cuda")
-    folder = kept_in()
     solvers = [(arguments.method, arguments.precond)] if arguments.method else COMPLEX if arguments.complex else REAL
     start = time.perf_counter()
     jobs = [{"method": method, "precond": precond, "sides": sides, "complex": arguments.complex}

@@ -23,7 +23,7 @@ class _Clock:
     """
 
     def __init__(self):
-        self._lock, self._open, self._before, self.blocks = threading.Lock(), 0, 0.0, 0
+        self._lock, self._open, self._before = threading.Lock(), 0, 0.0
         self._purpose, self._since, self._announced = "", 0.0, set()
         self.quiet = bool(os.environ.get("SWELL_QUIET"))
 
@@ -36,7 +36,6 @@ class _Clock:
         """Start the clock, unless another thread's compilation runs it already; switch off garbage collection."""
         with self._lock:
             self._open += 1
-            self.blocks += 1
             if self._open > 1:
                 return
             self._start, self._collects = time.perf_counter(), gc.isenabled()
@@ -84,11 +83,6 @@ _clock = _Clock()
 def spent() -> float:
     """Seconds of compiling in this process so far."""
     return _clock.spent
-
-
-def compilations() -> int:
-    """Number of functions compiled in this process so far, including functions that kernels call."""
-    return _clock.blocks
 
 
 def quiet(quiet: bool = True) -> None:

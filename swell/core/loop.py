@@ -6,7 +6,6 @@ nothing. On a GPU it reads nothing from the device: the judge mirrors its record
 """
 from __future__ import annotations
 
-import _signal                  # signal's functions make an enum of each result, which takes longer than the call
 import math
 import signal
 import sys
@@ -39,7 +38,7 @@ class _FirstInterrupt:
         self.previous = previous
 
     def __call__(self, number, frame):
-        _signal.signal(signal.SIGINT, self.previous)
+        signal.signal(signal.SIGINT, self.previous)
         pass_on_interrupt()
 
 
@@ -65,24 +64,24 @@ def _handled():
     """A context that installs swell's SIGINT handler for its block, and restores the previous one at its end.
 
     It installs nothing if SIGINT is ignored, has a handler not set from Python, or has ours already."""
-    previous = _signal.getsignal(signal.SIGINT)
+    previous = signal.getsignal(signal.SIGINT)
     if previous in (signal.SIG_IGN, None) or isinstance(previous, _FirstInterrupt):
         yield
         return
     try:
-        _signal.signal(signal.SIGINT, _FirstInterrupt(previous))
+        signal.signal(signal.SIGINT, _FirstInterrupt(previous))
     except ValueError:                           # not in the main thread of the main interpreter
         yield
         return
     try:
         yield
     finally:
-        _signal.signal(signal.SIGINT, previous)
+        signal.signal(signal.SIGINT, previous)
 
 
 def _squared(number):
     """The square of a number, or of each of an array, limited to the largest double that is a square."""
-    return np.square(np.minimum(number, ROOT))
+    return np.square(np.minimum(np.asarray(number, np.float64), ROOT))
 
 
 class Loop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
+from tests.conftest import DTYPES, space_or_skip
 from tests.support.during import during
 
 import swell
@@ -63,7 +63,6 @@ def check(r, A, values, B, rtol, exact=None):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_preconditioner(method, dtype, device):
-    skip_what_others_show(dtype, device)
     for columns in (0, 3):
         A, values, B = systems(method == "cg", dtype, columns=columns)
         rtol, exact, counts = TOLERANCE[values.dtype.char], solution(A, values, B), {}
@@ -83,7 +82,6 @@ def test_every_preconditioner(method, dtype, device):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lu_of_every_size(dtype, device):
     """In registers and in shared memory, and across the widths of the elimination."""
-    skip_what_others_show(dtype, device)
     draw = np.random.default_rng(4)
     for n, columns in ((1, 0), (2, 33), (7, 0), (8, 1), (9, 3), (31, 0), (33, 3), (65, 0), (66, 2)):
         with during(n=n, columns=columns):

@@ -12,10 +12,18 @@ from swell.cli import BAD_INPUT, main
 
 SOLVE = """
 import numpy as np, swell
-from swell.core.compilation import compilations
+from cupy.cuda import compiler
+original, compiled = compiler._NVRTCProgram.compile, []
+
+def compile(self, *arguments, **named):
+    if self.src:                                 # CuPy compiles an empty text to learn the compiler's version
+        compiled.append(self.name_expressions or self.src[:60])
+    return original(self, *arguments, **named)
+
+compiler._NVRTCProgram.compile = compile
 for side in (10, 30, 160):
     swell.solve(swell.gallery.poisson2d(side), np.ones(side**2), method="cg", precond="jacobi", device="cuda")
-print(compilations())
+print(compiled)
 """
 
 
@@ -27,7 +35,7 @@ def test_after_it_a_solve_compiles_nothing(tmp_path):
     assert done.returncode == 0 and not done.stderr, done.stderr
     assert "cg with jacobi, 144 and 900 unknowns: " in done.stdout and f"kernels are kept in {tmp_path}" in done.stdout
     solved = subprocess.run([sys.executable, "-c", SOLVE], capture_output=True, text=True, cwd=ROOT, env=environment)
-    assert solved.stdout == "0\n", solved.stdout + solved.stderr
+    assert solved.stdout == "[]\n", solved.stdout + solved.stderr
 
 
 @pytest.mark.parametrize("arguments, words", [

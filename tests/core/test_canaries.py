@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.support.canaries import Overrun, guarded_allocations, guarded_kernels
-from tests.conftest import skip_what_others_show
 
 import swell
 from swell import gallery
@@ -96,7 +95,6 @@ def test_no_kernel_leaves_its_buffers(named, device):
 @pytest.mark.parametrize("named", [{"method": "cg", "format": "sell"}, {"method": "gmres", "precond": "ilu0"},
                                    {"method": "bicgstab", "format": "csr"}], ids=lambda named: named["method"])
 def test_nor_in_any_other_type(named, dtype, rtol, device):
-    skip_what_others_show(dtype, device)
     assert all(solve(n, device, dtype, rtol, **named) for n in SIZES)
 
 

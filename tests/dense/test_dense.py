@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from tests.support.during import during
-from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
+from tests.conftest import DTYPES, space_or_skip
 
 import swell
 from swell import dense
@@ -90,7 +90,6 @@ def test_factors_are_the_matrix(text, space):
 @pytest.mark.parametrize("kind", DTYPES)
 @pytest.mark.parametrize("text", DECOMPOSERS)
 def test_every_type(text, kind, space):
-    skip_what_others_show(kind, space.name)
     for n in (9, 33, 100):
         A = zero_diagonal(n, kind)
         factors = settings(text, space.name, pivoting="full").factor(A, space)
@@ -286,7 +285,6 @@ def test_solutions(text, space):
 @pytest.mark.parametrize("kind", DTYPES)
 @pytest.mark.parametrize("text", names("dense_solver"))
 def test_every_type_of_right_hand_side(text, kind, space):
-    skip_what_others_show(kind, space.name)
     solver, A, B = resolve("dense_solver", text), zero_diagonal(40, kind), random_matrix(40, kind, 3)[:, :5]
     factors = resolve("decomposer", "pcm" if CroutFactors in solver.accepts else "getrf").factor(A, space)
     if not takes(solver, factors):

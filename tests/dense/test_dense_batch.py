@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.support.during import during
-from tests.conftest import DTYPES, skip_what_others_show
+from tests.conftest import DTYPES
 
 import swell
 from swell import dense
@@ -69,7 +69,6 @@ def test_it_is_one_after_the_other(text, space):
 @pytest.mark.parametrize("kind", DTYPES)
 @pytest.mark.parametrize("text", ["pcm(x=8)", "icm(x=8, pivoting=full)", "getrf"])
 def test_every_type(text, kind, space):
-    skip_what_others_show(kind, space.name)
     settings, A = decomposer(text, space), matrices(3, 20, kind)
     for factors, one in zip(settings.factor_batch(A, space), A, strict=True):
         assert factors.dtype == one.dtype
@@ -111,7 +110,6 @@ def test_shapes(space):
 @pytest.mark.parametrize("text", ["getrf", "pcm(x=8)", "icm(x=8, order=F)", "gem"])
 @pytest.mark.parametrize("kind", DTYPES)
 def test_solutions(text, kind, space):
-    skip_what_others_show(kind, space.name)
     A = matrices(4, 30, kind)
     factors = decomposer(text, space).factor_batch(A, space)
     B = np.random.default_rng(1).standard_normal((4, 30, 7)).astype(kind)

@@ -12,7 +12,6 @@ import pytest
 from tests.support.across import METHODS, banded
 from tests.support.cases import rng
 from tests.support.during import during
-from tests.conftest import skip_what_others_show
 
 import swell
 from swell import distributed, gallery
@@ -64,7 +63,6 @@ def watched(monkeypatch):
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("n", SIZES)
 def test_vector_operations(space, device, dtype, n):
-    skip_what_others_show(dtype, device)
     values = rng().standard_normal((2, 3, n)).astype(np.float32)
     x, y, w = values[0] + 1j * values[1] if dtype == "complex64" else values[0]
     put, near = (lambda v: space.from_host(v.copy())), {"rtol": 1e-5, "atol": 1e-5}
@@ -105,7 +103,6 @@ def test_a_slice_is_refused_before_it_is_a_misaligned_address(space, device, n):
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("name", names("format"))
 def test_products_in_every_format(space, device, dtype, name):
-    skip_what_others_show(dtype, device)
     for n in SIZES:
         with during(n=n):
             A = (banded(n)[0] * (1 + 1j if dtype == "complex64" else 1)).astype(dtype)

@@ -4,7 +4,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.support.blocks import worthwhile
 from tests.support.cases import real_matrix, rng
 from tests.conftest import space_or_skip
 from tests.support.during import during
@@ -59,7 +58,7 @@ def assert_dots(M, A):
 
 
 def test_every_size(format, space):
-    for size in worthwhile(range(1, 33), space, also=(8,)):
+    for size in range(1, 33):
         with during(size=size):
             A = blocks_of(size)
             M = build(A, f"{format}(block={size})", space)
@@ -71,7 +70,7 @@ def test_every_size(format, space):
 
 def test_sparse_blocks(format, dtype, space):
     """Blocks with holes in them, which are stored as zeros and dropped again."""
-    for size in worthwhile([1, 2, 3, 4, 5, 6, 7, 8, 9, 17], space, dtype):
+    for size in [1, 2, 3, 4, 5, 6, 7, 8, 9, 17]:
         with during(size=size):
             A = random_matrix(size * 14, 2.5 / (size * 14), dtype)
             A.data[::5] = 0                      # explicit zeros stay
@@ -87,7 +86,7 @@ def test_sparse_blocks(format, dtype, space):
 
 def test_padding(format, dtype, space):
     """Sizes that divide nothing: vectors keep their length, and nothing outside them is touched."""
-    for size in worthwhile([2, 3, 5, 8, 12, 32], space, dtype):
+    for size in [2, 3, 5, 8, 12, 32]:
         for more in CUT:
             with during(size=size, more=more):
                 shape = (size * 6 + more[0], size * 5 + more[1])
@@ -212,7 +211,7 @@ def test_nothing_to_detect(space):
 # -- blocks that come as blocks ----------------------------------------------------------------------------------------
 
 def test_from_blocks(dtype, space):
-    for size in worthwhile([1, 2, 3, 4, 7, 8, 13], space, dtype):
+    for size in [1, 2, 3, 4, 7, 8, 13]:
         for order in ("row", "column"):
             with during(size=size, order=order):
                 A = blocks_of(size, dtype=dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
+from tests.conftest import DTYPES, space_or_skip
 from tests.support.products import build, random_matrix, vector
 
 from swell.core.library import _native
@@ -91,7 +91,6 @@ def calls(A):
 @pytest.mark.parametrize("dtype, k", CASES)
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_column_has_the_bits_of_its_own_product(format, dtype, k, space):
-    skip_what_others_show(dtype, space.name)
     both = Both(format, dtype, k, space)
     for call in calls(both.A):
         both.compare(call)

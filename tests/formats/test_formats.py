@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.support.cases import rng
-from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
+from tests.conftest import DTYPES, space_or_skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.during import during
@@ -44,8 +44,6 @@ def format(request):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("format", FEW)
 def test_types(format, dtype, space):
-    if format not in ("csr", "sell"):
-        skip_what_others_show(dtype, space.name)
     A = random_matrix(100, 0.05, dtype)
     M = build(A, format, space)
     assert M.dtype == dtype and M.nnz == A.nnz and M.shape == A.shape

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from tests.support.canaries import guarded_allocations, guarded_kernels
 from tests.support.cases import rng
-from tests.conftest import DTYPES, skip_what_others_show, space_or_skip
+from tests.conftest import DTYPES, space_or_skip
 from tests.support.during import during
 from tests.support.host_reads import host_reads
 from hypothesis import given, settings
@@ -62,7 +62,6 @@ def assert_product(C, A, B):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_scipy_agrees(dtype, space):
-    skip_what_others_show(dtype, space.name)
     for shape in SHAPES:
         with during(shape=shape):
             m, k, n = shape
@@ -152,7 +151,6 @@ def test_what_is_not_finite_is_multiplied(value, space):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_an_update_is_a_fresh_product_to_the_bit(dtype, space):
-    skip_what_others_show(dtype, space.name)
     A, B = matrix(300, 400, 0.03, dtype), matrix(400, 350, 0.04, dtype, 1)
     with space.active():
         first = [moved(M, space) for M in (A, B)]

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from tests.support.cases import rng
 from tests.support.during import during
-from tests.conftest import DTYPES, skip_what_others_show
+from tests.conftest import DTYPES
 
 from swell.formats.csr import CSRMatrix
 from swell.formats.transpose import LONG, transposed
@@ -69,7 +69,6 @@ def check(A, M, MT, order):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_against_scipy(dtype, device, space):
-    skip_what_others_show(dtype, device)
     for name, make in SHAPES.items():
         with during(name=name), space.active():
             A = filled(make(), dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.support.blocks import applied, blocked, built, csr, near, singular_block, vector, worthwhile
+from tests.support.blocks import applied, blocked, built, csr, near, singular_block, vector
 from tests.support.cases import real_matrix
 from tests.support.during import during
 
@@ -103,7 +103,7 @@ def solved(L, U, rows, x, adjoint):
 
 @pytest.mark.parametrize("ordering", ORDERINGS)
 def test_fill_by_levels_of_blocks(ordering, dtype, space):
-    for s in worthwhile([1, 2, 3, 11] if ordering == "natural" else [3], space, dtype):
+    for s in [1, 2, 3, 11] if ordering == "natural" else [3]:
         A, x = blocked(s, dtype), vector(30 * s, dtype)
         for level in (0, 1, 3):
             with during(s=s, level=level), space.active():
@@ -118,7 +118,7 @@ def test_fill_by_levels_of_blocks(ordering, dtype, space):
 
 @pytest.mark.parametrize("ordering", ORDERINGS)
 def test_blocks_are_kept_by_their_size(ordering, dtype, space):
-    for s in worthwhile([1, 2, 3, 11] if ordering == "natural" else [3], space, dtype):
+    for s in [1, 2, 3, 11] if ordering == "natural" else [3]:
         A, x = blocked(s, dtype), vector(30 * s, dtype)
         for drop, fill in ((0.3, 1e9), (1e-2, 1e9), (0.0, 0.0), (0.0, 1.0), (1e-2, 2.5)):
             with during(s=s, drop=drop, fill=fill), space.active():
@@ -135,7 +135,6 @@ def test_blocks_are_kept_by_their_size(ordering, dtype, space):
 @pytest.mark.parametrize("settings", ["iluk(level=0{})", "iluk(level=2{})", "iluk(level=2, factor='sweeps'{})",
                                       "ilut(drop=1e-2{})", "ilut(drop=0.0, fill=1.5{})", "ilut(drop=1e-3, fill=3.0{})"])
 def test_blocks_of_one_are_points(settings, dtype, space):
-    worthwhile([1], space, dtype)
     A, x = blocked(1, dtype, count=90), vector(90, dtype)
     for ordering in ("natural", "rcm"):
         with during(ordering=ordering), space.active():
@@ -149,7 +148,7 @@ def test_blocks_of_one_are_points(settings, dtype, space):
 @pytest.mark.parametrize("settings", FULL)
 def test_all_fill_is_the_inverse(settings, dtype, space):
     """Also where the last block is padded, in single precision, and with sweeps."""
-    for s in worthwhile([2, 3, 4, 7, 11], space, dtype):
+    for s in [2, 3, 4, 7, 11]:
         A, x = blocked(1, dtype, count=90), vector(90, dtype)
         for more in ("", ", ordering='rcm'"):
             with during(s=s, more=more), space.active():
@@ -220,7 +219,6 @@ def test_a_matrix_in_other_units_keeps_the_same_blocks(factor, space):
                                       "block_ilut(drop=0.1, block=3, solve='sweeps(count=3)')",
                                       "block_ilut(drop=0.1, block=3, solve='isai')"])
 def test_new_values_give_what_a_fresh_build_gives(settings, dtype, space):
-    worthwhile([11 if "block=11" in settings else 3], space, dtype)
     A, B, x = blocked(3, dtype), blocked(3, dtype, seed=2), vector(90, dtype)
     with space.active():
         M, fresh = built(settings, A, space), built(settings, B, space)

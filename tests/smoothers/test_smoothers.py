@@ -6,7 +6,7 @@ import pytest
 import scipy.linalg as la
 import scipy.sparse as sp
 from tests.support.cases import real_matrix, rng
-from tests.conftest import skip_what_others_show, space_or_skip
+from tests.conftest import space_or_skip
 
 import swell
 from swell import gallery
@@ -435,7 +435,6 @@ def test_a_smoother_that_diverges_is_said(device):
 @pytest.mark.parametrize("kind", ["float32", "complex64"])
 @pytest.mark.parametrize("smoother", names("smoother"))
 def test_smoothers_take_every_type(smoother, kind, device):
-    skip_what_others_show(kind, device)
     if smoother == "block_gauss_seidel" and device == "cuda":
         pytest.skip("on a CPU only")
     space = space_or_skip(device)

@@ -2,30 +2,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 
 from swell.core.registry import resolve
-from swell.formats.bsr import BSR, UNROLLED
+from swell.formats.bsr import BSR
 from swell.formats.csr import CSRMatrix
-
-ON_A_CPU = (1, 3)
-
-
-def worthwhile(sizes, space, dtype="float64", also=()):
-    """The sizes with code of their own, or a skip if there are none.
-
-    On a CPU the code of other sizes is looped over or unrolled in the same way, and each costs many seconds of
-    compilation. In complex numbers one size will do: what differs there does not depend on the size. On a GPU every
-    size has its own code."""
-    def needed(size):
-        if space.name != "cpu" or np.dtype(dtype).kind == "c":
-            return space.name != "cpu" or size == 3
-        return size in (*ON_A_CPU, *also) or size > UNROLLED
-    found = [size for size in sizes if needed(size)]
-    if not found:
-        pytest.skip("on a CPU other sizes have the same code")
-    return found
 
 
 def blocked(s, dtype="float64", seed=1, count=30, dominance=4.0):
