@@ -102,7 +102,7 @@ def own_cache(tmp_path_factory):
     constants are from, so that its choices are the same everywhere."""
     from swell.advisor import machine
     before, os.environ["SWELL_CACHE"] = os.environ.get("SWELL_CACHE"), str(tmp_path_factory.mktemp("cache"))
-    measure, machine.measure = machine.measure, lambda space: machine.Machine(*{"cpu": (24e9, 2), "cuda": (4.4e12, 1)}[space.name])
+    measure, machine.measure = machine.measure, lambda space: machine.Machine(*{"cpu": (16e9, 2), "cuda": (4.4e12, 1)}[space.name])
     yield measure
     machine.measure = measure
     os.environ.pop("SWELL_CACHE") if before is None else os.environ.update(SWELL_CACHE=before)

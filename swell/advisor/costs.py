@@ -47,7 +47,7 @@ class Costs:
     setups, applied : dict
         Preconditioner or scaling → cost of its setup, and of an application.
     margin : float
-        Seconds that multigrid must save, since its kernels compile for long at their first use.
+        Seconds that multigrid must save, since a GPU's kernels for it compile for long at their first use.
     multigrid_from : int
         Least number of unknowns for which multigrid contends; for fewer it saves little.
     further_entry, further_calls : float
@@ -90,7 +90,7 @@ class Costs:
 
 
 CPU = Costs(
-    reference=24e9, power=0.5, call=3e-6,
+    reference=16e9, power=0.5, call=3e-6,
     solve=Cost(270, 14, 20), product=Cost(1.5, 0.75, 1), direct=Cost(500, 20, 150, True),
     methods={
         "cg": (1, Cost(1, 0, 3)), "minres": (1, Cost(2, 0, 5)), "cocg": (1, Cost(1, 0, 3)),
@@ -104,10 +104,10 @@ CPU = Costs(
     },
     applied={
         "none": Cost(0), "jacobi": Cost(0.5, 0, 0.7), "ic0": Cost(4, 1.4, 1, True), "ilu0": Cost(3, 1.2, 1, True),
-        "shifted_laplacian": Cost(5, 3, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 2, 50),
+        "shifted_laplacian": Cost(5, 3, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 2, 45),
         "smoothed_aggregation": Cost(40, 3.5, 35),                   # the default W-cycle with steps of degree 2
     },
-    margin=0.05, multigrid_from=20_000, further_entry=0.6, further_calls=1.0)
+    margin=0.0, multigrid_from=4_000, further_entry=0.6, further_calls=1.0)
 
 # Triangular solves wait for levels, of which meshes have about √n: rows stand for them. Of cuDSS most is its analysis.
 CUDA = Costs(

@@ -32,8 +32,8 @@ ITERATIONS = {          # times the cube root of n
 }
 LAYER = {"none": 1.5, "jacobi": 1.5, "ic0": 0.45}                # iterations for each layer of the graph
 WAVES = 2.5                                      # times the iterations of incomplete factors: they help waves less
-LEVELS = {True: 12.0, False: 20.0}               # iterations with AMG: of M-matrices, and of others
-AGGREGATED = 30.0                                # iterations with smoothed aggregation of elastic bodies, by constants
+LEVELS = {True: 12.0, False: 15.0}               # iterations with AMG: of M-matrices, and of others
+AGGREGATED = 45.0                                # iterations with smoothed aggregation of elastic bodies, by constants
 LAST = 5                                         # times the iterations of gmres, which restarts
 COPIED, FULL = 10e-9, 3e-11                      # seconds of an entry and of an operation of a full matrix, by LAPACK
 BAND_ROW, BAND_ENTRY, BAND_SOLVED = 2e-7, 5e-9, (6e-8, 2e-9)       # seconds of a row, of an entry; of a solve

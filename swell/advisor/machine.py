@@ -37,7 +37,7 @@ class Machine:
         Threads of a CPU that kernels use.
     """
 
-    copy: float = 24e9
+    copy: float = 16e9
     threads: int = 1
 
 
