@@ -2,11 +2,15 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import pathlib
 import re
+import runpy
 import shlex
 import subprocess
+import sys
 import tomllib
+import types
 
 import pytest
 
@@ -93,6 +97,30 @@ def test_the_manifest_names_what_there_is():
         command, *named = line.split()
         assert command in ("graft", "include", "global-exclude")
         assert command == "global-exclude" or all((ROOT / name).exists() for name in named), line
+
+
+def test_a_compiler_from_pypi_where_there_is_none(monkeypatch, tmp_path, capsys):
+    made = types.ModuleType("scikit_build_core.build")
+    for name in ("build_sdist", "get_requires_for_build_sdist", "prepare_metadata_for_build_wheel",
+                 "prepare_metadata_for_build_editable"):
+        setattr(made, name, None)
+    made.get_requires_for_build_wheel = made.get_requires_for_build_editable = lambda settings=None: ["ninja"]
+    made.build_wheel = made.build_editable = lambda *arguments: os.environ.get("CXX")
+    package = types.ModuleType("scikit_build_core")
+    package.build = made
+    monkeypatch.setitem(sys.modules, "scikit_build_core", package)
+    monkeypatch.setitem(sys.modules, "scikit_build_core.build", made)
+    backend = runpy.run_path(str(ROOT / "build_backend.py"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CXX", "mine")
+    assert backend["get_requires_for_build_wheel"]() == ["ninja"] and backend["build_wheel"]("folder") == "mine"
+    monkeypatch.delenv("CXX")
+    assert backend["get_requires_for_build_editable"]() == ["ninja", "ziglang>=0.14"]
+    assert backend["build_editable"]("folder") == "python-zig c++" and "no C++ compiler" in capsys.readouterr().err
+    monkeypatch.delenv("CXX")
+    (tmp_path / "c++").touch(mode=0o755)
+    assert backend["get_requires_for_build_wheel"]() == ["ninja"] and backend["build_wheel"]("folder") is None
+    assert BUILD["wheel"]["packages"] and PYPROJECT["build-system"]["build-backend"] == "build_backend"
 
 
 # -- the workflow -------------------------------------------------------------------------------------------------------
