@@ -31,7 +31,8 @@ sanitize: sanitize-address,undefined sanitize-thread
 sanitize-%: .venv/installed
 	cmake -S . -B build/sanitize/$* -DPython_EXECUTABLE=$(abspath $(BIN))/python -DSWELL_SANITIZE=$*
 	cmake --build build/sanitize/$* --parallel
-	LD_PRELOAD=$$(g++ -print-file-name=lib$(if $(findstring thread,$*),tsan,asan).so) PYTHONMALLOC=malloc \
+	LD_PRELOAD="$$(g++ -print-file-name=lib$(if $(findstring thread,$*),tsan,asan).so) $$(g++ -print-file-name=libstdc++.so)" \
+	  PYTHONMALLOC=malloc \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=die_after_fork=0 \
 	  SWELL_BUILD=build/sanitize/$* OPENBLAS_NUM_THREADS=1 \
 	  $(BIN)/python -m pytest -q -p tests.sanitized $(CONTRACTS)
