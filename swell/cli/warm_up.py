@@ -1,4 +1,4 @@
-"""Compile the GPU kernels of common calls in advance; those of the CPU are compiled when swell is installed.
+"""Compile the GPU kernels of common calls in advance. The install compiles the CPU's kernels.
 
 Solves small and large model problems with the usual methods, in as many processes at a time as the machine has cores.
 The compiled kernels stay on disk, where later processes load them. Without --method: the advisor's choices, and cg,

@@ -25,7 +25,7 @@ class ColumnKernels:
     space : CpuSpace
         With several columns.
     kernels : namespace
-        Those of `native_kernels`.
+        The kernels of one file, from `native_kernels`.
     states : list of states or None
         The judge's state of each column, for the kernels of a method.
     """

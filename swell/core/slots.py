@@ -1,7 +1,7 @@
 """Slots: named indices of the arrays that kernels share. The judge's are here, a method's scalars in its package.
 
-A name is declared once. The host imports it; kernels get it as an ``enum`` before their source (``declarations``):
-those of the CPU when the library is built, those of a GPU when they are loaded. An array of slots belongs to one
+A name is declared once. The host imports it. Kernels get it as an ``enum`` before their source (``declarations``): CPU
+kernels when the library is built, GPU kernels when they are loaded. An array of slots belongs to one
 right-hand side; with several right-hand sides, each has its own.
 """
 from __future__ import annotations

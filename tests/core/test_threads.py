@@ -48,7 +48,7 @@ def test_threads(named, system, all_threads):
 
 
 def solved(threads, A, b, steps=12, **named):
-    """The norms of the first steps, and x, by so many threads; 0: all."""
+    """Return the norms of the first steps and the bytes of x, on ``threads`` threads; 0 means all."""
     _native.limit_threads(threads)
     r = swell.solve(A, b, rtol=1e-30, maxiter=steps, **named)
     return list(r.history), r.x.tobytes()

@@ -12,7 +12,7 @@
 #include "context.hpp"
 #include "products.hpp"
 
-constexpr int64_t LONG_TILE = 1024;    // rows of a tile: those of three blocks of 8 vectors fit in the cache of a core
+constexpr int64_t LONG_TILE = 1024;    // rows of a tile: tiles of three blocks of 8 vectors fit in the cache of a core
 constexpr int64_t SHORT_TILE = 256;    // the same for four blocks, and for U, W and a basis block of GMRES
 constexpr int64_t GROUP = 16;          // vectors that a tile's loop handles together
 constexpr double NEGATIVE = 1e-3;      // a pivot below −NEGATIVE, relative to its diagonal entry, is no rounding error
@@ -207,7 +207,7 @@ template <class T> Matrix<T> coefficients_of(Table<const acc_t<T>> C, double sig
   return filled<T>(C.columns, C.rows, [=](int64_t j, int64_t i) { return T(sign * C[i][j]); });
 }
 
-// out_j += Σ P_i C_ji: n rows of P from `lo` on, to those of `out` from `begin` on. Not for j with skip[j].
+// out_j += Σ P_i C_ji for n rows: P's rows begin at `lo`, out's at `begin`. A j with skip[j] is left out.
 template <class T>
 void add_product(Table<const T> P, int64_t lo, int64_t n, Table<const T> C, Table<T> out, int64_t begin,
                  const char* skip = nullptr) {

@@ -1,7 +1,7 @@
 // The two projections of deflation on a CPU; deflation.cu is the GPU's version.
 //
-// The rows of V, U and W are vectors of type B: T, or single precision. All arithmetic has T's precision, and that of
-// sums is double.
+// The rows of V, U and W are vectors of type B: T, or single precision. All arithmetic has T's precision; sums are in
+// double precision.
 #include <vector>
 
 #include "../../core/native/launcher.hpp"
