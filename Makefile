@@ -20,7 +20,7 @@ demo: .venv/installed
 	$(BIN)/swell demo --out swell-demo
 
 test: .venv/installed
-	OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The contracts of the kernels, with the native library under AddressSanitizer and UBSan, then under ThreadSanitizer.
 # Python leaks on purpose; its own small blocks would hide what lies beyond an array; a test forks beside threads.

@@ -1,7 +1,6 @@
-"""How threads wait between parallel loops: microseconds an iteration of CG with Jacobi scaling, the least of seven solves.
+"""Two threads beside one: microseconds an iteration of CG with Jacobi scaling, the least of seven solves.
 
-    python benchmarks/waiting_threads.py                               # as swell has it: they spin for 30 µs, then sleep
-    OMP_WAIT_POLICY=passive python benchmarks/waiting_threads.py       # they sleep at once
+    python benchmarks/waiting_threads.py
     SWELL_NUM_THREADS=1 python benchmarks/waiting_threads.py
 """
 from __future__ import annotations

@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 # Executed pages: no line about compilation, and mpiexec from this environment.
 os.environ.pop("MPLBACKEND", None)           # notebooks draw inline, the gallery by agg: each sets its own
-os.environ.update(SWELL_QUIET="1", OMP_WAIT_POLICY="passive", OPENBLAS_NUM_THREADS="1",
+os.environ.update(SWELL_QUIET="1", OPENBLAS_NUM_THREADS="1",
                   PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]),
                   PYTHONPATH=os.pathsep.join([str(ROOT), str(ROOT / "docs"), os.environ.get("PYTHONPATH", "")]))
 

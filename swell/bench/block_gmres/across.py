@@ -17,6 +17,7 @@ from swell.bench.block_gmres.device import MATRICES, System
 from swell.bench.block_gmres.rank_figures import of_kind
 from swell.bench.scaling import start
 from swell.bench.scaling.command import Place, efficiency, numbers
+from swell.core.ahead import cores
 from swell.core.devices import make_space
 from swell.core.errors import InputError, MissingDependency
 from swell.distributed.partition import consecutive
@@ -42,7 +43,7 @@ def run(arguments) -> int:
     of_petsc = numbers("petsc-ranks", arguments.petsc_ranks, arguments.ranks)
     if arguments.partition == "graph" and importlib.util.find_spec("pymetis") is None:
         raise MissingDependency("--partition graph needs pymetis: pip install 'swell[partition]'")
-    threads = arguments.threads or max(1, start.cores() // max(ranks))
+    threads = arguments.threads or max(1, cores() // max(ranks))
     place = Place(arguments.device, threads)
     found = engine.Findings("swell bench block-gmres", place, arguments)
     host = make_space("cpu")

@@ -8,6 +8,7 @@ from swell.bench import engine
 from swell.bench.scaling import start
 from swell.bench.scaling.model import PREDICTED, deviation
 from swell.bench.scaling.prediction import Prediction, held_out
+from swell.core.ahead import cores
 from swell.core.errors import InputError, MissingDependency
 from swell.distributed.partition import consecutive
 from swell.formats.blocks import checked_block_size
@@ -35,14 +36,14 @@ def run(arguments) -> int:
     parsed command line. Return the exit status."""
     program = start.mpiexec("scaling")
     ranks = numbers("ranks", arguments.ranks, RANKS)
-    threads = arguments.threads or max(1, start.cores() // max(ranks))
+    threads = arguments.threads or max(1, cores() // max(ranks))
     settings = _settings(arguments, max(ranks))
     place = Place(arguments.device, threads)
     found = engine.Findings("swell bench scaling", place, arguments)
     for count in ranks:
-        crowded = count * threads > start.cores()
+        crowded = count * threads > cores()
         if crowded:
-            engine.tell(f"{count * threads} threads wait for one another on {start.cores()} cores: the times of "
+            engine.tell(f"{count * threads} threads wait for one another on {cores()} cores: the times of "
                         f"{count} ranks say little")
         found.take({**record, "threads": threads, "oversubscribed": crowded, **engine.circumstances(place)}
                    for record in start.records(program, count, threads, settings, MODULE))
@@ -54,7 +55,7 @@ def run(arguments) -> int:
         found.table("Tables 2 to 4: GMRES(30) with ILU(0) of each rank's block", SOLVES, _solves(records))
     prediction, predicted = None, []
     if 1 in ranks and max(ranks) > 1:
-        prediction = Prediction(found.records, threads, start.cores())
+        prediction = Prediction(found.records, threads, cores())
         predicted = found.take(prediction.records())
         _predicted(found, prediction, predicted)
     else:

@@ -16,11 +16,6 @@ INSTALL = "pip install 'swell[mpi]' mpich (or an MPI of your system)"
 THREADS = ("SWELL_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
 def mpiexec(benchmark: str) -> str:
     """Return the path of mpiexec: the one beside this Python, else the first on PATH. ``benchmark``: its name, for
     messages.
@@ -56,7 +51,7 @@ def records(program, ranks, threads, settings, module):
         If the ranks ended with a nonzero status; their stderr says why.
     """
     command = [program, "-n", str(ranks), sys.executable, "-m", module, json.dumps(settings)]
-    variables = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "OMP_WAIT_POLICY": "passive"}
+    variables = {**os.environ, **dict.fromkeys(THREADS, str(threads))}
     error = None
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8", env=variables)

@@ -1,4 +1,4 @@
-// Sums of products in doubled precision: the sum and its rounding error, two numbers (formats/kernels/residual.py).
+// Sums of products in doubled precision: the sum and its rounding error, two numbers (formats/kernels/residual.cpp).
 #pragma once
 #include "scalar.cuh"
 

@@ -1,4 +1,4 @@
-// Kernels that build the layout of SELL on a GPU. formats/sell.py describes the layout; sell_layout.py is for CPUs.
+// Kernels that build the layout of SELL on a GPU. formats/sell.py describes the layout; sell_layout.cpp is for CPUs.
 #include "scan.cuh"
 
 constexpr int PAD = 0xFFFF;

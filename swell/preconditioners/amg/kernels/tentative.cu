@@ -34,7 +34,7 @@ __global__ void rigid_motions(Context* ctx, const double* points, int dimensions
 }
 
 // Orthonormalise the modes of each aggregate, in place: modified Gram–Schmidt, twice. A warp has an aggregate, and a
-// lane each 32nd of its unknowns, so that no lane reads what another one writes. tentative.py explains the arrays.
+// lane each 32nd of its unknowns, so that no lane reads what another one writes. tentative.cpp explains the arrays.
 // launch: elements of ranks, 128 threads, a warp each
 template <typename I>
 __global__ void orthonormalise(Context* ctx, const I* starts, const I* members, int width, double dependent, double* q,
