@@ -150,7 +150,7 @@ class BSRMatrix(Matrix):
         return self.indptr, self.indices, self.data.reshape(-1)
 
     def apply(self, x, out, alpha=1, beta=0):
-        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)
         self._kernels.product(*self._arrays(), x, out, self.block, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):

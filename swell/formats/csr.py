@@ -115,7 +115,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         return sp.csr_matrix((host(self.data), host(self.indices), host(self.indptr)), shape=self.shape)
 
     def apply(self, x, out, alpha=1, beta=0):
-        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)
         self._kernels.product(self.indptr, self.indices, self.data, x, out, self.lanes, alpha, beta)
 
     def apply_plus(self, x, z, out):

@@ -106,7 +106,7 @@ class ELLMatrix(Matrix):
         return self.space.xp.arange(csr.nnz) - csr.indptr[rows], rows
 
     def apply(self, x, out, alpha=1, beta=0):
-        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)
         self._kernels.product(self.columns, self.values, x, out, self.columns.shape[0], alpha, beta)
 
     def apply_dots(self, x, out, w, dots):

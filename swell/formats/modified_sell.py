@@ -128,7 +128,7 @@ class ModifiedSELLMatrix(Matrix):
         return self.slice_ptr, self.diag, self.entries, self.col_idx
 
     def apply(self, x, out, alpha=1, beta=0):
-        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)
         self._kernels.product(*self._arrays(), x, out, self.height, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):

@@ -141,7 +141,7 @@ class SELLMatrix(Matrix):
         return self.ptr, self.base, self.offsets, self.values, self.rows, self.high_ptr, self.high
 
     def apply(self, x, out, alpha=1, beta=0):
-        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)
         self._kernels.product(*self._arrays(), x, out, self.height, self.settings.window, self.task,
                               alpha, beta)
 

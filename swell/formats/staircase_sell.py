@@ -130,7 +130,7 @@ class StaircaseSELLMatrix(Matrix):
                 self.high)
 
     def apply(self, x, out, alpha=1, beta=0):
-        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)    # one type, one compilation
+        alpha, beta = out.dtype.type(alpha), out.dtype.type(beta)
         self._kernels.product(*self._arrays(), x, out, self.settings.window, alpha, beta)
 
     def apply_dots(self, x, out, w, dots):

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from tests.conftest import DTYPES, space_or_skip
 from tests.support.products import build, random_matrix, vector
 
-from swell.core.library import _native
+from swell.core.library import _native, native_kernels
 from swell.core.sharing import Widening
 from swell.core.slots import Flag
 
@@ -136,3 +136,11 @@ def test_one_launch_a_product(format):
         assert both.compare(PRODUCTS["alone"]) == 1
         assert both.compare(PRODUCTS["dots"]) == 2       # and one that collects the blocks' sums
         assert both.wide._kernels.product._twin and both.wide._kernels.product_dots._twin
+
+
+@pytest.mark.parametrize("format", ["csr", "bsr"])
+def test_a_matrix_without_rows_reads_nothing(format):
+    """What lies behind its pointers would be an address far away."""
+    indptr, empty, none = np.array([0, 1 << 30], np.int32)[:1], np.empty((2, 0)), np.empty(0, np.int32)
+    product = native_kernels("swell.formats", format).product_columns
+    product(np.arange(2), indptr, none, np.empty(0), empty, empty, 1, 1.0, 0.0)

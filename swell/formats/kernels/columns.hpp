@@ -27,6 +27,7 @@ inline int64_t group_size(int64_t columns, double reach, int64_t bytes) {
 template <class I> double reach(Array<const I> indptr, Array<const I> indices, int64_t size = 1) {
   int64_t distance = 0;
   const int64_t n = indptr.size - 1;
+  if (n < 1) return 0;
   for (int64_t sample = 0; sample < SAMPLES; ++sample) {
     const int64_t row = sample * n / SAMPLES, begin = indptr[row], end = indptr[row + 1];
     if (begin < end) distance += std::abs(int64_t(indices[end - 1]) - int64_t(indices[begin]));

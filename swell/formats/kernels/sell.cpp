@@ -122,6 +122,7 @@ template <class T, class I, class R> struct Sell {
   double reach() const {
     int64_t distance = 0;
     const int64_t slices = ptr.size - 1;
+    if (slices < 1) return 0;
     for (int64_t sample = 0; sample < SAMPLES; ++sample) {
       const int64_t s = sample * slices / SAMPLES, first = ptr[s] / height, end = ptr[s + 1] / height;
       if (high_ptr.size && high_ptr[s] >= 0) distance += 1 << 16;    // at least: its columns need more than 16 bits
