@@ -3,12 +3,12 @@
 //
 //     kernel("swell.core.vector.axpy")     the function; its __self__ has name, signatures and takes_state
 //     names()                              the names of all kernels
-//     threads(), set_threads(count)        threads of the loops that this thread begins; the latter returns the last count
+//     threads(), set_threads(count)        threads of this thread's loops; the latter returns the last count
 //     limit_threads(count)                 threads of the loops of this process
 //     digest                               of the sources (sources.py)
 //
 // A call takes some 0.1 µs. The types of the arguments choose the overload; the last one is tried first. Arrays are
-// read by NumPy's own inline accessors: the buffer protocol takes 0.1 µs an array, as it writes a format string each time.
+// read by NumPy's own inline accessors: the buffer protocol takes 0.1 µs an array, as it writes a format string.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -81,7 +81,8 @@ std::string described(PyObject* object) {
     Py_XDECREF(name), Py_XDECREF(bytes);
     if (!PyTuple_Check(object)) return text;
     text += "(";
-    for (Py_ssize_t k = 0; k < PyTuple_Size(object); ++k) text += (k ? ", " : "") + described(PyTuple_GetItem(object, k));
+    for (Py_ssize_t k = 0; k < PyTuple_Size(object); ++k)
+      text += (k ? ", " : "") + described(PyTuple_GetItem(object, k));
     return text + ")";
   }
   auto array = reinterpret_cast<PyArrayObject*>(object);
@@ -115,6 +116,17 @@ PyObject* number(const Value& value) {
   return PyLong_FromLongLong(value.integer);
 }
 
+// Return body(), a new reference or nullptr; a C++ exception becomes one of Python, in which `name` is named.
+template <class F> PyObject* guarded(const std::string& name, const F& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    return PyErr_Format(PyExc_RuntimeError, "%s: %s", name.c_str(), error.what());
+  }
+}
+
 PyObject* call(PyObject* self, PyObject* const* objects, Py_ssize_t count) {
   Kernel& kernel = *reinterpret_cast<KernelObject*>(self)->kernel;
   Value values[MOST];
@@ -125,26 +137,21 @@ PyObject* call(PyObject* self, PyObject* const* objects, Py_ssize_t count) {
       if (take_all(kernel.overloads[chosen], objects, count, values)) break;
     }
     if (PyErr_Occurred()) return nullptr;
-    if (chosen == kernel.overloads.size()) return refuse(kernel, objects, count);
+    if (chosen == kernel.overloads.size()) return guarded(kernel.name, [&] { return refuse(kernel, objects, count); });
     kernel.last = chosen;
   }
-  Results results;
-  try {
+  return guarded(kernel.name, [&]() -> PyObject* {
+    Results results;
     kernel.overloads[chosen].run(values, results);
-  } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
-  } catch (const std::exception& error) {
-    PyErr_Format(PyExc_RuntimeError, "%s: %s", kernel.name.c_str(), error.what());
-    return nullptr;
-  }
-  if (!results.count) Py_RETURN_NONE;
-  if (results.count == 1) return number(results.values[0]);
-  PyObject* tuple = PyTuple_New(results.count);
-  for (int k = 0; tuple && k < results.count; ++k) {
-    PyObject* item = number(results.values[k]);
-    if (!item || PyTuple_SetItem(tuple, k, item)) Py_CLEAR(tuple);
-  }
-  return tuple;
+    if (!results.count) Py_RETURN_NONE;
+    if (results.count == 1) return number(results.values[0]);
+    PyObject* tuple = PyTuple_New(results.count);
+    for (int k = 0; tuple && k < results.count; ++k) {
+      PyObject* item = number(results.values[k]);
+      if (!item || PyTuple_SetItem(tuple, k, item)) Py_CLEAR(tuple);
+    }
+    return tuple;
+  });
 }
 
 Kernel& of(PyObject* self) { return *reinterpret_cast<KernelObject*>(self)->kernel; }
@@ -152,11 +159,12 @@ Kernel& of(PyObject* self) { return *reinterpret_cast<KernelObject*>(self)->kern
 PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(of(self).name.c_str()); }
 
 PyObject* get_signatures(PyObject* self, void*) {
-  const auto& overloads = of(self).overloads;
-  PyObject* tuple = PyTuple_New(Py_ssize_t(overloads.size()));
-  for (size_t k = 0; tuple && k < overloads.size(); ++k)
-    if (PyTuple_SetItem(tuple, Py_ssize_t(k), PyUnicode_FromString(signature(overloads[k]).c_str()))) Py_CLEAR(tuple);
-  return tuple;
+  return guarded(of(self).name, [&overloads = of(self).overloads] {
+    PyObject* tuple = PyTuple_New(Py_ssize_t(overloads.size()));
+    for (size_t k = 0; tuple && k < overloads.size(); ++k)
+      if (PyTuple_SetItem(tuple, Py_ssize_t(k), PyUnicode_FromString(signature(overloads[k]).c_str()))) Py_CLEAR(tuple);
+    return tuple;
+  });
 }
 
 PyObject* get_takes_state(PyObject* self, void*) {
@@ -252,7 +260,7 @@ PyObject* put_limit(PyObject*, PyObject* object) {
 }
 
 PyMethodDef functions[] = {
-    {"kernel", kernel, METH_O, "kernel(name): the CPU kernel 'package.file.function' as a function of arrays, numbers."},
+    {"kernel", kernel, METH_O, "kernel(name): the kernel 'package.file.function', a function of arrays and numbers."},
     {"owner", owner, METH_O, "owner(name): the __self__ of kernel(name)."},
     {"names", names, METH_NOARGS, "names(): the names of all kernels."},
     {"threads", get_threads, METH_NOARGS, "threads(): number of threads of the loops that this thread begins."},
@@ -261,8 +269,8 @@ PyMethodDef functions[] = {
     {"limit_threads", put_limit, METH_O, "limit_threads(count): for all loops of this process; 0: all it may use."},
     {}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, NAME_IN_PACKAGE(SWELL_MODULE), "swell's kernels for the CPU.", -1, functions,
-                          nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, NAME_IN_PACKAGE(SWELL_MODULE), "swell's kernels for the CPU.", -1,
+                          functions, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace {
 
 // Decompose a matrix by Crout's method: column j of L (1.11), its pivot (1.13), row j of U (1.12); stop at a zero
 // pivot.
-template <class T> void crout_one(Matrix<T> m, bool pivot, double tolerance, int64_t n, int32_t* pivots) {
+template <class T> void crout_one(DenseMatrix<T> m, bool pivot, double tolerance, int64_t n, int32_t* pivots) {
   for (int64_t j = 0; j < n; ++j) {
     complete(m.transposed(), j, 0, j, n);
     pivot_of_column(m, j, pivot, tolerance, n, pivots);
@@ -24,7 +24,7 @@ template <class T> void crout_one(Matrix<T> m, bool pivot, double tolerance, int
 }
 
 // m(i, k) −= m(i, j) m(j, k) for i, k > j; the rows are contiguous.
-template <class T> void subtract_step(Matrix<T> m, int64_t j, int64_t n) {
+template <class T> void subtract_step(DenseMatrix<T> m, int64_t j, int64_t n) {
   for (int64_t i = j + 1; i < n; ++i) {
     T* const row = &m(i, 0);
     const T factor = row[j], *const pivot = &m(j, 0);
@@ -34,7 +34,7 @@ template <class T> void subtract_step(Matrix<T> m, int64_t j, int64_t n) {
 }
 
 // Decompose a matrix by Gaussian elimination: subtract multiples of row j from the rows below it. Stop at a zero pivot.
-template <class T> void eliminate_one(Matrix<T> m, bool pivot, double tolerance, int64_t n, int32_t* pivots) {
+template <class T> void eliminate_one(DenseMatrix<T> m, bool pivot, double tolerance, int64_t n, int32_t* pivots) {
   for (int64_t j = 0; j < n; ++j) {
     pivot_of_column(m, j, pivot, tolerance, n, pivots);
     const T diagonal = m(j, j);
@@ -49,7 +49,7 @@ template <class T, class F>
 void each_matrix(Array<T> lu, int64_t row, int64_t column, int64_t n, Array<int32_t> pivots, int64_t count,
                  const F& decompose) {
   ranges(count, lu.size, [=](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) decompose(Matrix<T>{lu.data + k * n * n, row, column}, pivots.data + k * n);
+    for (int64_t k = begin; k < end; ++k) decompose(DenseMatrix<T>{lu.data + k * n * n, row, column}, pivots.data + k * n);
   });
 }
 
@@ -57,7 +57,7 @@ void each_matrix(Array<T> lu, int64_t row, int64_t column, int64_t n, Array<int3
 template <class T>
 void crout(Array<T> lu, int64_t row, int64_t column, bool pivot, double tolerance, int64_t n, Array<int32_t> pivots,
            Array<const int32_t> matrices) {
-  each_matrix(lu, row, column, n, pivots, matrices.size - 1, [=](Matrix<T> m, int32_t* own) {
+  each_matrix(lu, row, column, n, pivots, matrices.size - 1, [=](DenseMatrix<T> m, int32_t* own) {
     crout_one(m, pivot, tolerance, n, own);
   });
 }
@@ -67,7 +67,7 @@ void crout(Array<T> lu, int64_t row, int64_t column, bool pivot, double toleranc
 template <class T>
 void eliminate(Array<T> lu, int64_t row, int64_t column, bool pivot, double tolerance, int64_t n,
                Array<int32_t> pivots, Array<const int32_t> matrices) {
-  each_matrix(lu, row, column, n, pivots, matrices.size - 1, [=](Matrix<T> m, int32_t* own) {
+  each_matrix(lu, row, column, n, pivots, matrices.size - 1, [=](DenseMatrix<T> m, int32_t* own) {
     eliminate_one(m, pivot, tolerance, n, own);
   });
 }

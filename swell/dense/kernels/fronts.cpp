@@ -28,7 +28,7 @@ struct Found { int64_t bad, iterations; };
 // before a bad element; write these to `lu`. A bad element is a diagonal one, from `search` on, with modulus at most
 // `lower`, above `upper`, or NaN. Returns the bad element (`rows` if there is none) and the number of iterations.
 template <class T>
-Found settle_block(Matrix<T> lu, Matrix<const T> estimate, int64_t rows, int64_t front, int64_t search,
+Found settle_block(DenseMatrix<T> lu, DenseMatrix<const T> estimate, int64_t rows, int64_t front, int64_t search,
                    double tolerance, double lower, double upper) {
   std::vector<T> held(4 * rows * rows + rows, T(0));
   const auto block = [&](int k) { return Table<T>{held.data() + k * rows * rows, rows, rows, rows}; };
@@ -76,7 +76,7 @@ Found settle_block(Matrix<T> lu, Matrix<const T> estimate, int64_t rows, int64_t
 // Iterate rows `top` to `bottom` of L, the front's columns `begin` to `end`, in place. Returns the iterations of the
 // slowest row. The front's rows and columns begin at `first`. With `divide`, for the transposed matrix: columns of U.
 template <class T>
-int64_t settle_lines(Matrix<T> lu, Matrix<const T> estimate, int64_t first, int64_t begin, int64_t end, bool divide,
+int64_t settle_lines(DenseMatrix<T> lu, DenseMatrix<const T> estimate, int64_t first, int64_t begin, int64_t end, bool divide,
                      double tolerance, int64_t top, int64_t bottom) {
   if (begin == end) return 0;
   if (end == begin + 1 && !divide) {                               // one column needs final entries only
@@ -124,7 +124,7 @@ void settle(Array<T> lu, Array<T> estimate, int64_t row, int64_t column, int64_t
   std::vector<Found> all(count, Found{0, 0});
   Found* const found = all.data();
   std::fill(state.data, state.data + count, 0);
-  const auto of = [=](Array<T> all, int64_t k) { return Matrix<T>{all.data + k * n * n, row, column}; };
+  const auto of = [=](Array<T> all, int64_t k) { return DenseMatrix<T>{all.data + k * n * n, row, column}; };
   const auto start = [=](int64_t k) { return of(state[k] == 0 ? estimate : lu, k); };  // later: the rows as they are
   const auto active = [=](int64_t k) { return state[k] < size && found[k].bad < size; };
   const auto each_active = [=](const auto& body) {
@@ -166,7 +166,7 @@ void rest(Array<T> lu, Array<const T> estimate, int64_t row, int64_t column, int
           Array<const int32_t> tiles) {
   each_tile(lu.size / (n * n), n, first + size, n, x, counts,
             [=](int64_t k, int64_t top, int64_t bottom, int32_t& iterations) {
-    const Matrix<T> m{lu.data + k * n * n, row, column};
+    const DenseMatrix<T> m{lu.data + k * n * n, row, column};
     iterations += int32_t(settle_lines<T>(m, {estimate.data + k * n * n, row, column}, first, state[k], size, false,
                                           tolerance, top, bottom));
   });
@@ -180,7 +180,7 @@ void settle_right(Array<T> lu, Array<const T> estimate, int64_t row, int64_t col
                   Array<int32_t> counts, Array<const int32_t> tiles) {
   each_tile(lu.size / (n * n), n, left, right, x, counts,
             [=](int64_t k, int64_t begin, int64_t end, int32_t& iterations) {
-    const Matrix<T> m{lu.data + k * n * n, column, row};           // transposed
+    const DenseMatrix<T> m{lu.data + k * n * n, column, row};           // transposed
     iterations += int32_t(settle_lines<T>(m, {estimate.data + k * n * n, column, row}, first, 0, size, true, tolerance,
                                           begin, end));
   });

@@ -12,7 +12,7 @@
 namespace {
 
 // Compute u[j, i] for `left` <= i < `end`. If l[j, j] = 0 it does not divide; the decomposition fails later.
-template <class T> void complete_row(Matrix<T> m, int64_t j, int64_t first, int64_t left, int64_t end) {
+template <class T> void complete_row(DenseMatrix<T> m, int64_t j, int64_t first, int64_t left, int64_t end) {
   complete(m, j, first, left, end);
   const T diagonal = m(j, j);
   if (diagonal != T(0)) for (int64_t i = left; i < end; ++i) m(j, i) = m(j, i) / diagonal;
@@ -22,7 +22,7 @@ template <class T> void complete_row(Matrix<T> m, int64_t j, int64_t first, int6
 template <class T>
 void column_step(Array<T> lu, int64_t row, int64_t column, int64_t j, int64_t first, int64_t x, int64_t threads,
                  int64_t n, Array<const int32_t> tiles) {
-  const Matrix<T> m{lu.data, row, column};
+  const DenseMatrix<T> m{lu.data, row, column};
   ranges(n - j, (n - j) * (j - first + 1), [=](int64_t begin, int64_t end) {
     complete(m.transposed(), j, first, j + begin, j + end);
   });
@@ -32,7 +32,7 @@ void column_step(Array<T> lu, int64_t row, int64_t column, int64_t j, int64_t fi
 template <class T>
 void row_step(Array<T> lu, int64_t row, int64_t column, int64_t j, int64_t first, int64_t left, int64_t x,
               int64_t threads, int64_t n, Array<const int32_t> tiles) {
-  const Matrix<T> m{lu.data, row, column};
+  const DenseMatrix<T> m{lu.data, row, column};
   ranges(n - left, (n - left) * (j - first + 1), [=](int64_t begin, int64_t end) {
     complete_row(m, j, first, left + begin, left + end);
   });
@@ -47,7 +47,7 @@ void front(Array<T> lu, int64_t row, int64_t column, int64_t first, int64_t size
   const int64_t count = (blocks.size - 1) / cluster;
   ranges(count, count * n * size, [=](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
-      const Matrix<T> m{lu.data + k * n * n, row, column};
+      const DenseMatrix<T> m{lu.data + k * n * n, row, column};
       for (int64_t j = first; j < first + size; ++j) {
         complete(m.transposed(), j, first, j, n);
         pivot_of_column(m, j, pivot, tolerance, n, pivots.data + k * n);
@@ -65,7 +65,7 @@ void beside(Array<T> lu, int64_t row, int64_t column, int64_t first, int64_t siz
   const int64_t across = (end - left + threads - 1) / threads, count = tiles.size - 1;
   ranges(count, count * threads * size, [=](int64_t from, int64_t to) {
     for (int64_t tile = from; tile < to; ++tile) {
-      const Matrix<T> m{lu.data + tile / across * n * n, row, column};
+      const DenseMatrix<T> m{lu.data + tile / across * n * n, row, column};
       const int64_t begin = left + tile % across * threads;
       for (int64_t i = first; i < first + size; ++i)
         complete_row(m, i, first, begin, std::min(begin + threads, end));

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t SIDES = 8;           // right-hand sides of a tile
 
 // X[i] = (X[i] − Σ lu(i, j) X[j]) / lu(i, i) over j from `begin` to `end`; without a division if `unit`.
-template <class T> void substitute(Matrix<const T> lu, Table<T> X, int64_t i, int64_t begin, int64_t end, bool unit) {
+template <class T> void substitute(DenseMatrix<const T> lu, Table<T> X, int64_t i, int64_t begin, int64_t end, bool unit) {
   T* const x = X[i].data;
   const int64_t m = X.columns;
   if (m == 1) {
@@ -38,7 +38,7 @@ template <class T> void substitute(Matrix<const T> lu, Table<T> X, int64_t i, in
 // U. Other arguments: top of file.
 template <class T>
 void forward_backward(Array<const T> lu, int64_t row, int64_t column, int64_t unit, Table<T> X, int64_t n) {
-  const Matrix<const T> m{lu.data, row, column};
+  const DenseMatrix<const T> m{lu.data, row, column};
   for (int64_t i = 0; i < n; ++i) substitute(m, X, i, 0, i, unit);
   for (int64_t i = n; i--;) substitute(m, X, i, i + 1, n, !unit);
 }
