@@ -9,7 +9,7 @@ from scikit_build_core import build
 from scikit_build_core.build import build_sdist, get_requires_for_build_sdist, prepare_metadata_for_build_wheel  # noqa: F401
 from scikit_build_core.build import prepare_metadata_for_build_editable  # noqa: F401
 
-COMPILERS = "c++", "g++", "clang++", "cl"
+COMPILERS = "c++", "g++", "clang++"      # not cl: the sources use vectors of GCC and Clang
 
 
 def compiler() -> list[str]:

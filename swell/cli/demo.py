@@ -38,7 +38,7 @@ def run(arguments) -> int:
     print(f"The problem: {description}.")
     print(f"Assembled in {time.perf_counter() - start:.1f} s: {A.shape[0]} unknowns, {A.nnz} entries.\n", flush=True)
     with Progress(shown=not arguments.quiet) as progress:
-        progress.phase = "preparing the solver (the first run compiles it, once)"
+        progress.phase = "preparing the solver"
         solver = swell.prepare(A, device=arguments.device, b_like=b)
         result = solver.solve(b, monitor=progress.monitor)
     print(result)

@@ -95,7 +95,7 @@ class BlockJacobiOperator(LinearOperator):
                                  "or method='direct'")
 
     def apply(self, x, out, alpha=1, beta=0):
-        kind = out.dtype.type                    # one type, one compilation
+        kind = out.dtype.type
         self._kernels.apply(self.inverses, x, out, self.block, kind(alpha), kind(beta))
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):

@@ -58,7 +58,7 @@ class JacobiOperator(LinearOperator):
 
     def _multiply(self, d, x, out, alpha, beta):
         """Write out = alpha diag(d) x + beta out."""
-        kind = out.dtype.type                    # one type, one compilation
+        kind = out.dtype.type
         self._kernels.multiply_add(d, x, out, kind(alpha), kind(beta))
 
     def apply_dots(self, x, out, w, dots):

@@ -141,7 +141,7 @@ class SweptTriangular(SlicedTriangular):
 
     def solve(self, x, out):
         if self.count == 1:
-            kind = out.dtype.type                # one type, one compilation
+            kind = out.dtype.type
             self._vector.multiply_add(self._diagonal, x, out, kind(1), kind(0))
             return
         w, other = self._w

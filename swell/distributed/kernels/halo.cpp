@@ -3,6 +3,7 @@
 //
 // The off-diagonal part A is in BSR, with row-major blocks of `block` rows; blocks of 1 are CSR. It has one row for each
 // of `rows`, which are distinct.
+#include "../../core/native/block_size.hpp"
 #include "../../core/native/lanes.hpp"
 #include "../../core/native/launcher.hpp"
 
@@ -11,17 +12,6 @@ namespace {
 // Write out[k] = x[index[k]].
 template <class T> void pack(Array<const int32_t> index, Array<const T> x, Array<T> out) {
   each(index.size, [=](int64_t k) { out[k] = x[index[k]]; });
-}
-
-// with(size) for the block size: a constant up to 4, for which the compiler unrolls the loops of a block.
-template <class F> void with_size(int64_t block, const F& with) {
-  switch (block) {
-    case 1: return with(std::integral_constant<int64_t, 1>());
-    case 2: return with(std::integral_constant<int64_t, 2>());
-    case 3: return with(std::integral_constant<int64_t, 3>());
-    case 4: return with(std::integral_constant<int64_t, 4>());
-    default: with(block);
-  }
 }
 
 // Row k of A x.
@@ -41,7 +31,7 @@ T row_product(Array<const int32_t> indptr, Array<const int32_t> indices, Array<c
 template <class T>
 void add_product(Array<const int32_t> rows, Array<const int32_t> indptr, Array<const int32_t> indices,
                  Array<const T> data, Array<const T> x, Array<T> out, int64_t block, T alpha) {
-  with_size(block, [=](auto size) {
+  with_size<int32_t>(block, [=](auto size) {
     each(rows.size, [=](int64_t k) { out[rows[k]] += alpha * row_product(indptr, indices, data, x, size, k); });
   });
 }
@@ -52,7 +42,7 @@ template <class T>
 void add_product_dot(Array<const int32_t> rows, Array<const int32_t> indptr, Array<const int32_t> indices,
                      Array<const T> data, Array<const T> x, Array<T> out, Array<const T> w, Array<acc_t<T>> dots,
                      int64_t block) {
-  with_size(block, [=](auto size) {
+  with_size<int32_t>(block, [=](auto size) {
     const auto [change] = row_sums<acc_t<T>>(rows.size, [=](int64_t k, acc_t<T>& change) {
       T& y = out[rows[k]];
       const T before = y;

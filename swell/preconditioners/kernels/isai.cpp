@@ -1,9 +1,9 @@
 // Sparse approximate inverses of triangular matrices on a CPU, threads sharing the rows; see isai.py one folder up.
 // Single entries are blocks of 1. Blocks are row-major; `blocks`, `inverse` and `values` are flat arrays.
-#include "../../core/native/block_size.hpp"
 #include "../../core/native/lanes.hpp"
 #include "../../core/native/launcher.hpp"
 #include "../../formats/kernels/rows.hpp"
+#include "block_lu.hpp"
 
 namespace {
 
@@ -16,28 +16,6 @@ template <class T, class I, class S> struct Inverse {
   S size;
   bool lower;
 
-  // Multiply `block` of W by the inverse diagonal block of T's block row `row`, in place.
-  void divide(T* block, int64_t row) const {
-    const T* const factor = inverse.data + row * size * size;
-    T product[room<S>];
-    for (int64_t a = 0; a < size; ++a, block += size) {
-      for (int64_t c = 0; c < size; ++c) {
-        product[c] = T(0);
-        for (int64_t t = 0; t < size; ++t) product[c] += block[t] * factor[t * size + c];
-      }
-      std::copy(product, product + size, block);
-    }
-  }
-
-  // Subtract a b from c, all of them blocks.
-  void subtract(const T* a, const T* b, T* c) const {
-    for (int64_t r = 0; r < size; ++r)
-      for (int64_t t = 0; t < size; ++t) {
-        const T w = a[r * size + t];
-        for (int64_t k = 0; k < size; ++k) c[r * size + k] -= w * b[t * size + k];
-      }
-  }
-
   // Write row i of W: from the diagonal outwards, each known entry, at column r, times row r of T is subtracted from
   // the unknown entries.
   void solve_row(int64_t i) const {
@@ -48,12 +26,12 @@ template <class T, class I, class S> struct Inverse {
     for (int64_t step = 0; step < end - begin; ++step) {
       const int64_t k = lower ? end - 1 - step : begin + step, r = columns[k], stop = indptr[r + 1];
       T* const own = values.data + k * area;
-      if (inverse.size) divide(own, r);
+      if (inverse.size) multiply(own, inverse.data + r * area, size);
       for (int64_t at = indptr[r]; at < stop; ++at) {
         const int64_t j = indices[at];
         if (lower ? j >= r : j <= r) continue;
         const int64_t place = place_of(columns, begin, end, j);
-        if (place < end) subtract(own, blocks.data + at * area, values.data + place * area);
+        if (place < end) add_product<-1>(own, blocks.data + at * area, values.data + place * area, size);
       }
     }
   }
