@@ -185,7 +185,7 @@ def test_the_same_bits_twice(space):
 
 
 def test_the_same_bits_for_any_number_of_threads(all_threads):
-    A, B = matrix(3000, 2500, 0.004), matrix(2500, 2800, 0.004, seed=1)
+    A, B = matrix(24_000, 25_000, 3e-4), matrix(25_000, 23_000, 3e-4, seed=1)      # more rows than SERIAL
     found = []
     for threads in sorted({1, 2, all_threads} & set(range(1, all_threads + 1))):
         _native.limit_threads(threads)

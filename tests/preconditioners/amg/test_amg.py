@@ -219,11 +219,11 @@ def test_rows_with_many_dependents_become_coarse_first():
     assert state[0] == State.COARSE and (state[1:] == State.FINE).all()
 
 
-def test_the_splitting_knows_row_numbers_not_threads():
+def test_the_splitting_knows_row_numbers_not_threads(all_threads):
     """Splitting and weights are the same to the bit for any number of threads."""
-    A, s, found = ours(gallery.poisson3d(24)), swell.AMG(), []
+    A, s, found = ours(gallery.poisson3d(28)), swell.AMG(), []               # more rows than one thread is used for
     for threads in (1, 0):
-        _native.set_threads(threads)
+        _native.limit_threads(threads)
         strong, state, numbers = split(A, s)
         found.append((state, interpolation(A, A.data, strong, state, numbers, s).data))
     assert all((a == b).all() for a, b in zip(*found))
