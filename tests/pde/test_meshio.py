@@ -53,6 +53,17 @@ def test_hexahedra_are_the_box():
     np.testing.assert_allclose(mesh.centres, expected.centres, atol=1e-14)
 
 
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda x: np.repeat(x, 2, axis=1)[:, ::2]])
+def test_arrays_of_any_layout(layout):
+    """netCDF's points come by columns."""
+    given = mixed()
+    expected = from_meshio(given)
+    points, cells = layout(given.points), [(block.type, layout(block.data)) for block in given.cells]
+    mesh = from_meshio(meshio.Mesh(points, cells))
+    np.testing.assert_array_equal(mesh.volumes, expected.volumes)
+    np.testing.assert_array_equal(mesh.owner, expected.owner)
+
+
 def test_mixed_solids():
     mesh = from_meshio(mixed())
     assert mesh.n_cells == 5 and mesh.n_internal == 5
