@@ -75,6 +75,7 @@ class CSRMatrix(Matrix, SystemMatrix):
     hints = "_facts", "fills", "elimination", "pivots"
 
     def __init__(self, space, indptr, indices, data, shape, lanes=0, block=0):
+        indptr, indices, data = (space.from_host(array) for array in (indptr, indices, data))
         super().__init__(shape, data.dtype, space, int(data.size))
         index = index_type(*shape, self.nnz)
         self.indptr = indptr.astype(index, copy=False)
@@ -233,7 +234,7 @@ class CSRMatrix(Matrix, SystemMatrix):
 
     def transpose(self, conjugate=False):
         """Aᵀ as a new CSR matrix; Aᴴ if ``conjugate``."""
-        indptr, indices, data = transposed_arrays(self, self.indices[:0])
+        indptr, indices, data = transposed_arrays(self, self.space.empty(0, self.indices.dtype))
         return CSRMatrix(self.space, indptr, indices, data.conj() if conjugate else data, self.shape[::-1],
                          block=self.known_block)
 
