@@ -166,3 +166,12 @@ def test_a_matrix_in_disorder(given, use, lock):
     before = arrays_of(matrix)
     assert np.allclose(use(matrix), use(given), rtol=1e-6)
     assert all(map(np.array_equal, arrays_of(matrix), before))
+
+
+@pytest.mark.parametrize("lock", [False, True])
+def test_an_update_writes_into_no_array_of_scipys(lock):
+    tidy = P.copy()
+    tidy.data.flags.writeable = not lock
+    solver = swell.prepare(CSRMatrix.from_scipy(tidy, space), method="cg", rtol=1e-10)
+    assert np.allclose(solver.update(2 * P).solve(b).x * 2, solved(P, method="cg", rtol=1e-10))
+    assert np.array_equal(tidy.data, P.data)
