@@ -45,6 +45,20 @@ def test_every_kind_of_input(name, A):
 
 
 @pytest.mark.parametrize("name, A", CASES)
+def test_np_matrix(name, A):
+    """Its reshape keeps two dimensions."""
+    mine, column = both(name)[0], np.asmatrix(B).T
+    x, info = mine(np.asmatrix(A.toarray()), column, x0=column)
+    assert info == 0 and np.array_equal(x, mine(A.toarray(), B, x0=B)[0])
+
+
+@pytest.mark.parametrize("name, A", CASES)
+def test_a_list_is_no_matrix(name, A):
+    with pytest.raises(InputError, match="A is list: expected a matrix"):
+        both(name)[0](A.toarray().tolist(), B)
+
+
+@pytest.mark.parametrize("name, A", CASES)
 @pytest.mark.parametrize("a, b", [("f4", "f4"), ("f4", "f8"), ("f8", "f4"), ("f8", "c16"), ("c8", "f8"), ("i8", "i8")])
 def test_types_are_scipys(name, A, a, b):
     mine, scipys = both(name)

@@ -68,6 +68,15 @@ def native(array):
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
+def for_kernels(array, dtype=None):
+    """The array as kernels of a CPU read it: contiguous, aligned, in this machine's byte order; copied only if needed.
+
+    ``dtype``: its new type, if that is another one."""
+    array = np.ascontiguousarray(array, dtype)
+    usable = array.flags.aligned and array.dtype.isnative
+    return array if usable else array.astype(array.dtype.newbyteorder("="))
+
+
 def host_array(array, name: str):
     """Convert an array, a sequence or a number to a NumPy array in this machine's byte order.
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from swell.core import memory
+from swell.core.arrays import for_kernels
 from swell.core.columns import Columns
 from swell.core.cpu_columns import ColumnKernels
 from swell.core.errors import OutOfMemory
@@ -43,7 +44,7 @@ class CpuSpace(Space):
         if type(array).__module__.startswith("cupy"):
             array = array.get()                  # the data is on a GPU, and the solve is on the CPU
         if out is None:
-            return np.ascontiguousarray(array)
+            return for_kernels(array)
         out[...] = array
         return out
 

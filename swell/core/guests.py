@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from swell.core.arrays import for_kernels
 from swell.core.errors import InputError
 
 TABLE = {
@@ -125,6 +126,31 @@ def guest_of(given) -> Guest:
         return _loaded(HOME)
     rows = (_row(cls.__module__) for cls in type(given).__mro__)               # users derive from PETSc's classes
     return _loaded(next((row for row in rows if row is not None), None) or _row_without_module(given))
+
+
+def canonical_csr(given):
+    """Return the entries of ``given``, a user's matrix of any library, as a CSR matrix of SciPy with arrays as kernels
+    read them: columns sorted, duplicates summed. The arrays of ``given`` are not changed; the result may share them.
+
+    Raises
+    ------
+    InputError
+        If ``given`` is no matrix, its arrays contradict each other, or its type is unsupported.
+    """
+    import scipy.sparse as sp
+    given = guest_of(given).read_matrix(given)
+    if len(shape := getattr(given, "shape", (0, 0))) != 2:
+        raise InputError(f"A has shape {tuple(shape)}: expected a matrix")
+    guest = guest_of(given)
+    guest.check(given)
+    csr = guest.csr(given).csr
+    csr = csr.get() if type(csr).__module__.startswith("cupy") else csr
+    arrays = (for_kernels(array) for array in (csr.data, csr.indices, csr.indptr))
+    csr = sp.csr_matrix(tuple(arrays), shape=csr.shape)          # without the user's flags
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return csr
 
 
 @functools.cache

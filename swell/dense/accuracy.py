@@ -103,7 +103,8 @@ def backward_errors(xp, norm, R, X, B):
 
 def _wide(space, M):
     """Return M as a new array in the space, in double precision."""
-    return space.from_host(M).astype(np.result_type(M.dtype, np.float64))
+    M = space.from_host(M)
+    return M.astype(np.result_type(M.dtype, np.float64))
 
 
 def _finite(value) -> float:

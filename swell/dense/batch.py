@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.arrays import host_array
 from swell.core.errors import FactorisationError, InputError
 from swell.core.registry import resolve
 from swell.dense.products import CUBLAS, addresses, layout
@@ -108,6 +109,7 @@ def solve_batch(factors, B, solver="trsm", trans="N"):
         came = "an empty list" if isinstance(factors, list) else f"of type {type(factors).__name__}"
         raise InputError(f"factors is {came}: expected the result of factor_batch")
     one = factors[0]
+    B = host_array(B, "B") if one.space.name == "cpu" else B
     if B.ndim != 3 or B.shape[:2] != (len(factors), one.n) or B.dtype != one.dtype:
         raise InputError(f"B has shape {tuple(B.shape)} and dtype {B.dtype.name}: expected ({len(factors)}, {one.n}, "
                          f"k) and {one.dtype.name}")

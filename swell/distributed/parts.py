@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from swell.core.arrays import check_finite, checked_dtype, stored_size
 from swell.core.errors import InputError
+from swell.core.guests import canonical_csr
 from swell.core.library import native_kernels
 from swell.distributed.communicator import require_ranks
 from swell.distributed.devices import on_device
@@ -119,12 +120,8 @@ def canonical(rows):
     if getattr(rows, "ndim", 0) != 2:
         raise InputError(f"{type(rows).__name__}: expected this rank's rows as a SciPy sparse matrix with the columns "
                          "of the whole one")
-    rows = sp.csr_array(rows)
-    rows = rows.astype(checked_dtype(rows.dtype, "A"), copy=False)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows
+    rows = sp.csr_array(canonical_csr(rows))
+    return rows.astype(checked_dtype(rows.dtype, "A"), copy=False)
 
 
 def _check_shapes(shapes):

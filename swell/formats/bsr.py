@@ -78,6 +78,7 @@ class BSRMatrix(Matrix):
     name = "bsr"
 
     def __init__(self, space, indptr, indices, data, shape, stored=None, settings=None):
+        indptr, indices, data = (space.from_host(array) for array in (indptr, indices, data))
         s = data.shape[1]
         stored = self._inside(space, indptr, indices, data, shape) if stored is None else stored
         nnz = int(data.size if stored is None else stored.sum())
@@ -125,7 +126,7 @@ class BSRMatrix(Matrix):
         xp = space.xp
         indptr, indices, blocks = (space.from_host(a) for a in (indptr, indices, blocks))
         _check_blocks(indptr, indices, blocks, shape, order)
-        s = blocks.shape[1]
+        indptr, indices, s = indptr.astype(np.int64), indices.astype(np.int64), blocks.shape[1]
         keys = rows_of(indptr, indices.size, xp) * max(-(-shape[1] // s), 1) + indices
         by_column = xp.argsort(keys)
         keys = keys[by_column]
@@ -229,6 +230,8 @@ def _check_blocks(indptr, indices, blocks, shape, order):
         raise InputError(f"blocks have shape {blocks.shape}: expected (count, s, s) with s from 1 to {LARGEST}")
     if blocks.dtype.name not in ("float32", "float64", "complex64", "complex128"):
         raise InputError(f"blocks are {blocks.dtype.name}: expected float32, float64, complex64 or complex128")
+    if not (indptr.dtype.kind in "iu" and indices.dtype.kind in "iu"):
+        raise InputError(f"indptr is {indptr.dtype} and indices {indices.dtype}: expected integers")
     rows, columns = (-(-count // blocks.shape[1]) for count in shape)
     if indices.shape != (blocks.shape[0],):
         raise InputError(f"{indices.size} block columns came with {blocks.shape[0]} blocks: expected one a block")

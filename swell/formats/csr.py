@@ -75,6 +75,7 @@ class CSRMatrix(Matrix, SystemMatrix):
     hints = "_facts", "fills", "elimination", "pivots"
 
     def __init__(self, space, indptr, indices, data, shape, lanes=0, block=0):
+        indptr, indices, data = (space.from_host(array) for array in (indptr, indices, data))
         super().__init__(shape, data.dtype, space, int(data.size))
         index = index_type(*shape, self.nnz)
         self.indptr = indptr.astype(index, copy=False)
@@ -90,7 +91,8 @@ class CSRMatrix(Matrix, SystemMatrix):
     def from_scipy(cls, A, space, block=None) -> "CSRMatrix":
         """Build from a SciPy or CuPy CSR matrix, moved to the space; integers become double.
 
-        Its columns must be sorted in each row and free of duplicates. ``block`` is its `block_size`, if known.
+        Its columns must be sorted in each row and free of duplicates. ``block`` is its `block_size`, if known. Values
+        are copied, since `update` writes into them; the pattern may be shared.
 
         Raises
         ------
@@ -104,9 +106,9 @@ class CSRMatrix(Matrix, SystemMatrix):
         if not A.has_canonical_format:
             raise InputError("A has rows whose columns are not sorted, or entries stored twice: call "
                              "A.sum_duplicates() first")
-        data = A.data.astype(checked_dtype(A.dtype, "A"), copy=False)
-        return cls(space, *(space.from_host(a) for a in (A.indptr, A.indices, data)), A.shape,
-                   block=checked_block_size(block, A.shape[0]))
+        data = space.from_host(A.data.astype(checked_dtype(A.dtype, "A"), copy=False))
+        data = data.copy() if space.same_memory(data, A.data) else data
+        return cls(space, A.indptr, A.indices, data, A.shape, block=checked_block_size(block, A.shape[0]))
 
     def to_scipy(self):
         """The matrix as scipy.sparse.csr_matrix, on the host."""
@@ -233,7 +235,7 @@ class CSRMatrix(Matrix, SystemMatrix):
 
     def transpose(self, conjugate=False):
         """Aᵀ as a new CSR matrix; Aᴴ if ``conjugate``."""
-        indptr, indices, data = transposed_arrays(self, self.indices[:0])
+        indptr, indices, data = transposed_arrays(self, self.space.empty(0, self.indices.dtype))
         return CSRMatrix(self.space, indptr, indices, data.conj() if conjugate else data, self.shape[::-1],
                          block=self.known_block)
 

@@ -53,6 +53,7 @@ def laplacian(points, triangles):
     -------
     A : scipy.sparse.csr_matrix, shape (n, n)
     """
+    points, triangles = np.asarray(points, float), np.asarray(triangles)
     n = len(points)
     edges, area = _edges(points, triangles)
     # A triangle's entry for its vertices j and k is e_j . e_k / (4 area), where e_j is the edge opposite to j.

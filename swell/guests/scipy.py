@@ -19,8 +19,11 @@ class SciPy(ArrayLibrary):
             return host_array(given, name).dtype
 
     def read_matrix(self, A):
-        """Return A as it is, or as a SciPy matrix if its class is another one with a method ``tocsr``."""
+        """Return A as it is, or as a SciPy matrix if its class is another one with a method ``tocsr``; np.matrix as an
+        array."""
         import scipy.sparse as sp
+        if isinstance(A, np.matrix):
+            return np.asarray(A)
         return A.tocsr() if hasattr(A, "tocsr") and not sp.issparse(A) else A
 
     def read_vector(self, v, name):

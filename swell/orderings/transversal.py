@@ -19,6 +19,7 @@ import numpy as np
 
 from swell.core.library import native_kernels
 from swell.core.errors import InputError
+from swell.core.guests import canonical_csr
 
 LARGEST_POWER = 500     # of two, in a scaling factor: products of two of them are in the range of double precision
 
@@ -92,11 +93,9 @@ def transversal(A):
     >>> swell.transversal(sp.csr_array([[0.0, 2.0], [3.0, 1.0]])).tolist()
     [1, 0]
     """
-    import scipy.sparse as sp
-    moduli = abs(sp.csc_array(A))
+    moduli = abs(canonical_csr(A)).tocsc()
     if moduli.shape[0] != moduli.shape[1]:
         raise InputError(f"transversal: A has shape {moduli.shape}, expected a square matrix")
-    moduli.sum_duplicates()
     order = matching(moduli.indptr, moduli.indices, moduli.data).column        # of Aᵀ in CSR: the row of each column
     if (order < 0).any():
         missing = np.setdiff1d(np.arange(order.size), order)

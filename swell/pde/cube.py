@@ -199,6 +199,8 @@ class Cube(ABC):
         if np.shape(given) not in shapes:
             raise InputError(f"{type(self).__name__}({name}=...) is an array of shape {np.shape(given)}: expected "
                              f"{shapes[0]}, a number for each element, or {shapes[1]}, for each subdomain")
+        if (dtype := np.asarray(given).dtype).kind not in "iufb":
+            raise InputError(f"{type(self).__name__}({name}=...) has dtype {dtype}: expected real numbers")
 
     def values(self, given, jump, box) -> np.ndarray:
         """Return a coefficient in the elements of a box, a slice for each axis.

@@ -29,6 +29,7 @@ import numpy as np
 
 from swell.core.arrays import host_array
 from swell.core.errors import InputError, naming
+from swell.core.guests import canonical_csr
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
@@ -99,7 +100,6 @@ class AMS(Preconditioner):
 
     def gradient_of(self, A):
         """Return G as a SciPy CSR matrix of shape (n, nodes), checked against A."""
-        import scipy.sparse as sp
         n, G = A.shape[0], self.gradient
         if G is None:
             raise InputError(f"AMS needs the discrete gradient: give gradient, a matrix of shape ({n}, nodes), and "
@@ -107,8 +107,8 @@ class AMS(Preconditioner):
         if len(getattr(G, "shape", ())) != 2 or G.shape[0] != n or not G.shape[1]:
             raise InputError(f"AMS(gradient) has shape {getattr(G, 'shape', None)}: expected the discrete gradient, "
                              f"({n}, nodes), with a row for each row of A")
-        G = sp.csr_matrix(G.get() if type(G).__module__.startswith("cupy") else G, dtype=A.dtype)
-        G.sum_duplicates()
+        with naming("AMS(gradient)"):
+            G = canonical_csr(G).astype(A.dtype)
         G.eliminate_zeros()
         most, ends = int(np.diff(G.indptr).max()), np.bincount(G.indices, minlength=G.shape[1])
         if most > 2:

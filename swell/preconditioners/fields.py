@@ -139,6 +139,7 @@ def index_sets(A, given) -> dict[str, np.ndarray]:
     of = host_array(given, "FieldSplit(fields)")
     if of.dtype.kind not in "iu" or of.shape != (n,):
         raise InputError(f"FieldSplit(fields) has shape {of.shape} and type {of.dtype}: {EXPECTED}")
+    of = of.astype(np.int64)
     count = int(of.max(initial=-1)) + 1
     missing = np.flatnonzero(np.bincount(of[of >= 0], minlength=count) == 0)
     if of.min(initial=0) < 0 or missing.size:

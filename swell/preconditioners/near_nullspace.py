@@ -120,6 +120,7 @@ def checked_nodes(given, n: int, name: str):
     if nodes.shape != (n,) or nodes.dtype.kind not in "iu":
         raise InputError(f"{name}(nodes) has shape {nodes.shape} and type {nodes.dtype}: expected integers of shape "
                          f"({n},), the node of each row of A")
+    nodes = nodes.astype(np.int64)
     count = int(nodes.max(initial=-1)) + 1
     missing = np.flatnonzero(np.bincount(nodes[nodes >= 0], minlength=count) == 0)
     if (nodes < 0).any() or missing.size:

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, naming
+from swell.core.guests import canonical_csr
 from swell.core.operator import OperatorAround, OperatorLike
 from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
@@ -204,7 +205,6 @@ def read_matrix(given, like):
     InputError
         For another shape or space, complex values in a real system, or entries that are NaN or Inf.
     """
-    import scipy.sparse as sp
     if tuple(given.shape) != like.shape:
         raise InputError(f"FieldSplit(schur) has shape {tuple(given.shape)}: expected {like.shape}, the second field's")
     if np.dtype(given.dtype).kind == "c" and like.dtype.kind != "c":
@@ -214,8 +214,8 @@ def read_matrix(given, like):
             raise InputError(f"FieldSplit(schur) is on {given.space.device_name} and A on {like.space.device_name}: "
                              "build it there")
         return given if given.dtype == like.dtype else given.astype(like.dtype)
-    matrix = sp.csr_matrix(given.get() if type(given).__module__.startswith("cupy") else given)
-    matrix.sum_duplicates()
+    with naming("FieldSplit(schur)"):
+        matrix = canonical_csr(given)
     if not np.isfinite(matrix.data).all():
         raise InputError("FieldSplit(schur) has entries that are NaN or Inf: expected finite numbers")
     return CSRMatrix.from_scipy(matrix.astype(like.dtype), like.space)

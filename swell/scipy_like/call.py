@@ -22,7 +22,7 @@ def solved(method, A, b, x0, rtol, atol, maxiter, M, monitor=None):
     """Solve by ``method`` with SciPy's arguments; return (x, swell's result).
 
     ``maxiter`` is in iterations of swell's method."""
-    n = A.shape[0]
+    n = rows(A)
     b = flat(b)
     if b.ndim != 1:
         raise InputError(f"b has shape {tuple(b.shape)}: expected ({n},) or ({n}, 1); swell.solve takes several")
@@ -64,14 +64,22 @@ def _after_iterations(call):
     return monitor
 
 
+def rows(A) -> int:
+    """The number of rows of A."""
+    if not getattr(A, "shape", ()):
+        raise InputError(f"A is {type(A).__name__}: expected a matrix, sparse or dense, or a LinearOperator; "
+                         "np.array(A) of lists")
+    return A.shape[0]
+
+
 def limit(maxiter, default) -> int:
     """The iteration limit: ``maxiter``, or the default; at most `LONGEST`."""
     return min(default if maxiter is None else maxiter, LONGEST)
 
 
 def flat(v):
-    """Convert a list to an array, and an array of shape (n, 1) to shape (n,)."""
-    v = v if hasattr(v, "ndim") else np.asarray(v)
+    """Convert a list or an np.matrix to an array, and an array of shape (n, 1) to shape (n,)."""
+    v = v if hasattr(v, "ndim") and not isinstance(v, np.matrix) else np.asarray(v)
     return v.reshape(-1) if v.ndim == 2 and v.shape[1] == 1 else v
 
 

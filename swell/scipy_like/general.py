@@ -5,14 +5,14 @@ import warnings
 
 from swell.core.errors import InputError
 from swell.krylov.gmres import GMRES
-from swell.scipy_like.call import info, inverse, limit, solved, with_residual, with_x
+from swell.scipy_like.call import info, inverse, limit, rows, solved, with_residual, with_x
 
 TYPES = ("x", "pr_norm", "legacy")
 
 
 def bicgstab(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None):
     """BiCGSTAB for any square A, like ``scipy.sparse.linalg.bicgstab``. Arguments and results as in `cg`."""
-    x, result = solved("bicgstab", A, b, x0, rtol, atol, limit(maxiter, 10 * A.shape[0]), M, with_x(callback))
+    x, result = solved("bicgstab", A, b, x0, rtol, atol, limit(maxiter, 10 * rows(A)), M, with_x(callback))
     return x, info(result)
 
 
@@ -39,7 +39,7 @@ def gmres(A, b, x0=None, *, rtol=1e-5, atol=0.0, restart=None, maxiter=None, M=N
     kind = "legacy" if callback_type is None else callback_type
     if kind not in TYPES:
         raise InputError(f"callback_type={callback_type!r}: expected one of {', '.join(TYPES)}")
-    n = A.shape[0]
+    n = rows(A)
     cycle = max(min(20 if restart is None else restart, n), 1)
     unit = 1 if callback is not None and kind == "legacy" else cycle
     most = limit(None if maxiter is None else maxiter * unit, 10 * n)
@@ -60,7 +60,7 @@ def tfqmr(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=
     show : bool
         Print SciPy's line on convergence and steps.
     """
-    steps = min(10 * A.shape[0], 10_000) if maxiter is None else maxiter
+    steps = min(10 * rows(A), 10_000) if maxiter is None else maxiter
     x, result = solved("tfqmr", A, b, x0, rtol, atol, limit(-(-steps // 2), 0), M, with_x(callback))
     done = min(2 * result.iterations, steps)
     if show:
@@ -80,7 +80,7 @@ def qmr(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M1=None, M2=None, c
     """
     given = [M for M in (M1, M2) if M is not None]
     M = _Both(M1, M2, A.shape) if len(given) == 2 else given[0] if given else None
-    x, result = solved("qmr", A, b, x0, rtol, atol, limit(maxiter, 10 * A.shape[0]), M, with_x(callback))
+    x, result = solved("qmr", A, b, x0, rtol, atol, limit(maxiter, 10 * rows(A)), M, with_x(callback))
     return x, info(result)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.preconditioners.user import products
-from swell.scipy_like.call import flat, info, inverse, limit, solved, with_x
+from swell.scipy_like.call import flat, info, inverse, limit, rows, solved, with_x
 
 
 def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=None):
@@ -45,7 +45,7 @@ def cg(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M=None, callback=Non
     >>> info
     0
     """
-    x, result = solved("cg", A, b, x0, rtol, atol, limit(maxiter, 10 * A.shape[0]), M, with_x(callback))
+    x, result = solved("cg", A, b, x0, rtol, atol, limit(maxiter, 10 * rows(A)), M, with_x(callback))
     return x, info(result)
 
 
@@ -73,7 +73,7 @@ def minres(A, b, x0=None, *, rtol=1e-5, shift=0.0, maxiter=None, M=None, callbac
         _require_symmetric("A", products(A)[0], rhs)
         if M is not None:
             _require_symmetric("M", inverse(M)[0], rhs)
-    x, result = solved("minres", A, b, x0, rtol, 0.0, limit(maxiter, 5 * A.shape[0]), M, with_x(callback))
+    x, result = solved("minres", A, b, x0, rtol, 0.0, limit(maxiter, 5 * rows(A)), M, with_x(callback))
     if show:
         print(result)
     return x, info(result)
@@ -84,10 +84,10 @@ def _shifted(A, shift):
     import scipy.sparse as sp
     from scipy.sparse.linalg import aslinearoperator
     if sp.issparse(A):
-        return A - shift * sp.eye_array(A.shape[0], format="csr")
+        return A - shift * sp.eye_array(rows(A), format="csr")
     if isinstance(A, np.ndarray):
-        return A - shift * np.eye(A.shape[0])
-    return aslinearoperator(A) - shift * aslinearoperator(sp.eye_array(A.shape[0]))
+        return A - shift * np.eye(rows(A))
+    return aslinearoperator(A) - shift * aslinearoperator(sp.eye_array(rows(A)))
 
 
 def _require_symmetric(name, product, y):

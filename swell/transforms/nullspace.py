@@ -298,11 +298,13 @@ def rigid_body_modes(points) -> np.ndarray:
     Raises
     ------
     InputError
-        If ``points`` has another shape.
+        If ``points`` has another shape, or is not real.
     """
-    points = np.asarray(points, np.float64)
+    points = host_array(points, "points")
     if points.ndim != 2 or points.shape[1] not in (2, 3):
         raise InputError(f"points has shape {points.shape}: expected (m, 2) or (m, 3)")
+    if points.dtype.kind not in "iuf":
+        raise InputError(f"points has dtype {points.dtype}: expected real numbers")
     m, d = points.shape
     centred = points - points.mean(axis=0)
     axes = [(0, 1)] if d == 2 else [(0, 1), (1, 2), (2, 0)]

@@ -193,6 +193,8 @@ def test_lists_of_matrices(device):
     for k, one in enumerate(r):
         M = matrices[k].toarray() if sp.issparse(matrices[k]) else matrices[k]
         assert np.allclose(M @ one.x, rhs[k], rtol=1e-9) and one.index == k
+    dense = [matrices[3], np.asmatrix(matrices[3])]              # of one pattern
+    assert swell.solve_batch(dense, B=rhs[3:4] * 2, device=device).all_converged
     same = swell.solve_batch([matrices[0], matrices[2]], B=np.array([rhs[0], rhs[2]]), device=device)
     assert isinstance(same.x, np.ndarray) and np.allclose(same.x[1], r.x[2])
 

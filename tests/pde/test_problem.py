@@ -145,13 +145,16 @@ def test_bad_conditions():
             ({**walls, "xmin": 3.0}, "condition of patch 'xmin' is 3.0"),
             ({**walls, "xmin": fvm.Dirichlet(np.ones(3))}, r"patch 'xmin': .* shape \(3,\).*4 faces"),
             ({**walls, "xmin": fvm.Dirichlet(float("nan"))}, "patch 'xmin': .* contains NaN or Inf"),
+            ({**walls, "xmin": fvm.Dirichlet(1j * np.ones(4))}, "patch 'xmin': .*expected numbers"),
             ({**walls, "xmin": fvm.Robin(1.0, -1.0)}, "opposite sign")]:
         with pytest.raises(InputError, match=message):
             fvm.Poisson(mesh, conditions)
     for arguments, message in [
             (dict(source=np.ones(3)), r"source has shape \(3,\)"), (dict(corrections=-1), "corrections=-1"),
             (dict(source=float("inf")), "source contains NaN or Inf"), (dict(diffusivity=0.0), "diffusivity"),
-            (dict(source="much"), "source is 'much': expected numbers")]:
+            (dict(source="much"), "source is 'much': expected numbers"),
+            (dict(source=1j * np.ones(16)), "source has dtype complex128: expected real numbers"),
+            (dict(diffusivity=np.full(16, None)), "diffusivity has dtype object: expected real numbers")]:
         with pytest.raises(InputError, match=message):
             fvm.Poisson(mesh, walls, **arguments).solve()
     for arguments, message in [

@@ -95,6 +95,14 @@ def test_fields(tmp_path):
     assert found["single"].dtype == np.float32 and found["inside"].dtype == np.uint8
 
 
+def test_fields_of_the_other_byte_order(tmp_path):
+    """The file names one byte order for all arrays."""
+    mesh, values = box((3, 1)), np.array([[1.0, 2], [3, 4], [5, 6]])
+    write_vtu(tmp_path / "f.vtu", mesh, {"a": values.astype(">f8"), "b": values[::-1, 0].astype(">i4")})
+    found, _ = arrays(tmp_path / "f.vtu")
+    assert found["a"].tolist() == values.tolist() and found["b"].tolist() == [5, 3, 1]
+
+
 def test_blocks_of_the_compression(tmp_path, monkeypatch):
     """A last block that is whole, one that is not, and many of them."""
     mesh = box((4, 4, 4))

@@ -151,7 +151,7 @@ class Pattern:
 
     def as_values(self, values):
         """Return ``values`` as a contiguous array of the pattern's type, as kernels need; a copy only if necessary."""
-        return self.space.xp.ascontiguousarray(values, self.dtype)
+        return self.space.from_host(values).astype(self.dtype, copy=False)
 
 
 def _pointers(xp, row, n, kind):

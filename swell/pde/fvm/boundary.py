@@ -189,6 +189,8 @@ def _values(value, centres, components, patch):
     ``centres``, the faces' centres; ``patch`` names the patch in messages."""
     given = value(centres) if callable(value) else value
     try:
+        if np.iscomplexobj(given):
+            raise TypeError                      # NumPy would drop the imaginary part
         value = np.asarray(given, float)
     except (TypeError, ValueError):
         raise InputError(f"patch {patch!r}: the condition's value is {given!r}, expected numbers") from None

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 
+from swell.core.arrays import for_kernels
 from swell.core.errors import InputError
 from swell.core.library import native_kernels
 
@@ -40,7 +41,7 @@ def points(given) -> np.ndarray:
     if bad.any():
         raise InputError(f"point {_first(bad)} has the coordinates {points[np.argmax(bad)].tolist()}, expected "
                          f"finite numbers below {HUGE:g}; write the mesh again")
-    return np.ascontiguousarray(points)
+    return for_kernels(points)
 
 
 def faces(face_ptr, face_points, n_points):
@@ -211,7 +212,7 @@ def _integers(name, given) -> np.ndarray:
     if array.size > INT32 or array.max() > INT32:
         raise InputError(f"{name} has {array.size} entries up to {array.max()}, more than 32-bit indices can name; "
                          "split the mesh")
-    return np.ascontiguousarray(array, dtype=np.int32)
+    return for_kernels(array, np.int32)
 
 
 def _first(bad) -> str:

@@ -209,9 +209,11 @@ def numbers(value, name):
     Raises
     ------
     InputError
-        If ``value`` is not numeric.
+        If ``value`` is not numeric, or complex.
     """
     if hasattr(value, "dtype"):
+        if getattr(value.dtype, "kind", "f") not in "fiub":
+            raise InputError(f"{name} has dtype {value.dtype}: expected real numbers")
         return value
     try:
         return np.asarray(value, float)

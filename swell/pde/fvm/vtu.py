@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from swell.core.arrays import native
 from swell.core.errors import InputError
 from swell.core.library import native_kernels
 
@@ -83,7 +84,7 @@ def _names(files, mesh, fields) -> str:
 def _field(name, values, n):
     """Return a field's values as a contiguous array of a type that VTK supports; raise InputError unless they are real
     and there are n."""
-    values = np.asarray(values)
+    values = native(np.asarray(values))
     if values.dtype.kind not in "biuf":
         raise InputError(f"field {name!r} has the dtype {values.dtype}, expected real numbers; write .real and .imag "
                          "of a complex field as two")

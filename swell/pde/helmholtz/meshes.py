@@ -65,7 +65,7 @@ class Mesh:
     def __init__(self, points, shape, cells, regions=None, groups=None):
         if shape not in CORNERS:
             raise InputError(f"cells of the shape {shape!r}: expected one of {', '.join(CORNERS)}")
-        cells = np.asarray(cells, np.int64)
+        cells = _integers(cells, "cells")
         if cells.ndim != 2 or cells.shape[1] != CORNERS[shape] or not len(cells):
             raise InputError(f"cells have shape {cells.shape}: expected (n, {CORNERS[shape]}) for the shape {shape!r}")
         points = np.asarray(points, float)
@@ -78,12 +78,13 @@ class Mesh:
         self.shape, self.dim = shape, DIMENSION[shape]
         self.points = np.ascontiguousarray(_in_plane(points[used]) if self.dim == 2 else points[used])
         self.cells = inverse.reshape(cells.shape)
-        self.regions = {name: np.asarray(of, np.intp) for name, of in (regions or {}).items()}
+        self.regions = {name: _integers(of, f"region {name!r}") for name, of in (regions or {}).items()}
         self._check_cells()
         self._check_sides()
         number = np.full(len(points), -1, np.int64)
         number[used] = np.arange(len(used))
-        self.boundaries = self._named({name: number[np.asarray(of)] for name, of in (groups or {}).items()})
+        self.boundaries = self._named({name: number[_integers(of, f"boundary {name!r}")]
+                                       for name, of in (groups or {}).items()})
 
     @cached_property
     def fem(self):
@@ -204,6 +205,15 @@ class Mesh:
         return (f"{facts['cells']} cells ({self.shape}), {facts['points']} points, {box} m; edges {size['min']:.3g} to "
                 f"{size['max']:.3g} m; boundaries: "
                 + ", ".join(f"{name} ({count})" for name, count in facts["boundaries"].items()))
+
+
+def _integers(given, name):
+    """Return ``given``, numbers of points or cells, as an int64 array. Raises InputError for another type, which NumPy
+    would truncate; ``name``: its name in the message."""
+    found = np.asarray(given)
+    if found.size and found.dtype.kind not in "iu":
+        raise InputError(f"{name} has dtype {found.dtype}: expected integers; np.flatnonzero(mask) of a mask")
+    return found.astype(np.int64)
 
 
 def _in_plane(points):

@@ -16,7 +16,8 @@ import numbers
 import numpy as np
 import scipy.sparse as sp
 
-from swell.core.errors import InputError, SwellError
+from swell.core.errors import InputError, SwellError, naming
+from swell.core.guests import canonical_csr
 from swell.core.settings import COMPLEX, real
 from swell.core.devices import make_space
 from swell.core.stopping import Reason
@@ -89,6 +90,8 @@ class Sweep:
         self._named = {"method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "rtol": rtol,
                        "maxiter": maxiter}
         self._format, self.reuse, self.together = format, reuse, together
+        if part is None:
+            K, M, B = (_read(name, A) for name, A in zip("KMB", (K, M, B)))
         self.n = K.shape[0]
         self.system = _system(K, M, B, device, dtype, part, free, varying)
         self.space = self.system.space
@@ -318,6 +321,12 @@ def columns_of(result):
 def failures(result):
     """Return the numbers of the columns that failed; an end that the user asked for is no failure."""
     return [j for j, r in enumerate(columns_of(result)) if not r.converged and r.reason not in ENDED]
+
+
+def _read(name, A):
+    """Return A, the user's matrix ``name``, as a CSR matrix of SciPy, its columns sorted and duplicates summed."""
+    with naming(name):
+        return canonical_csr(A)
 
 
 def _system(K, M, B, device, dtype, part, free, varying):

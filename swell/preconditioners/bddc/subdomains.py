@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.guests import canonical_csr
 from swell.core.settings import shown
 from swell.formats.matrix import index_type
 from swell.preconditioners.bddc.renumbering import pattern
@@ -174,7 +175,7 @@ class Pieces:
                 raise InputError(f"subdomain {k} is of type {type(part).__name__}: expected a pair (matrix, dofs)")
             given, dofs = part[0], np.asarray(part[1])
             new = id(given) not in known
-            matrix = sp.csr_array(given) if new else known[id(given)][0]
+            matrix = sp.csr_array(canonical_csr(given)) if new else known[id(given)][0]
             _check_dofs(k, matrix, dofs)
             if new:
                 _check_values(k, matrix)
