@@ -73,6 +73,15 @@ bool take_array(PyObject* object, const Parameter& parameter, Value& value) {
   return true;
 }
 
+bool take_unsigned(PyObject* object, Value& value) {
+  for (Type type : {Type::U8, Type::U16, Type::U32})
+    if (take_array(object, {Form::ARRAY, type, false}, value)) {
+      value.array.stride = item_size(int(type));
+      return true;
+    }
+  return false;
+}
+
 // The judge's records: (flags, limits, history), with a row for each right-hand side if `form` is TABLE.
 bool take_context(PyObject* object, Form form, Value& value) {
   if (!PyTuple_Check(object) || PyTuple_Size(object) != 3) return false;
@@ -130,6 +139,7 @@ bool take(PyObject* object, const Parameter& parameter, Value& value) {
     case Form::NUMBER: return take_number(object, parameter.type, value);
     case Form::CONTEXT: return take_context(object, Form::ARRAY, value);
     case Form::CONTEXTS: return take_context(object, Form::TABLE, value);
+    case Form::UNSIGNED: return take_unsigned(object, value);
     default: return take_array(object, parameter, value);
   }
 }

@@ -29,3 +29,14 @@ template <class T> struct Blocks {
   T* operator[](int64_t block) const { return data + block * rows * columns; }
   operator Blocks<const T>() const { return {data, count, rows, columns}; }
 };
+
+// A vector of unsigned numbers of 1, 2 or 4 bytes each, for numbers that are read once a row: one kernel serves all.
+struct Unsigned {
+  const void* data;
+  int64_t size, bytes;
+
+  int64_t operator[](int64_t i) const {
+    if (bytes == 1) return static_cast<const uint8_t*>(data)[i];
+    return bytes == 2 ? static_cast<const uint16_t*>(data)[i] : static_cast<const uint32_t*>(data)[i];
+  }
+};

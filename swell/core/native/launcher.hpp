@@ -1,5 +1,5 @@
 // How a kernel file registers its kernels. A kernel is a plain function, or function template, of numbers (bool,
-// int64_t, double, float, complex), Array, Table, Blocks, Context* and Contexts*; it returns nothing, a number or a
+// int64_t, double, float, complex), Array, Unsigned, Table, Blocks, Context* and Contexts*; it returns nothing, a number or a
 // tuple of numbers. `Array<const T>` is read only. The file ends with its list:
 //
 //     KERNELS("swell.core.vector", VALUES(axpy), VALUES(dot))
@@ -26,7 +26,7 @@ struct Contexts;
 namespace launcher {
 
 enum class Type : uint8_t { BOOL, I8, U8, I16, U16, I32, U32, I64, U64, F32, F64, C64, C128 };
-enum class Form : uint8_t { NUMBER, CONTEXT, CONTEXTS, ARRAY, TABLE, BLOCKS };
+enum class Form : uint8_t { NUMBER, CONTEXT, CONTEXTS, UNSIGNED, ARRAY, TABLE, BLOCKS };
 
 struct Parameter {
   Form form;
@@ -95,6 +95,10 @@ template <class T> struct parameter {
 template <class T> struct parameter<Array<T>> {
   static constexpr Parameter described{Form::ARRAY, type_of<std::remove_const_t<T>>::value, !std::is_const_v<T>};
   static Array<T> take(Value& v) { return {static_cast<T*>(v.array.data), v.array.columns}; }
+};
+template <> struct parameter<Unsigned> {
+  static constexpr Parameter described{Form::UNSIGNED, Type::U8, false};
+  static Unsigned take(Value& v) { return {v.array.data, v.array.columns, v.array.stride}; }
 };
 template <class T> struct parameter<Table<T>> {
   static constexpr Parameter described{Form::TABLE, type_of<std::remove_const_t<T>>::value, !std::is_const_v<T>};

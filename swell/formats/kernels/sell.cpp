@@ -16,11 +16,11 @@ namespace {
 constexpr int ROWS = 8;                // every slice height is a multiple of it
 constexpr uint16_t PAD = 0xFFFF;
 
-template <class T, class I, class R> struct Sell {
+template <class T, class I> struct Sell {
   Array<const I> ptr, base;
   Array<const uint16_t> offsets;
   Array<const T> values;
-  Array<const R> rows;
+  Unsigned rows;
   Array<const I> high_ptr;
   Array<const uint16_t> high;
   int64_t height, window;
@@ -60,17 +60,15 @@ template <class T, class I, class R> struct Sell {
     for (int64_t e = full; e < end; ++e) {
       const uint16_t* offset = offsets.data + e * height + i;
       const T* value = values.data + e * height + i;
-#pragma GCC unroll 2
       for (int c = 0; c < K; ++c) {
         const T* from = x[c] + base[e];
-#pragma GCC unroll 8
         for (int k = 0; k < ROWS; ++k) if (offset[k] != PAD) sums[c][k] += value[k] * from[offset[k]];
       }
     }
   }
 
   // The same of one vector for a slice with 32-bit columns, whose upper halves begin at high[first].
-  void wide(T (&sums)[ROWS], const T* x, int64_t begin, int64_t end, int64_t i, int64_t first) const {
+  __attribute__((noinline)) void wide(T (&sums)[ROWS], const T* x, int64_t begin, int64_t end, int64_t i, int64_t first) const {
     for (int k = 0; k < ROWS; ++k) {
       T total(0);
       for (int64_t e = begin; e < end; ++e) {
@@ -133,11 +131,11 @@ template <class T, class I, class R> struct Sell {
 };
 
 // y = alpha A x + beta y; beta = 0 never reads y.
-template <class T, class I, class R>
+template <class T, class I>
 void product(Array<const I> ptr, Array<const I> base, Array<const uint16_t> offsets, Array<const T> values,
-             Array<const R> rows, Array<const I> high_ptr, Array<const uint16_t> high, Array<const T> x, Array<T> y,
+             Unsigned rows, Array<const I> high_ptr, Array<const uint16_t> high, Array<const T> x, Array<T> y,
              int64_t height, int64_t window, int64_t task, T alpha, T beta) {
-  const Sell<T, I, R> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
+  const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   ranges(ptr.size - 1, y.size, [=](int64_t first, int64_t last) {
     const T* const one[] = {x.data};
     A.template multiply<1>(one, y.size, first, last, [=](int, int64_t row, T value) {
@@ -147,12 +145,12 @@ void product(Array<const I> ptr, Array<const I> base, Array<const uint16_t> offs
 }
 
 // y[j] = alpha A x[j] + beta y[j] for the columns j in `running`.
-template <class T, class I, class R>
+template <class T, class I>
 void product_columns(Array<const int64_t> running, Array<const I> ptr, Array<const I> base,
-                     Array<const uint16_t> offsets, Array<const T> values, Array<const R> rows,
+                     Array<const uint16_t> offsets, Array<const T> values, Unsigned rows,
                      Array<const I> high_ptr, Array<const uint16_t> high, Table<const T> x, Table<T> y,
                      int64_t height, int64_t window, int64_t task, T alpha, T beta) {
-  const Sell<T, I, R> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
+  const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   each_group(running, A.reach(), sizeof(T), [=](Array<const int64_t> group) {
     ranges(ptr.size - 1, y.columns, [=](int64_t first, int64_t last) {
       A.multiply(group, x, y.columns, first, last, [=](int64_t c, int64_t row, T value) {
@@ -164,12 +162,12 @@ void product_columns(Array<const int64_t> running, Array<const I> ptr, Array<con
 }
 
 // y = alpha A x + beta z + gamma w; gamma = 0 never reads w. y may be z or w.
-template <class T, class I, class R>
+template <class T, class I>
 void product_sum(Array<const I> ptr, Array<const I> base, Array<const uint16_t> offsets, Array<const T> values,
-                 Array<const R> rows, Array<const I> high_ptr, Array<const uint16_t> high, Array<const T> x,
+                 Unsigned rows, Array<const I> high_ptr, Array<const uint16_t> high, Array<const T> x,
                  Array<const T> z, Array<const T> w, Array<T> y, int64_t height, int64_t window, int64_t task, T alpha,
                  T beta, T gamma) {
-  const Sell<T, I, R> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
+  const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   ranges(ptr.size - 1, y.size, [=](int64_t first, int64_t last) {
     const T* const one[] = {x.data};
     A.template multiply<1>(one, y.size, first, last, [=](int, int64_t row, T value) {
@@ -180,13 +178,13 @@ void product_sum(Array<const I> ptr, Array<const I> base, Array<const uint16_t> 
 }
 
 // y[j] = alpha A x[j] + beta z[j] + gamma w[j] for the columns j in `running`; gamma = 0 never reads w.
-template <class T, class I, class R>
+template <class T, class I>
 void product_sum_columns(Array<const int64_t> running, Array<const I> ptr, Array<const I> base,
-                         Array<const uint16_t> offsets, Array<const T> values, Array<const R> rows,
+                         Array<const uint16_t> offsets, Array<const T> values, Unsigned rows,
                          Array<const I> high_ptr, Array<const uint16_t> high, Table<const T> x, Table<const T> z,
                          Table<const T> w, Table<T> y, int64_t height, int64_t window, int64_t task, T alpha, T beta,
                          T gamma) {
-  const Sell<T, I, R> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
+  const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   each_group(running, A.reach(), sizeof(T), [=](Array<const int64_t> group) {
     ranges(ptr.size - 1, y.columns, [=](int64_t first, int64_t last) {
       A.multiply(group, x, y.columns, first, last, [=](int64_t c, int64_t row, T value) {
@@ -199,11 +197,11 @@ void product_sum_columns(Array<const int64_t> running, Array<const I> ptr, Array
 }
 
 // y = A x, dots[0] = (w, y), dots[1] = (y, y).
-template <class T, class I, class R>
+template <class T, class I>
 void product_dots(Array<const I> ptr, Array<const I> base, Array<const uint16_t> offsets, Array<const T> values,
-                  Array<const R> rows, Array<const I> high_ptr, Array<const uint16_t> high, Array<const T> x,
+                  Unsigned rows, Array<const I> high_ptr, Array<const uint16_t> high, Array<const T> x,
                   Array<T> y, Array<const T> w, Array<acc_t<T>> dots, int64_t height, int64_t window, int64_t task) {
-  const Sell<T, I, R> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
+  const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   const auto [wy, yy] = in_order<acc_t<T>, double>(y.size, ptr.size - 1, [=](int64_t first, int64_t last) {
     acc_t<T> wy(0);
     double yy = 0;
@@ -219,12 +217,12 @@ void product_dots(Array<const I> ptr, Array<const I> base, Array<const uint16_t>
 }
 
 // y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in `running`.
-template <class T, class I, class R>
+template <class T, class I>
 void product_dots_columns(Array<const int64_t> running, Array<const I> ptr, Array<const I> base,
-                          Array<const uint16_t> offsets, Array<const T> values, Array<const R> rows,
+                          Array<const uint16_t> offsets, Array<const T> values, Unsigned rows,
                           Array<const I> high_ptr, Array<const uint16_t> high, Table<const T> x, Table<T> y,
                           Table<const T> w, Table<acc_t<T>> dots, int64_t height, int64_t window, int64_t task) {
-  const Sell<T, I, R> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
+  const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   each_group(running, A.reach(), sizeof(T), [=](Array<const int64_t> group) {
     column_dots(group, y.columns, ptr.size - 1, dots, [=](int64_t first, int64_t last, auto* sums) {
       A.multiply(group, x, y.columns, first, last, [=](int64_t c, int64_t row, T value) {
@@ -238,8 +236,5 @@ void product_dots_columns(Array<const int64_t> running, Array<const I> ptr, Arra
 
 }  // namespace
 
-#define FORMS(f, T) KERNEL(f, T, int32_t, uint8_t), KERNEL(f, T, int64_t, uint8_t), KERNEL(f, T, int32_t, uint16_t), \
-    KERNEL(f, T, int64_t, uint16_t)
-#define ALL(f) FORMS(f, double), FORMS(f, float), FORMS(f, complex<double>), FORMS(f, complex<float>)
-KERNELS("swell.formats.sell", ALL(product), ALL(product_sum), ALL(product_dots), ALL(product_columns),
-        ALL(product_sum_columns), ALL(product_dots_columns))
+KERNELS("swell.formats.sell", VALUES_INDICES(product), VALUES_INDICES(product_sum), VALUES_INDICES(product_dots),
+        VALUES_INDICES(product_columns), VALUES_INDICES(product_sum_columns), VALUES_INDICES(product_dots_columns))

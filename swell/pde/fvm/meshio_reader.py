@@ -12,6 +12,7 @@ import io
 
 import numpy as np
 
+from swell.core.arrays import for_kernels
 from swell.core.errors import InputError, MissingDependency
 from swell.pde.fvm.faces_of_cells import DIMENSION, corners, mesh_of_prisms, mesh_of_solids
 
@@ -75,7 +76,7 @@ def from_meshio(given, thickness=1.0, name="the mesh"):
             raise InputError(f"it has {kinds}, but neither solids nor plane elements; export the volume's elements too")
         inside = [(shape, cells) for shape, cells in blocks if DIMENSION[shape] == dimension]
         groups = _groups(given, blocks, dimension - 1)
-        points = np.ascontiguousarray(given.points, dtype=np.float64)
+        points = for_kernels(given.points, np.float64)
         if dimension == 3:
             return mesh_of_solids(points, inside, groups)
         return mesh_of_prisms(points, inside, groups, thickness)
