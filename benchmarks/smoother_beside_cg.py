@@ -18,9 +18,9 @@ SETTINGS = {"none": {}, "10 before": {"before": 10}, "100 before": {"before": 10
 for name, (matrix, size) in SYSTEMS.items():
     A = gallery.get(matrix, size)
     b = np.ones(A.shape[0])
-    for smoother in ("jacobi(omega=0.6667)", "gauss_seidel", "chebyshev"):
+    for smoother in ("jacobi_sweeps(omega=0.6667)", "gauss_seidel", "chebyshev"):
         for label, settings in SETTINGS.items():
-            if label == "none" and smoother != "jacobi(omega=0.6667)":
+            if label == "none" and smoother != "jacobi_sweeps(omega=0.6667)":
                 continue
             solver = swell.prepare(A, method=swell.CG(**settings), scaling="jacobi", device=device,
                                    smoother=smoother if settings else None)

@@ -8,7 +8,7 @@ A = swell.gallery.poisson3d(20)
 b = np.ones(A.shape[0])
 
 # Alone: one iteration is ten sweeps. Smoothers reduce oscillating errors fast and smooth errors slowly.
-for smoother in ("jacobi(omega=0.8)", "gauss_seidel", "block_jacobi(inner='cg')", "chebyshev(degree=4)"):
+for smoother in ("jacobi_sweeps(omega=0.8)", "gauss_seidel", "block_jacobi_sweeps(inner='cg')", "chebyshev(degree=4)"):
     alone = swell.solve(A, b, method=swell.Stationary(smoother, every=10), maxiter=20)
     print(f"{smoother:26s} after 200 sweeps: {alone.residual:.1e}")
     assert alone.residual < 0.2

@@ -31,7 +31,7 @@ EVERY = 10              # outer iterations between two residuals
 RARELY = 100            # outer iterations between two residuals, in the runs with few residuals
 PATIENCE = 0.3          # seconds; a shorter run has about as many iterations as fit in this time
 TURNS = 3               # number of pairs of shorter runs
-BLOCK = "block_jacobi(inner='{}', asynchronous={}, height=512, inner_sweeps=100, inner_tolerance=1e-15)"
+BLOCK = "block_jacobi_sweeps(inner='{}', asynchronous={}, height=512, inner_sweeps=100, inner_tolerance=1e-15)"
 HEADER = ("matrix", "algorithm", "device", "n", "iterations", "total ms", "its residuals ms",
           "µs an iteration", "log10 ‖r‖²", "Gauss–Seidel on a CPU / this")
 NATURAL = "Fwd. Gauss–Seidel"
@@ -56,8 +56,8 @@ ALGORITHMS = {
     "Block Gauss–Seidel (async)": Algorithm(BLOCK.format("gauss_seidel", True)),
     "Block CG (sync)": Algorithm(BLOCK.format("cg", False)),
     "Block CG (async)": Algorithm(BLOCK.format("cg", True)),
-    "Block Jacobi, 5 inner sweeps of 2/3": Algorithm("block_jacobi(inner_sweeps=5, omega=0.6667)"),
-    "Jacobi, damped by 2/3": Algorithm("jacobi(omega=0.6667)"),
+    "Block Jacobi, 5 inner sweeps of 2/3": Algorithm("block_jacobi_sweeps(inner_sweeps=5, omega=0.6667)"),
+    "Jacobi, damped by 2/3": Algorithm("jacobi_sweeps(omega=0.6667)"),
     "Multicolour Gauss–Seidel": Algorithm("gauss_seidel(direction='forward', coloring='jones_plassmann')"),
     "Chebyshev, degree 10": Algorithm("chebyshev(degree=10, fraction=0.02)", 10),
 }

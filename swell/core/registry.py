@@ -9,11 +9,19 @@ import dataclasses
 import difflib
 import importlib
 import re
+import warnings
 
 from swell.core.errors import InputError
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import construct, parse, shown
 
+SMOOTHERS = {                                    # each is also a preconditioner, under the same name
+    "jacobi_sweeps": "swell.smoothers.jacobi:JacobiSmoother",
+    "gauss_seidel": "swell.smoothers.gauss_seidel:GaussSeidel",
+    "block_jacobi_sweeps": "swell.smoothers.block_jacobi:BlockJacobiSmoother",
+    "block_gauss_seidel": "swell.smoothers.block_gauss_seidel:BlockGaussSeidel",
+    "chebyshev": "swell.smoothers.chebyshev:Chebyshev",
+}
 TABLE = {
     "method": {
         "cg": "swell.krylov.cg:CG",
@@ -55,18 +63,9 @@ TABLE = {
         "block_iluk": "swell.preconditioners.block_iluk:BlockILUK",
         "block_ilut": "swell.preconditioners.block_ilut:BlockILUT",
         "direct": "swell.preconditioners.direct:Direct",
-        "jacobi_sweeps": "swell.smoothers.jacobi:JacobiSmoother",
-        "gauss_seidel": "swell.smoothers.gauss_seidel:GaussSeidel",
-        "block_jacobi_smoother": "swell.smoothers.block_jacobi:BlockJacobiSmoother",
-        "chebyshev": "swell.smoothers.chebyshev:Chebyshev",
+        **SMOOTHERS,
     },
-    "smoother": {
-        "jacobi": "swell.smoothers.jacobi:JacobiSmoother",
-        "gauss_seidel": "swell.smoothers.gauss_seidel:GaussSeidel",
-        "block_jacobi": "swell.smoothers.block_jacobi:BlockJacobiSmoother",
-        "block_gauss_seidel": "swell.smoothers.block_gauss_seidel:BlockGaussSeidel",
-        "chebyshev": "swell.smoothers.chebyshev:Chebyshev",
-    },
+    "smoother": SMOOTHERS,
     "scaling": {
         "jacobi": "swell.transforms.jacobi:JacobiScaling",
         "ruiz": "swell.transforms.ruiz:RuizScaling",
@@ -114,6 +113,10 @@ TABLE = {
         "lsmr": "swell.least_squares.lsmr:LSMR",
     },
 }
+RENAMED = {                                      # former names, which still work
+    "precond": {"block_jacobi_smoother": "block_jacobi_sweeps"},
+    "smoother": {"jacobi": "jacobi_sweeps", "block_jacobi": "block_jacobi_sweeps"},
+}
 ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
 # Operators of the preconditioners that are built from a whole distributed matrix; "nicolaides": Schwarz's second level.
 RANK_OPERATORS = {
@@ -144,7 +147,8 @@ def _nearest(name, rows) -> str:
 
 
 def load(kind: str, name: str):
-    """Import and return the class registered under ``name`` for a kind such as "method" or "precond".
+    """Import and return the class registered under ``name`` for a kind such as "method" or "precond". A former name is
+    warned of, by a FutureWarning that says the new one.
 
     Raises
     ------
@@ -153,6 +157,9 @@ def load(kind: str, name: str):
     """
     rows = TABLE[kind]
     key = name.lower().replace("-", "_")
+    if (now := RENAMED.get(kind, {}).get(key)) is not None:
+        warnings.warn(f"the {kind} {key!r} is called {now!r} now", FutureWarning, stacklevel=2)
+        key = now
     if key not in rows:
         offered = _offered(kind)
         raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, offered)}There are: "
@@ -213,8 +220,7 @@ def resolve(kind: str, choice):
         choice = construct(choice, {})
     if kind == "method" and isinstance(choice, Preconditioner) and choice.method is not None:
         return counterpart(choice, "method", choice.method)
-    kinds = (kind, "smoother") if kind == "precond" else (kind,)   # every smoother can precondition
-    if any(isinstance(choice, load(k, name)) for k in kinds for name in TABLE[k]):
+    if any(isinstance(choice, load(kind, name)) for name in TABLE[kind]):
         return choice
     if kind == "method" and any(isinstance(choice, load("decomposer", name)) for name in TABLE["decomposer"]):
         return load(kind, "direct")(dense_lu=choice)

@@ -27,7 +27,7 @@ MATRICES = {
 }
 NAMED = {
     "precond": ["jacobi", "ic0", "ilu0", "none"], "scaling": ["jacobi", "ruiz", "none"], "ordering": ["rcm"],
-    "format": ["sell", "csr"], "nullspace": ["constants"], "smoother": ["jacobi"],
+    "format": ["sell", "csr"], "nullspace": ["constants"], "smoother": ["jacobi_sweeps"],
 }
 PAIRS = [dict(pair) for pair in itertools.chain(
     ([(kind, name)] for kind, some in NAMED.items() for name in some),
@@ -94,7 +94,7 @@ def test_settings_that_have_no_effect_are_errors():
     with pytest.raises(swell.InputError, match="none is named: add smoother="):
         swell.solve(A, np.ones(36), method="cg(between=5, every=10)")
     with pytest.raises(swell.InputError, match="no effect without between"):
-        swell.solve(A, np.ones(36), method="cg(every=10)", smoother="jacobi")
+        swell.solve(A, np.ones(36), method="cg(every=10)", smoother="jacobi_sweeps")
 
 
 def test_attainable_for_one_method_is_not_the_end(monkeypatch, nothing_outright):

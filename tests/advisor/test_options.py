@@ -51,10 +51,10 @@ REFUSED = [
     ("triangular", "sweeps(count=1, in_place=True)", "in_place", "one sweep"),
     ("triangular", "isai(guard=off, growth=2)", "growth", "guard='off'"),
     *(("smoother", f"{name}(inner={inner}, {field}=0.5)", field, f"inner='{inner}'")
-      for name in ("block_jacobi", "block_gauss_seidel")
+      for name in ("block_jacobi_sweeps", "block_gauss_seidel")
       for inner, field in (("cg", "omega"), ("gauss_seidel", "omega"), ("exact", "inner_tolerance"))),
     *(("smoother", f"{name}(inner=exact, inner_sweeps=3)", "inner_sweeps", "inner='exact'")
-      for name in ("block_jacobi", "block_gauss_seidel")),
+      for name in ("block_jacobi_sweeps", "block_gauss_seidel")),
     *(("method", f"stationary(smoother={name}(sweeps=3))", "sweeps", "in stationary") for name in TABLE["smoother"]),
     *(("decomposer", f"{name}(pivot_tolerance=1e-3)", "pivot_tolerance", "pivoting='full'")
       for name in ("gem", "cm", "pcm")),

@@ -140,7 +140,7 @@ def test_what_apply_dot_leaves_beside_is_not_looked_at(ranks, monkeypatch, metho
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
 
 
-@pytest.mark.parametrize("smoother, every", [("jacobi(omega=0.8)", 1), ("gauss_seidel", 5), ("chebyshev", 2)])
+@pytest.mark.parametrize("smoother, every", [("jacobi_sweeps(omega=0.8)", 1), ("gauss_seidel", 5), ("chebyshev", 2)])
 def test_stationary_iteration(ranks, smoother, every):
     """Of one Jacobi sweep at a time it is what it is on one device; else block Jacobi between the ranks."""
     A, b = system()

@@ -91,9 +91,9 @@ def test_a_smoother_before_and_between(smoother, device):
 def test_a_smoother_where_there_is_no_use_for_one():
     A = gallery.poisson2d(5)
     with pytest.raises(swell.InputError, match="no use for a smoother"):
-        swell.solve(A, np.ones(25), method="gmres", smoother="jacobi")
+        swell.solve(A, np.ones(25), method="gmres", smoother="jacobi_sweeps")
     with pytest.raises(swell.InputError, match="name it within"):
-        swell.solve(A, np.ones(25), method="stationary", smoother="jacobi")
+        swell.solve(A, np.ones(25), method="stationary", smoother="jacobi_sweeps")
     with pytest.raises(swell.InputError, match="unknown smoother 'jacob'"):
         swell.solve(A, np.ones(25), method="cg", smoother="jacob")
     with pytest.raises(swell.InputError, match="every=0"):

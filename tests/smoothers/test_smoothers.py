@@ -360,14 +360,14 @@ def test_asynchronous_sweeps_converge(inner, space):
 def test_flat_cells(data, space):
     """foam_hump_p, condition 1e10: every smoother still reduces the energy."""
     A = real_matrix(data, "foam_hump_p")
-    for settings in ("gauss_seidel", "chebyshev", "block_jacobi(inner='exact', height=64)", "jacobi(omega=0.9)"):
+    for settings in ("gauss_seidel", "chebyshev", "block_jacobi_sweeps(inner='exact', height=64)", "jacobi_sweeps(omega=0.9)"):
         assert falls(energies(settings, A, space, 5)[0]), settings
 
 
 # -- use ---------------------------------------------------------------------------------------------------------------
 
-SMOOTHERS = ["jacobi(omega=0.8)", "gauss_seidel", "gauss_seidel(coloring='greedy')", "block_jacobi", "chebyshev",
-             "block_jacobi(inner='exact', height=64)"]
+SMOOTHERS = ["jacobi_sweeps(omega=0.8)", "gauss_seidel", "gauss_seidel(coloring='greedy')", "block_jacobi_sweeps",
+             "chebyshev", "block_jacobi_sweeps(inner='exact', height=64)"]
 
 
 @pytest.mark.parametrize("smoother", SMOOTHERS)
@@ -381,12 +381,12 @@ def test_cg_takes_fewer_iterations(smoother, device):
         result = swell.solve(A, b, method="cg", precond=settings, scaling=None, device=device)
         assert result.converged and np.linalg.norm(b - A @ result.x) <= 1e-8 * np.linalg.norm(b)
         # The undamped Jacobi inside blocks, or little damping, with one sweep is no better than the diagonal.
-        assert result.iterations < plain.iterations or (sweeps == 1 and "jacobi(omega" in smoother)
+        assert result.iterations < plain.iterations or (sweeps == 1 and "jacobi_sweeps(omega" in smoother)
 
 
 def test_names_of_smoothers_are_preconditioners(device):
     A, b = gallery.poisson2d(20), np.ones(400)
-    for name in ("jacobi_sweeps", "gauss_seidel", "block_jacobi_smoother", "chebyshev"):
+    for name in ("jacobi_sweeps", "gauss_seidel", "block_jacobi_sweeps", "chebyshev"):
         assert swell.solve(A, b, method="cg", precond=name, device=device).converged
     assert swell.solve(A, b, method="cg", precond=swell.BlockGaussSeidel(), device="cpu").converged
 
@@ -422,13 +422,13 @@ def test_an_odd_number_of_sweeps_leaves_x_alone_after_the_end(device):
     """Graphs run on after the judge has spoken: two buffers must not be exchanged then."""
     A, b = gallery.poisson2d(12), np.ones(144)
     for every in (1, 3):
-        result = swell.solve(A, b, method=swell.Stationary(smoother="jacobi", every=every), device=device, rtol=1e-6)
+        result = swell.solve(A, b, method=swell.Stationary(smoother="jacobi_sweeps", every=every), device=device, rtol=1e-6)
         assert result.converged and result.history[-1] == pytest.approx(result.residual, rel=1e-6)
 
 
 def test_a_smoother_that_diverges_is_said(device):
     A = sp.csr_array(np.kron(np.eye(50), 0.1 * np.eye(3) + 0.9))               # SPD, but 2D − A is indefinite
-    result = swell.solve(A, np.ones(150), method=swell.Stationary(smoother="jacobi"), device=device)
+    result = swell.solve(A, np.ones(150), method=swell.Stationary(smoother="jacobi_sweeps"), device=device)
     assert result.reason is Reason.DIVERGED
 
 
@@ -468,25 +468,25 @@ def test_a_zero_on_the_diagonal_is_named(smoother, device):
 
 
 @pytest.mark.parametrize("settings, words", [
-    ("jacobi(omega=3)", "at most 2"), ("gauss_seidel(direction='up')", "forward, backward"),
-    ("jacobi(sweeps=0)", "at least 1"), ("gauss_seidel(coloring='red')", "jones_plassmann"),
-    ("block_jacobi(height=100)", "multiple of 32"), ("block_jacobi(height=2048)", "at most 1024"),
-    ("block_jacobi(inner='lu')", "exact"), ("chebyshev(fraction=2)", "0.1"), ("gauss_siedel", "gauss_seidel"),
-    ("block_jacobi(inner_tolerance=-1)", "not negative"), ("block_jacobi(omega=0)", "above 0")])
+    ("jacobi_sweeps(omega=3)", "at most 2"), ("gauss_seidel(direction='up')", "forward, backward"),
+    ("jacobi_sweeps(sweeps=0)", "at least 1"), ("gauss_seidel(coloring='red')", "jones_plassmann"),
+    ("block_jacobi_sweeps(height=100)", "multiple of 32"), ("block_jacobi_sweeps(height=2048)", "at most 1024"),
+    ("block_jacobi_sweeps(inner='lu')", "exact"), ("chebyshev(fraction=2)", "0.1"), ("gauss_siedel", "gauss_seidel"),
+    ("block_jacobi_sweeps(inner_tolerance=-1)", "not negative"), ("block_jacobi_sweeps(omega=0)", "above 0")])
 def test_settings_are_checked(settings, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("smoother", settings)
 
 
 def test_a_misspelt_smoother_of_a_method_is_told_at_once():
-    with pytest.raises(swell.InputError, match="did you mean 'jacobi'"):
-        swell.Stationary(smoother="jacobbi")
+    with pytest.raises(swell.InputError, match="did you mean 'jacobi_sweeps'"):
+        swell.Stationary(smoother="jacobi_sweep")
 
 
 def test_a_matrix_must_be_square():
     space = space_or_skip("cpu")
     with pytest.raises(swell.InputError, match="square"):
-        built("jacobi", sp.csr_array(np.ones((2, 3))), space)
+        built("jacobi_sweeps", sp.csr_array(np.ones((2, 3))), space)
 
 
 def test_chebyshev_wants_a_positive_spectrum():
@@ -498,19 +498,19 @@ def test_inverses_that_do_not_fit(monkeypatch):
     space = space_or_skip("cpu")
     monkeypatch.setattr(type(space), "memory", lambda self: (1 << 20, 1 << 30))
     with pytest.raises(swell.OutOfMemory, match="choose a height below 512, or inner='jacobi'"):
-        built("block_jacobi(inner='exact')", gallery.poisson2d(40), space)
+        built("block_jacobi_sweeps(inner='exact')", gallery.poisson2d(40), space)
 
 
 def test_a_singular_block_is_named():
     A = sp.csr_array(sp.block_diag([np.eye(64), np.ones((64, 64)), np.eye(64)]))
     with pytest.raises(swell.InputError, match="singular"):
-        built("block_jacobi(inner='exact', height=64)", A, space_or_skip("cpu"))
+        built("block_jacobi_sweeps(inner='exact', height=64)", A, space_or_skip("cpu"))
 
 
 def test_forward_inner_sweeps_have_no_adjoint():
     A = general("float64")
     space = space_or_skip("cpu")
-    for settings in ("block_jacobi(inner='gauss_seidel')", "block_jacobi(inner='cg')"):
+    for settings in ("block_jacobi_sweeps(inner='gauss_seidel')", "block_jacobi_sweeps(inner='cg')"):
         with pytest.raises(swell.InputError, match="adjoint"):
             built(settings, A, space).apply_adjoint(vector(1, "float64"), vector(2, "float64"))
 
@@ -525,9 +525,9 @@ def test_what_a_gpu_cannot_do_is_said():
             built("block_gauss_seidel", gallery.poisson2d(10), space)
         dense = sp.csr_array(np.ones((1024, 1024)) + 2000 * np.eye(1024))
         with pytest.raises(swell.InputError, match="exact"):
-            built("block_jacobi(height=1024)", dense, space)
+            built("block_jacobi_sweeps(height=1024)", dense, space)
         banded = sp.csr_array(sp.diags_array([np.ones(2048)] * 60, offsets=range(-30, 30), shape=(2048, 2048)))
         banded = sp.csr_array(banded + 100 * sp.eye_array(2048))
         with pytest.raises(swell.InputError, match="height=352 or less fits"):
-            built("block_jacobi(height=1024)", banded, space)
-        built("block_jacobi(height=352)", banded, space)
+            built("block_jacobi_sweeps(height=1024)", banded, space)
+        built("block_jacobi_sweeps(height=352)", banded, space)
