@@ -42,7 +42,7 @@ CUSOLVER_ROW, CUSOLVER_FLOP = 2.5e-6, 4.8e-14    # seconds of a row and of an op
 CUSOLVER_SOLVED = 0.25e-3, 0.36e-6               # seconds of a solve with its factors, and of each row of it
 CERTAIN = {"cpu": 15e-3, "cuda": 5e-3}           # seconds up to which a factorisation is made outright
 MEMORY = 0.5                                     # share of the free memory that factors may take
-ORDERED = 2.5e-9                                 # seconds of A's entries in the analysis, to the power of 1.3
+ORDERED = 0.4e-6, 20e-9                          # seconds of a row and of an entry of A in the analysis
 LOOKS = 2                                        # analyses that a factorisation must be able to save, to be analysed
 LONGER, SHARE = 3, 4                             # an analysis ends after 3 times that, or a quarter of what is at stake
 VISIT = 20e-9                                    # seconds of a look at an element of a list in the analysis
@@ -134,7 +134,7 @@ def direct(A, machine, seconds=0.0) -> Estimate:
         solve = scale * (BAND_SOLVED[0] * n + BAND_SOLVED[1] * n * (3 * width + 1))
         return Estimate(setup, solve, 1.0, False, outright=setup + solve <= CERTAIN["cpu"], further=BESIDE * solve)
     package = FACTORISATIONS["superlu" if unsuited(A) else "rslab"][kind]
-    least, looking = fixed + scale * package.factor * A.nnz, scale * ORDERED * A.nnz**1.3
+    least, looking = fixed + scale * package.factor * A.nnz, scale * (ORDERED[0] * n + ORDERED[1] * A.nnz)
     if least + LOOKS * looking > seconds:        # the factors have A's entries; a look must be able to save one
         return Estimate(least + looking, 0.0, 1.0, False, finer=partial(direct, A, machine), looking=looking)
     room, fits = max(seconds - fixed, 1e-3) / scale, MEMORY * A.space.memory()[0] / (A.dtype.itemsize + 4)
