@@ -42,8 +42,7 @@ class Estimate:
         True for a Krylov method whose iterations grow with the difficulty of the system: if one such choice takes more
         than expected, the others will, too. False for AMG and for the direct method.
     margin : float
-        Seconds that the choice must save in the solves so far, since a GPU's kernels for it
-        compile for long at their first use.
+        Seconds that the choice must save in the solves so far: a GPU's kernels for it compile for long at first use.
     outright : bool
         True for a choice that is taken without comparison, since it is quick and certain.
     finer : callable or None
