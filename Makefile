@@ -6,26 +6,20 @@ BIN := .venv/bin
 
 .PHONY: demo test sanitize docs wheel dist clean
 
-# A stamp is as new as the last install; editing pyproject.toml, or a source of the native library, installs again.
-NEEDED := pyproject.toml CMakeLists.txt $(shell find swell -name '*.cpp' -o -name '*.hpp' -o -name slots.py)
-INSTALL = $(PYTHON) -m venv .venv && $(BIN)/python -m pip install --quiet --disable-pip-version-check
-
-.venv/installed: $(NEEDED)
-	$(INSTALL) -e .
+# The stamp is as new as the last install; editing pyproject.toml, or a source of the native library, installs again.
+.venv/installed: pyproject.toml CMakeLists.txt $(shell find swell -name '*.cpp' -o -name '*.hpp' -o -name slots.py)
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	touch $@
 
-.venv/installed-test: $(NEEDED)
-	$(INSTALL) -e '.[test]'
-	touch .venv/installed $@
-
-.venv/installed-docs: .venv/installed-test
-	$(INSTALL) -e '.[docs]'
+.venv/installed-docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	touch $@
 
 demo: .venv/installed
 	$(BIN)/swell demo --out swell-demo
 
-test: .venv/installed-test
+test: .venv/installed
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The contracts of the kernels, with the native library under AddressSanitizer and UBSan, then under ThreadSanitizer.
@@ -34,7 +28,7 @@ CONTRACTS := tests/core/test_native.py tests/pde/test_contracts.py tests/distrib
 
 sanitize: sanitize-address,undefined sanitize-thread
 
-sanitize-%: .venv/installed-test
+sanitize-%: .venv/installed
 	cmake -S . -B build/sanitize/$* -DPython_EXECUTABLE=$(abspath $(BIN))/python -DSWELL_SANITIZE=$*
 	cmake --build build/sanitize/$* --parallel
 	LD_PRELOAD="$$(g++ -print-file-name=lib$(if $(findstring thread,$*),tsan,asan).so) $$(g++ -print-file-name=libstdc++.so)" \
