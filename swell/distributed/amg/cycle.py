@@ -8,8 +8,8 @@ from swell.distributed.amg.hierarchy import RankHierarchy
 from swell.distributed.amg.products import RankFourProducts, RankProduct, smoothing
 from swell.distributed.amg.window import Border, Window
 from swell.distributed.halo import Halo
-from swell.preconditioners.amg.coarsest import SINGULAR
 from swell.preconditioners.amg.balanced_cycle import BalancedCycle
+from swell.preconditioners.amg.coarsest import SINGULAR
 from swell.preconditioners.amg.polynomial import Polynomial, Smoothed
 from swell.preconditioners.amg.smoother import scales
 
@@ -134,7 +134,7 @@ class RankSmoothed(Smoothed):
 
     def __init__(self, level, scale, dtype, steps):
         self._level, self._dtype = level, dtype
-        self._take(RankProduct(smoothing(level, scale, dtype), level.window), steps)
+        self._use(RankProduct(smoothing(level, scale, dtype), level.window), steps)
 
     def update(self, last, scale):
         """Recompute S, in place, for new values of the level and its ``scale``, the diagonal of D."""

@@ -5,11 +5,9 @@ from swell.core.operator import LinearOperator
 from swell.distributed.amg.rows import parted
 from swell.distributed.amg.window import Border, own_rows
 from swell.distributed.halo import Halo
-from swell.formats.csr import CSR
-from swell.formats.sell import SELL
 from swell.preconditioners.amg.balancing import interpolation, restriction, smoothing_matrix
 from swell.preconditioners.amg.four_products import FourProducts
-from swell.preconditioners.amg.shared_rows import SharedRows, suits
+from swell.preconditioners.amg.shared_rows import stored
 
 
 class RankProduct(LinearOperator):
@@ -27,8 +25,7 @@ class RankProduct(LinearOperator):
         self._window = window
         own, self.boundary, self.rest, ghosts = parted(csr, window)
         self.halo = Halo(window.space, csr.space.to_host(ghosts), csr.dtype)
-        stored = (CSR() if csr.space.name == "cpu" else SELL()).build
-        self.local = SharedRows(own) if suits(own) else stored(own)
+        self.local = stored(own)
 
     def apply(self, x, out, alpha=1, beta=0):
         self.halo.start(x)

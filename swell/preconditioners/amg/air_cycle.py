@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from swell.formats.csr import CSR, CSRMatrix
-from swell.formats.sell import SELL
+from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg.coarsest import GeneralInverse
 from swell.preconditioners.amg.cycle import Cycle
 from swell.preconditioners.amg.polynomial import Smoothed
-from swell.preconditioners.amg.shared_rows import SharedRows, suits
+from swell.preconditioners.amg.shared_rows import stored
 
 PAD = 32                # rows; a slice of a vector then begins at a multiple of 128 bytes
 LEAST = 0.1             # a diagonal entry below this share of its row's largest entry is raised to it
@@ -131,9 +130,7 @@ class SweptLevel:
         # The contents of empty places do not matter: no column leads there.
         self.b_coarse, self._w = (self.space.xp.zeros(order.rows.size, dtype) for order in (below, own))
         self.x_coarse = self._w[own.begin:]
-        stored = (CSR() if self.space.name == "cpu" else SELL()).build
-        self.matrices = [SharedRows(p.matrix) if suits(p.matrix) else stored(p.matrix) for p in self._picked]
-        self.R, self.Q, self.S_fine, self.S_coarse = self.matrices
+        self.R, self.Q, self.S_fine, self.S_coarse = self.matrices = [stored(p.matrix) for p in self._picked]
 
     def _write_values(self):
         """Write the values of R̂, Q, S_F and S_C."""

@@ -1,24 +1,22 @@
-"""The cycle, an operator: x = M b with M ≈ A⁻¹ in the variables of its levels, as in every textbook of multigrid.
+"""The cycle, an operator: x = M b with M ≈ A⁻¹ for the vectors of its finest level. On each level, the textbook's steps:
 
-    down(b, x):  smooth x, from x = 0 at the first visit; write the next level's right-hand side
-    the next level computes its x, or the last one solves
-    up(b, x):    correct x by the next level's; smooth it
+    down(b, x):   smooth x, from x = 0 at the first visit; b_coarse = R r with the residual r of x
+    the next level computes x_coarse from b_coarse; the last level solves
+    up(b, x):     x = x + P x_coarse; smooth x
 
-A V-cycle visits each level once. A W-cycle visits some of them twice, the second time from the given x. The adjoint Mᴴ
-is the same recursion over the levels' adjoints.
+A W-cycle visits some levels twice, the second time from the given x. The adjoint is the same recursion over the levels'
+adjoints. A level has
 
-A level has
-
-- ``down(b, x, again)``, ``up(b, x, again)``: see above; ``again``: a second visit. b and x share no memory.
-- ``b_coarse``, ``x_coarse``: the vectors that the next level reads and writes. The level decides how they lie in memory.
+- ``down(b, x, again)``, ``up(b, x, again)``; ``again`` at a second visit. b and x share no memory.
+- ``b_coarse``, ``x_coarse``: vectors of the next level. The level decides where they lie.
 - ``adjoint()``: a new level of the adjoint cycle.
-- ``update()``: recompute the stored matrices, in place, for new values of the hierarchy and of the scales.
-- ``nbytes``
+- ``update()``: recompute the stored matrices, in place, for new values of the hierarchy and the scales.
 
-and the last one has ``solve(b, x)``, ``adjoint()``, ``update(A, scale)`` and ``nbytes``. Kinds of level: four products
-(four_products.py), two of them (two_products.py), a polynomial smoother (polynomial.py), sweeps over fine rows
-(air_cycle.py), parts of levels (distributed/amg/products.py). The last: a dense inverse (coarsest.py), smoothing alone
-(polynomial.py), or the cycle of a gathered matrix (distributed/amg/cycle.py).
+The last level has ``solve(b, x)``, ``adjoint()`` and ``update(A, scale)``. Each counts its ``nbytes``.
+
+Kinds of level: four products (four_products.py), two (two_products.py), polynomial smoothers (polynomial.py), sweeps
+over fine rows (air_cycle.py), parts on ranks (distributed/amg/products.py). Kinds of last level: a dense inverse
+(coarsest.py), the smoother alone (polynomial.py), the cycle of a gathered matrix (distributed/amg/cycle.py).
 """
 from __future__ import annotations
 

@@ -7,10 +7,8 @@ long (shared_rows.py). A CPU stores them in CSR, which is as fast there and need
 """
 from __future__ import annotations
 
-from swell.formats.csr import CSR
-from swell.formats.sell import SELL
 from swell.preconditioners.amg.balancing import interpolation, restriction, smoothing_matrix
-from swell.preconditioners.amg.shared_rows import SharedRows, suits
+from swell.preconditioners.amg.shared_rows import stored
 
 
 class FourProducts:
@@ -32,9 +30,7 @@ class FourProducts:
     def __init__(self, level, fine, coarse, dtype, adjoint=False):
         self.level, self.fine, self.coarse, self.dtype, self._adjoint = level, fine, coarse, dtype, adjoint
         self.space = level.A.space
-        stored = (CSR() if self.space.name == "cpu" else SELL()).build
-        self.matrices = [SharedRows(M) if suits(M) else stored(M) for M in self._values()]
-        self.S, self.P, self.R = self.matrices
+        self.S, self.P, self.R = self.matrices = [stored(M) for M in self._values()]
         self._make_vectors()
 
     def _make_vectors(self):

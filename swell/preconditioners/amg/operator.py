@@ -42,12 +42,12 @@ class AMGOperator(InPrecision):
 
     def __init__(self, A, settings):
         self.settings = settings
-        self._read(A)
+        self._inspect(A)
         cycle = self._cycle(A)
         super().__init__(cycle, cycle.scales[0], A.dtype)
 
-    def _read(self, A):
-        """Check A, and take its norm."""
+    def _inspect(self, A):
+        """Check A, and keep its norm."""
         check(A, self.settings)
         self._norm = A.norm_inf() or 1.0
 
@@ -80,7 +80,7 @@ class AMGOperator(InPrecision):
 
     def update(self, A):
         """Recompute all levels for new values of A; set them up anew if A has gained or lost a symmetry."""
-        self._read(A)
+        self._inspect(A)
         if self._stays(A):
             self.inner.update(A)
             return

@@ -123,9 +123,9 @@ class Smoothed:
     """
 
     def __init__(self, A, scale, dtype, steps):
-        self._take((CSR() if A.space.name == "cpu" else SELL()).build(self._matrix(A, scale, dtype)), steps)
+        self._use((CSR() if A.space.name == "cpu" else SELL()).build(self._matrix(A, scale, dtype)), steps)
 
-    def _take(self, S, steps):
+    def _use(self, S, steps):
         self.S, self._steps, self._relaxation = S, steps, Relaxation(S, steps if len(steps) > 1 else [(0, 1, 1)] * 2)
 
     def _matrix(self, A, scale, dtype):
@@ -134,7 +134,7 @@ class Smoothed:
 
     def adjoint(self):
         made = copy.copy(self)
-        made._take(self.S.convert(self.S.to_csr().transpose(conjugate=True)), self._steps)
+        made._use(self.S.convert(self.S.to_csr().transpose(conjugate=True)), self._steps)
         return made
 
     def update(self, A, scale):

@@ -55,5 +55,4 @@ class TwoProducts:
 
     @property
     def nbytes(self):
-        parts = self.S.data, self.Q.data, self.R, self._order, self.b_coarse, self.x_coarse
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in (self.S.data, self.Q.data, self.R, self._order, self.b_coarse, self.x_coarse))
