@@ -1,4 +1,4 @@
-"""The cycle, an operator: x = M b with M ≈ A⁻¹ for the vectors of its finest level. On each level, the textbook's steps:
+"""The cycle, an operator: x = M b with M ≈ A⁻¹ for vectors of the finest level. On each level, the textbook's steps:
 
     down(b, x):   smooth x, from x = 0 at the first visit; b_coarse = R r with the residual r of x
     the next level computes x_coarse from b_coarse; the last level solves

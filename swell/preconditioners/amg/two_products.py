@@ -55,4 +55,5 @@ class TwoProducts:
 
     @property
     def nbytes(self):
-        return sum(part.nbytes for part in (self.S.data, self.Q.data, self.R, self._order, self.b_coarse, self.x_coarse))
+        matrices = self.S.data, self.Q.data, self.R, self._order
+        return sum(part.nbytes for part in (*matrices, self.b_coarse, self.x_coarse))
