@@ -341,6 +341,11 @@ def test_options_out_of_range(options, message):
         AIR(**options)
 
 
+def test_settings_of_a_smoother_are_refused_by_name():
+    with pytest.raises(InputError, match="AIR has no setting 'cycle'.*f_sweeps"):
+        swell.prepare(gallery.advection((6, 6)), method="gmres", precond="air(cycle=W)", device="cpu")
+
+
 def test_matrices_that_it_refuses():
     A, space = canonical(gallery.advection((6, 6))), space_or_skip("cpu")
     with pytest.raises(InputError, match="AIR got a matrix of complex128"):
