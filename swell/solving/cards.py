@@ -5,7 +5,6 @@ from swell.display import page
 from swell.display.convergence import Line, figure
 from swell.display.figure import svg
 from swell.preconditioners.amg import report as levels
-from swell.preconditioners.amg.air import AIROperator
 from swell.preconditioners.amg.operator import AMGOperator
 from swell.solving.considered import CONSIDERED, count, paired
 
@@ -43,7 +42,7 @@ def of_solver(solver, failure) -> list[str]:
         body.append(page.details("Choices, in the order of the chain", page.table(chain, ("", "choice", "why"))))
     body.append(page.bullets(solver.notes))
     M = solver.M
-    if isinstance(M, AMGOperator | AIROperator):
+    if isinstance(M, AMGOperator):
         body.append(page.details("Levels of algebraic multigrid", *levels.pieces(M)))
     return body
 

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from swell.core.registry import rank_operator
 from swell.core.settings import one_of, positive, share
 from swell.preconditioners.amg.classical import Classical
-from swell.preconditioners.amg.multigrid import Multigrid
+from swell.preconditioners.amg.multigrid import SmoothedMultigrid
 from swell.preconditioners.amg.nodes import like_elasticity, unknowns
 from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.amg.symmetry import Symmetry
 
 
 @dataclass(frozen=True)
-class AMG(Multigrid):
+class AMG(SmoothedMultigrid):
     """Classical algebraic multigrid.
 
     Attributes
