@@ -13,7 +13,7 @@ import warnings
 
 from swell.core.errors import InputError
 from swell.core.preconditioner import Preconditioner
-from swell.core.settings import construct, parse, shown
+from swell.core.settings import construct, describe, parse, shown
 
 SMOOTHERS = {                                    # each is also a preconditioner, under the same name
     "jacobi_sweeps": "swell.smoothers.jacobi:JacobiSmoother",
@@ -54,14 +54,8 @@ TABLE = {
         "air": "swell.preconditioners.amg.air:AIR",
         "ams": "swell.preconditioners.ams:AMS",
         "field_split": "swell.preconditioners.field_split:FieldSplit",
-        "ic0": "swell.preconditioners.ic0:IC0",
-        "ick": "swell.preconditioners.ick:ICK",
-        "ilu0": "swell.preconditioners.ilu0:ILU0",
-        "iluk": "swell.preconditioners.iluk:ILUK",
-        "ilut": "swell.preconditioners.ilut:ILUT",
-        "block_ilu0": "swell.preconditioners.block_ilu0:BlockILU0",
-        "block_iluk": "swell.preconditioners.block_iluk:BlockILUK",
-        "block_ilut": "swell.preconditioners.block_ilut:BlockILUT",
+        "ic": "swell.preconditioners.ic:IC",
+        "ilu": "swell.preconditioners.ilu:ILU",
         "direct": "swell.preconditioners.direct:Direct",
         **SMOOTHERS,
     },
@@ -117,6 +111,12 @@ RENAMED = {                                      # former names, which still wor
     "precond": {"block_jacobi_smoother": "block_jacobi_sweeps"},
     "smoother": {"jacobi": "jacobi_sweeps", "block_jacobi": "block_jacobi_sweeps"},
 }
+FORMER = {                                       # names whose classes say what they meant; ic0 and ilu0 are usual ones
+    "precond": {**{name.lower(): f"swell.preconditioners.ic:{name}" for name in ("IC0", "ICK")},
+                **{name.lower(): f"swell.preconditioners.ilu:{name}" for name in ("ILU0", "ILUK", "ILUT")},
+                **{f"block_{name}": f"swell.preconditioners.ilu:Block{name.upper()}" for name in (
+                    "ilu0", "iluk", "ilut")}},
+}
 ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
 # Operators of the preconditioners that are built from a whole distributed matrix; "nicolaides": Schwarz's second level.
 RANK_OPERATORS = {
@@ -160,11 +160,12 @@ def load(kind: str, name: str):
     if (now := RENAMED.get(kind, {}).get(key)) is not None:
         warnings.warn(f"the {kind} {key!r} is called {now!r} now", FutureWarning, stacklevel=2)
         key = now
-    if key not in rows:
+    row = rows.get(key) or FORMER.get(kind, {}).get(key)
+    if row is None:
         offered = _offered(kind)
         raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, offered)}There are: "
                          f"{', '.join(offered)}")
-    return _imported(rows[key])
+    return _imported(row)
 
 
 def _offered(kind: str) -> list[str]:
@@ -189,6 +190,24 @@ def name_of(kind: str, cls: type) -> str:
         if row == target:
             return name
     return re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def former(name: str, cls, warned=True, **meant):
+    """Return a class with the former name ``name``, which makes objects of the settings class ``cls``.
+
+    They have the settings ``meant`` where the call names no others. ``warned``: a FutureWarning says the new spelling;
+    without it the name stays a usual one for exactly the settings ``meant``, and others raise InputError."""
+    def make(_, **settings):
+        made = cls(**{**meant, **settings})
+        if warned:
+            warnings.warn(f"{name} is called {describe(made)} now", FutureWarning, stacklevel=2)
+        elif any(getattr(made, field) != value for field, value in meant.items()):
+            raise InputError(f"{describe(made)} is not {name}: expected the name {name_of('precond', cls)} with these "
+                             "settings")
+        return made
+
+    return type(name, (cls,), {"__new__": make, "__module__": cls.__module__,
+                               "__doc__": f"A former name of {cls.__name__}."})
 
 
 def counterpart(settings, kind: str, name: str):
