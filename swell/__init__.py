@@ -17,7 +17,7 @@ methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR,
                           GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
                           BlockCG, BlockGMRES, for several right-hand sides; Direct, Stationary
 methods of lstsq          LSQR, LSMR
-preconditioners (precond) Jacobi, BlockJacobi, IC, ILU, Direct; IC0 and ILU0, short for level 0;
+preconditioners (precond) Jacobi, BlockJacobi, IC, ILU, Direct; IC0 and ILU0, other names of IC and ILU;
                           AMG, SmoothedAggregation, AIR, multigrid; AMS, for curl-curl problems;
                           FieldSplit, for several fields of unknowns;
                           Schwarz, BDDC and its Subdomains, for A in parts;
@@ -70,10 +70,8 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "SmoothedAggregation": "preconditioners.amg.smoothed_aggregation",
     "AIR": "preconditioners.amg.air", "AMS": "preconditioners.ams", "FieldSplit": "preconditioners.field_split",
     "NullSpace": "transforms.nullspace", "rigid_body_modes": "transforms.nullspace",
-    "IC": "preconditioners.ic", "IC0": "preconditioners.ic", "ICK": "preconditioners.ic",
-    "ILU": "preconditioners.ilu", "ILU0": "preconditioners.ilu", "ILUK": "preconditioners.ilu",
-    "ILUT": "preconditioners.ilu", "BlockILU0": "preconditioners.ilu", "BlockILUK": "preconditioners.ilu",
-    "BlockILUT": "preconditioners.ilu",
+    "IC": "preconditioners.ic", "IC0": "preconditioners.ic",
+    "ILU": "preconditioners.ilu", "ILU0": "preconditioners.ilu",
     "Exact": "preconditioners.exact", "Sweeps": "preconditioners.sweeps",
     "ISAI": "preconditioners.isai",
     "Twisted": "orderings.twisted",
@@ -93,5 +91,9 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",
     "OutOfMemory": "core.errors", "quiet": "core.compilation",
     "read_matrix": "io", "read_vector": "io",
-}, modules=("dense", "distributed", "gallery", "io", "jax", "pde", "scipy_like", "report", "torch"))
+}, modules=("dense", "distributed", "gallery", "io", "jax", "pde", "scipy_like", "report", "torch"), former={
+    "ICK": ("IC", {"level": 1}), "ILUK": ("ILU", {"level": 1}), "ILUT": ("ILU", {"drop": 0.001}),
+    "BlockILU0": ("ILU", {"block": 0}), "BlockILUK": ("ILU", {"level": 1, "block": 0}),
+    "BlockILUT": ("ILU", {"drop": 0.001, "block": 0}),
+})
 __all__.insert(0, "__version__")

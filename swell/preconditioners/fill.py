@@ -22,9 +22,8 @@ SYMBOLIC_BYTES = 30         # host memory an entry during the search for the pat
 
 
 def estimated(A, level) -> int:
-    """Return an estimate of the number of entries of L and U with fill up to ``level``; exact for at most 400 rows.
-
-    ``A``: a CSRMatrix, or a `BlockPattern`, whose blocks are counted."""
+    """Return an estimate of the number of entries of L and U with fill up to ``level``, for a CSRMatrix A; exact for at
+    most 400 rows."""
     indptr, indices = _on_host(A)
     reached = native_kernels("swell.preconditioners", "fill").reached
     n = indptr.size - 1

@@ -24,7 +24,6 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
-from swell.core.registry import former
 from swell.core.settings import describe
 from swell.formats.csr import CSRMatrix
 from swell.formats.symmetry import require_hermitian
@@ -83,9 +82,7 @@ class IC(Preconditioner):
         return ICOperator(A, self)
 
 
-# Former names, which still work.
-IC0 = former("IC0", IC, warned=False, level=0)
-ICK = former("ICK", IC, level=1)
+IC0 = IC                    # the literature's name of level 0
 
 
 class ICOperator(IncompleteOperator):

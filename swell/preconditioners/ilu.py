@@ -40,9 +40,8 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
-from swell.core.registry import former
 from swell.core.settings import circumstances, describe, idle_notes, one_of, share, without_effect
-from swell.formats.blocks import BlockPattern, check_blocks, chosen_size
+from swell.formats.blocks import check_blocks, chosen_size
 from swell.preconditioners.fill import estimated, lu_pattern
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check
 from swell.preconditioners.lu_rows import BlockRows, EntryRows
@@ -126,9 +125,13 @@ class ILU(Preconditioner):
         """Return an estimate of the number of entries of L and U together, or of blocks, with fill up to ``level``;
         exact for a matrix of at most 400 rows."""
         if self.threshold is not None:
-            raise InputError(f"{describe(self)}.estimate(A): expected a level of fill, since an estimate knows no sizes "
-                             "of entries: leave drop and fill out")
-        return estimated(A if self.block is None else BlockPattern(A, chosen_size(A, self, "ILU")), self.level)
+            raise InputError(f"{describe(self)}.estimate(A): expected a level of fill, since an estimate knows no "
+                             "sizes of entries: leave drop and fill out")
+        return estimated(self.rows(A).pattern, self.level)
+
+    def rows(self, A):
+        """Return the rows of A, or its block rows, in natural order."""
+        return EntryRows(A) if self.block is None else BlockRows(A, chosen_size(A, self, type(self).__name__))
 
     def build(self, A):
         """Return the operator (L U)⁻¹.
@@ -146,13 +149,7 @@ class ILU(Preconditioner):
         return ILUOperator(A, self)
 
 
-# Former names, which still work.
-ILU0 = former("ILU0", ILU, warned=False, level=0, drop=None, fill=None)
-ILUK = former("ILUK", ILU, level=1)
-ILUT = former("ILUT", ILU, drop=DROP)
-BlockILU0 = former("BlockILU0", ILU, block=0)
-BlockILUK = former("BlockILUK", ILU, level=1, block=0)
-BlockILUT = former("BlockILUT", ILU, drop=DROP, block=0)
+ILU0 = ILU                  # the literature's name of level 0
 
 
 class ILUOperator(IncompleteOperator):
@@ -179,8 +176,7 @@ class ILUOperator(IncompleteOperator):
         threshold, self._builds = settings.threshold, 0
         if threshold is not None or not resolve_solve(settings.solve).alike:
             self.self_adjoint = False            # with a threshold a row and its column keep different entries
-        rows = self._rows = (EntryRows(A) if settings.block is None else
-                             BlockRows(A, chosen_size(A, settings, self._name)))
+        rows = self._rows = settings.rows(A)
         self.block = rows.size
         self.order = self._find_order(rows.pattern)
         pattern = rows.arrange(self.order)

@@ -148,7 +148,7 @@ class BlockRows:
         return algorithm(BLOCKS, settings, T)
 
     def load(self, A):
-        """Return A, and the largest modulus of each of its rows, in elimination order; 1 for an empty row and past A."""
+        """Return A, and the largest modulus of each row in elimination order; 1 for an empty row and past A."""
         xp = self._space.xp
         scale = xp.ones(self.count * self.size, A.data.real.dtype)
         scale[:self._rows] = largest_moduli(A.row_maxima(xp.ones(A.shape[1], scale.dtype)))

@@ -94,7 +94,7 @@ class ShiftedLaplacianOperator(OperatorLike):
         super().__init__(A.shape, A.dtype, A.space)
         if A.dtype.kind != "c":
             raise InputError(f"the shifted Laplacian is complex, and the system is {A.dtype.name}: give "
-                             "dtype='complex128', or precondition with 'ilu0' or 'ilut'")
+                             "dtype='complex128', or precondition with 'ilu0' or 'ilu(drop=0.001)'")
         self.settings, self._notes = settings, ()
         self._diagonal = diagonal_places(A, "ShiftedLaplacian")
         self._places = None if settings.mass is None else mass_places(A, settings.mass)

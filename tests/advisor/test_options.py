@@ -32,10 +32,13 @@ REFUSED = [
     ("method", "gmres(restart=20, batch=21)", "batch", "restart=20"),
     ("method", "fgmres(batch=40)", "batch", "restart=30"),
     *(("precond", f"{name}(factor_sweeps=7)", "factor_sweeps", "factor='exact'")
-      for name in ("ic0", "ick", "ilu0", "iluk", "block_ilu0", "block_iluk")),
+      for name in ("ic0", "ilu0", "ic", "ilu")),
     ("precond", "ilu0(factor=levels, factor_sweeps=7)", "factor_sweeps", "factor='levels'"),
-    ("precond", "ilu0(pad=True)", "pad", "blocks of 1"), ("precond", "ilu0(block=0, pad=True)", "pad", "detected"),
-    *(("precond", f"{name}(pad=True)", "pad", "detected") for name in ("block_ilu0", "block_iluk", "block_ilut")),
+    ("precond", "ilu0(pad=True)", "pad", "single entries"), ("precond", "ilu0(block=0, pad=True)", "pad", "detected"),
+    ("precond", "ilu(block=1, pad=True)", "pad", "blocks of 1"),
+    *(("precond", f"ilu({which}block=0, pad=True)", "pad", "detected") for which in ("", "level=1, ", "drop=0.01, ")),
+    *(("precond", f"ilu({which}, level=1)", "level", "the size of entries") for which in ("drop=0.01", "fill=3")),
+    ("precond", "ilu(fill=3, factor=sweeps)", "factor", "the size of entries"),
     ("format", "bsr(pad=True)", "pad", "detected"), ("format", "block_sell(block=1, pad=True)", "pad", "blocks of 1"),
     ("precond", "schwarz(overlap=0, kind=additive)", "kind", "overlap=0"),
     ("precond", lambda: swell.Schwarz(interface=Known()), "interface", "transmission='dirichlet'"),
@@ -71,8 +74,8 @@ NOTED = [
     ("method", "gmres(basis=single)", "basis", IN_SINGLE), ("method", "fgmres(basis=single)", "basis", IN_SINGLE),
     ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(ordering=colamd)", "ordering", ON_GPU),
     ("precond", "direct(package=superlu)", "package", ON_GPU),
-    ("precond", "ilu0(factor=levels)", "factor", ON_GPU), ("precond", "iluk(factor=levels)", "factor", ON_GPU),
-    *(("precond", f"{name}(factor=levels)", "factor", ON_GPU) for name in ("block_ilu0", "block_iluk")),
+    ("precond", "ilu0(factor=levels)", "factor", ON_GPU), ("precond", "ilu(level=1, factor=levels)", "factor", ON_GPU),
+    ("precond", "ilu(block=0, factor=levels)", "factor", ON_GPU),
     *(("precond", f"schwarz({field}={value})", field, ALONE)
       for field, value in (("overlap", 2), ("kind", "additive"), ("partition", "graph"))),
     ("precond", "schwarz(transmission=robin)", "transmission", ALONE),
@@ -91,10 +94,7 @@ ACTS = {
     "ShiftedLaplacian": "shift inner", "Deflation": "inner vectors steps family",
     "BDDC": "levels constraints weights dense_lu interior coarse subdomains domains adaptive near_nullspace nodes corners "
             "averages dense_solver",
-    "IC0": "solve factor ordering shift", "ICK": "solve factor ordering shift level",
-    "ILU0": "solve ordering pivot shift block", "ILUK": "solve ordering pivot shift level",
-    "ILUT": "solve ordering pivot shift drop fill", "BlockILU0": "solve ordering pivot shift block",
-    "BlockILUK": "solve ordering pivot shift block level", "BlockILUT": "solve ordering pivot shift block drop fill",
+    "IC": "solve factor ordering shift level", "ILU": "solve ordering pivot shift drop fill block",
     "JacobiSmoother": "omega", "GaussSeidel": "direction coloring", "Chebyshev": "degree fraction steps",
     "BlockJacobiSmoother": "inner asynchronous height", "BlockGaussSeidel": "direction inner height",
     "RuizScaling": "p tolerance maxiter symmetric", "GreedyColoring": "visit", "JonesPlassmann": "seed",
@@ -191,7 +191,7 @@ def test_a_growth_that_a_guard_looks_at_stays():
 
 def test_defaults_say_nothing(device):
     A = gallery.poisson2d(8)
-    for named in ({"method": "cg", "precond": "ic0"}, {"method": "gmres", "precond": "block_ilu0"},
+    for named in ({"method": "cg", "precond": "ic0"}, {"method": "gmres", "precond": "ilu(block=0)"},
                   {"method": "direct"}, {"method": "gmres", "precond": "schwarz"}, {"method": "cg", "format": "sell"},
                   {}):
         notes = swell.solve(A, np.ones(64), device=device, **named).notes

@@ -67,7 +67,7 @@ def test_a_record(one, label, options):
 
 
 def test_failures_count_at_the_limit(one):
-    record = auto.measure(one, "cg ilut", {"method": "cg", "precond": "ilut"}, "cpu", 10.0)
+    record = auto.measure(one, "cg ilu(drop=0.001)", {"method": "cg", "precond": "ilu(drop=0.001)"}, "cpu", 10.0)
     assert record["seconds"] == math.inf and "InputError" in record["failure"]
     own = {"system": "tiny", "label": auto.OWN, "seconds": 0.2, "class": "general", "n": 144, "prediction": 2.0}
     best = {"system": "tiny", "label": "bicgstab ilu0", "seconds": 0.1}
