@@ -17,7 +17,7 @@ methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR,
                           GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
                           BlockCG, BlockGMRES, for several right-hand sides; Direct, Stationary
 methods of lstsq          LSQR, LSMR
-preconditioners (precond) Jacobi, BlockJacobi, IC, ILU, Direct; IC0 and ILU0, other names of IC and ILU;
+preconditioners (precond) Jacobi, BlockJacobi, IC and ILU, also IC0 and ILU0, Direct;
                           AMG, SmoothedAggregation, AIR, multigrid; AMS, for curl-curl problems;
                           FieldSplit, for several fields of unknowns;
                           Schwarz, BDDC and its Subdomains, for A in parts;

@@ -32,9 +32,9 @@ REFUSED = [
     ("method", "gmres(restart=20, batch=21)", "batch", "restart=20"),
     ("method", "fgmres(batch=40)", "batch", "restart=30"),
     *(("precond", f"{name}(factor_sweeps=7)", "factor_sweeps", "factor='exact'")
-      for name in ("ic0", "ilu0", "ic", "ilu")),
-    ("precond", "ilu0(factor=levels, factor_sweeps=7)", "factor_sweeps", "factor='levels'"),
-    ("precond", "ilu0(pad=True)", "pad", "single entries"), ("precond", "ilu0(block=0, pad=True)", "pad", "detected"),
+      for name in ("ic", "ilu")),
+    ("precond", "ilu(factor=levels, factor_sweeps=7)", "factor_sweeps", "factor='levels'"),
+    ("precond", "ilu(pad=True)", "pad", "single entries"), ("precond", "ilu(block=0, pad=True)", "pad", "detected"),
     ("precond", "ilu(block=1, pad=True)", "pad", "blocks of 1"),
     *(("precond", f"ilu({which}block=0, pad=True)", "pad", "detected") for which in ("", "level=1, ", "drop=0.01, ")),
     *(("precond", f"ilu({which}, level=1)", "level", "the size of entries") for which in ("drop=0.01", "fill=3")),
@@ -74,7 +74,7 @@ NOTED = [
     ("method", "gmres(basis=single)", "basis", IN_SINGLE), ("method", "fgmres(basis=single)", "basis", IN_SINGLE),
     ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(ordering=colamd)", "ordering", ON_GPU),
     ("precond", "direct(package=superlu)", "package", ON_GPU),
-    ("precond", "ilu0(factor=levels)", "factor", ON_GPU), ("precond", "ilu(level=1, factor=levels)", "factor", ON_GPU),
+    ("precond", "ilu(factor=levels)", "factor", ON_GPU), ("precond", "ilu(level=1, factor=levels)", "factor", ON_GPU),
     ("precond", "ilu(block=0, factor=levels)", "factor", ON_GPU),
     *(("precond", f"schwarz({field}={value})", field, ALONE)
       for field, value in (("overlap", 2), ("kind", "additive"), ("partition", "graph"))),
@@ -152,7 +152,7 @@ def test_the_note_is_on_the_result(kind, text, field, where, device):
     A = gallery.poisson2d(8)
     named = {kind: text, "device": device, "dtype": "float32" if where == IN_SINGLE else "float64", "rtol": 1e-4}
     if kind == "triangular":
-        named = named | {"precond": f"ilu0(solve={text!r})", "method": "gmres"}
+        named = named | {"precond": f"ilu(solve={text!r})", "method": "gmres"}
         del named[kind]
     elif kind == "precond":
         named["method"] = "gmres"
@@ -171,7 +171,7 @@ def test_the_note_is_on_the_result(kind, text, field, where, device):
 def test_sweeps_of_two_triangles():
     """A note for a point solve, whose second sweep writes elsewhere; none where one triangle has three."""
     A = gallery.poisson2d(8)
-    few, many = (swell.solve(A, np.ones(64), method="gmres", device="cpu", precond=f"ilu0(solve={solve!r})").notes
+    few, many = (swell.solve(A, np.ones(64), method="gmres", device="cpu", precond=f"ilu(solve={solve!r})").notes
                  for solve in ("sweeps(count=2, in_place=True)", "sweeps(count=1, upper=4, in_place=True)"))
     assert any("in_place=True) has no effect with so few sweeps" in note for note in few)
     assert not any("has no effect" in note for note in many)
@@ -185,7 +185,7 @@ def test_a_smoother_whose_sweeps_the_method_counts():
 def test_a_growth_that_a_guard_looks_at_stays():
     """A guard builds what it measures by the same settings: no error where nothing is wrong."""
     for solve in ("sweeps(guard=more, growth=1e-3)", "isai(guard=more, growth=1e-3)", "sweeps(growth=1e-9)"):
-        assert swell.solve(gallery.poisson2d(8), np.ones(64), method="gmres", precond=f"ilu0(solve={solve!r})",
+        assert swell.solve(gallery.poisson2d(8), np.ones(64), method="gmres", precond=f"ilu(solve={solve!r})",
                            device="cpu").converged
 
 
