@@ -33,6 +33,7 @@ scales in one block (flow in a well, and in a cell) do not make it count as sing
 from __future__ import annotations
 
 import itertools
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,14 +41,16 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
-from swell.core.settings import circumstances, describe, idle_notes, one_of, share, without_effect
-from swell.formats.blocks import check_blocks, chosen_size
+from swell.core.settings import circumstances, describe, idle_notes, one_of, positive, share, switch, without_effect
+from swell.formats.blocks import LARGEST, check_size, divisors
 from swell.preconditioners.fill import estimated, lu_pattern
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check
 from swell.preconditioners.lu_rows import BlockRows, EntryRows
 from swell.preconditioners.triangular import combine, resolve_solve
 
 DROP, FILL = 1e-3, 10.0     # of ILUT, where one of them is given
+SIZES_THAT_FIT = {None: "single entries", 1: "blocks of 1, which divide everything",
+                  "detected": "a detected size, which always divides"}
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,9 @@ class ILU(Preconditioner):
     fill : float or None
         Given: a threshold in place of a level (ILUT). A row of L, and of U, keeps at most ``fill`` times half the
         entries of that row of A: the largest; 10 if only ``drop`` is given.
-    block : int or None
-        None: single entries. 1 to 32: dense blocks of that size. 0: blocks of the size that `BSR` detects, 1 for a
-        matrix without blocks, where single entries are many times as fast.
+    block : int, "detected" or None
+        None: single entries. 1 to 32: dense blocks of that size. "detected": blocks of the size that `BSR` detects, 1
+        for a matrix without blocks, where single entries are many times as fast.
     pad : bool
         Allow a size that does not divide the number of rows; the identity fills the last block.
     solve : str or TriangularSolve
@@ -87,7 +90,7 @@ class ILU(Preconditioner):
     level: int = 0
     drop: float | None = None
     fill: float | None = None
-    block: int | None = None
+    block: int | str | None = None
     pad: bool = False
     solve: Any = "exact"
     ordering: Any = "natural"
@@ -109,10 +112,14 @@ class ILU(Preconditioner):
                     share(self, name)
             why = "with drop or fill, which let the size of entries choose the pattern"
             without_effect(self, why, "leave drop and fill out", "level", "factor")
-        if self.block is None:
-            without_effect(self, "with single entries", "name a block size of 2 or more", "pad")
-        else:
-            check_blocks(self)
+        if self.block == 0 and not isinstance(self.block, bool):
+            warnings.warn("ILU(block=0) is called ILU(block='detected') now", FutureWarning, stacklevel=3)
+            object.__setattr__(self, "block", "detected")
+        if self.block != "detected":
+            positive(self, "block", most=LARGEST)
+        switch(self, "pad")
+        if self.block in SIZES_THAT_FIT:
+            without_effect(self, f"with {SIZES_THAT_FIT[self.block]}", "name a block size of 2 or more", "pad")
 
     @property
     def threshold(self) -> tuple[float, float] | None:
@@ -131,7 +138,11 @@ class ILU(Preconditioner):
 
     def rows(self, A):
         """Return the rows of A, or its block rows, in natural order."""
-        return EntryRows(A) if self.block is None else BlockRows(A, chosen_size(A, self, type(self).__name__))
+        if self.block is None:
+            return EntryRows(A)
+        size = divisors(A.block_size)[-1] if self.block == "detected" else self.block
+        check_size(size, self.pad, A.shape, "ILU")
+        return BlockRows(A, size)
 
     def build(self, A):
         """Return the operator (L U)⁻¹.

@@ -40,7 +40,7 @@ def test_former_names_still_work(kind, former):
 MEANT = {               # a former name with settings, and what it has always meant
     "iluk(level=2)": "ilu(level=2)", "ilut(fill=5)": "ilu(drop=0.001, fill=5)",
     "ilut(drop=0.1)": "ilu(drop=0.1)", "block_ilu0(block=3)": "ilu(block=3)", "ick(shift=0.5)": "ic(level=1, shift=0.5)",
-    "block_iluk(pivot=error)": "ilu(level=1, block=0, pivot='error')",
+    "block_iluk(pivot=error)": "ilu(level=1, block='detected', pivot='error')",
 }
 
 
@@ -65,8 +65,9 @@ def test_short_names_of_the_literature_are_silent():
 
 
 def test_former_classes_still_work():
-    now = {"ICK": swell.IC(level=1), "ILUK": swell.ILU(level=1), "ILUT": swell.ILU(drop=0.001), "BlockILU0": swell.ILU(
-        block=0), "BlockILUK": swell.ILU(level=1, block=0), "BlockILUT": swell.ILU(drop=0.001, block=0)}
+    now = {"ICK": swell.IC(level=1), "ILUK": swell.ILU(level=1), "ILUT": swell.ILU(drop=0.001),
+           "BlockILU0": swell.ILU(block="detected"), "BlockILUK": swell.ILU(level=1, block="detected"),
+           "BlockILUT": swell.ILU(drop=0.001, block="detected")}
     for name, settings in now.items():
         with pytest.warns(FutureWarning, match=re.escape(f"swell.{name} is called swell.{describe(settings)} now")):
             former = getattr(swell, name)

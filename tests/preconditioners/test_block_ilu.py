@@ -192,8 +192,8 @@ def test_a_size_that_does_not_divide_is_padded_where_asked(ordering, dtype, spac
 
 def test_the_block_size_is_found(space):
     with space.active():
-        assert built("ilu(block=0)", blocked(3), space).block == 3
-        assert built("ilu(block=0)", gallery.poisson2d(11), space).block == 1
+        assert built("ilu(block=detected)", blocked(3), space).block == 3
+        assert built("ilu(block=detected)", gallery.poisson2d(11), space).block == 1
 
 
 # -- triangular solves -------------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ def test_no_method_adds_to_a_product_with_the_factors(method, space, monkeypatch
         betas.add(beta)
         apply(self, x, out, alpha, beta)
     monkeypatch.setattr(IncompleteOperator, "apply", noted)
-    assert swell.solve(A, np.ones(A.shape[0]), method=method, precond="ilu(block=0)", device=space.name).converged
+    assert swell.solve(A, np.ones(A.shape[0]), method=method, precond="ilu(block=detected)", device=space.name).converged
     assert betas == {0}
 
 
@@ -486,10 +486,10 @@ def test_a_block_row_without_diagonal_block_is_named(space):
             built(f"ilu(block=3, ordering={ordering!r})", A, space)
 
 
-@pytest.mark.parametrize("text, words", [("ilu(block=33)", "at most 32"), ("ilu(block=-1)", "at least 0"),
-                                         ("ilu(block=0, factor='level')", "'levels' or 'sweeps'"),
-                                         ("ilu(block=0, solve=\"sweeps(guard='x')\")", "'more'"),
-                                         ("ilu(block=0, solve='sweeps(growth=0)')", "positive")])
+@pytest.mark.parametrize("text, words", [("ilu(block=33)", "at most 32"), ("ilu(block=-1)", "at least 1"),
+                                         ("ilu(block=detected, factor='level')", "'levels' or 'sweeps'"),
+                                         ("ilu(block=detected, solve=\"sweeps(guard='x')\")", "'more'"),
+                                         ("ilu(block=detected, solve='sweeps(growth=0)')", "positive")])
 def test_settings_that_mean_nothing(text, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("precond", text)
