@@ -20,8 +20,10 @@ class EntryRows:
     ----------
     pattern : CSRMatrix
         A; its values are never read. None after `arrange`.
-    size, unit, words : int, str, str
-        Rows of a block, the name of what a factor stores, and the operator's description of the rows.
+    size, entry_bytes : int
+        Rows of a block; bytes that an entry of L and U takes, its places in the solves included.
+    unit, title, words : str
+        What a factor stores; the factorisation for a message; what the operator's description says of the rows.
     threshold : class
         ILUT of such rows.
     """
