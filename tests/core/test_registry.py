@@ -73,3 +73,5 @@ def test_former_classes_still_work():
             former = getattr(swell, name)
         assert former() == settings == resolve("precond", former) and name not in swell.__all__
         assert former(shift=0.5) == dataclasses.replace(settings, shift=0.5)
+    with pytest.warns(FutureWarning, match=r"ILU\(block=0\) is called ILU\(block='detected'\) now"):
+        assert resolve("precond", "ilu0(block=0)") == swell.ILU(block="detected")
