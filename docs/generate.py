@@ -87,7 +87,7 @@ def choice() -> str:
                       for name, costs in COSTS.items())
     return between(CHOICE, "contenders", "\n".join([
         *lines, "", f"Large means at least {sizes}. In the class with a positive diagonal the graph's layers may ask for more "
-        f"iterations: {LAYER['jacobi']:g} for each with Jacobi, {LAYER['ic0']:g} with IC(0)."]))
+        f"iterations: {LAYER['jacobi']:g} for each with Jacobi, {LAYER['ic']:g} with IC(0)."]))
 
 
 def stub(package: types.ModuleType) -> str:

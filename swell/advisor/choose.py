@@ -38,7 +38,6 @@ from swell.solving.considered import paired
 
 OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # parts that contenders fill in, or leave out
 SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
-WITH_PATTERN = "ilu0", "iluk", "block_ilu0", "block_iluk"        # symmetric if A is, and their solves are alike
 DIRECT_LIMIT = 300_000      # largest number of unknowns for which a factorisation is tried unasked
 MANY_ROWS = 20_000          # least number of rows for which multigrid is the first choice across ranks
 BLOCKS_FROM = 3             # least block size for which blocks are the default; for 2 × 2 SELL is as fast
@@ -110,7 +109,7 @@ def _candidates(A, named, resident) -> list[Configuration]:
     else:
         chain, why = [_iterative(A, facts, named, singular)], "the iterative choice failed"
         if chain[0].scaling is not None and named.scaling is None and named.free("precond") and not singular:
-            chain.append(replace(chain[0], scaling=None, precond=setting("precond", "ic0"),
+            chain.append(replace(chain[0], scaling=None, precond=setting("precond", "ic"),
                                  why=("Jacobi scaling was not enough",)))
         if chain[0].name("method") == "cg" and not facts.dominant and not singular:
             wave = _indefinite(A, facts, named, singular, "A is real in a complex type, as waves without damping are")
@@ -163,20 +162,20 @@ def _across_ranks(A, named):
         chain.append(replace(named, method=setting("method", "cg"), precond=setting("precond", "amg"),
                              why=(f"A is Hermitian with a positive diagonal, and has {MANY_ROWS} rows or more",)))
     if definite:
-        chain.append(choice("cg", "ic0", "A is Hermitian with a positive diagonal"))
+        chain.append(choice("cg", "ic", "A is Hermitian with a positive diagonal"))
     if alike:
-        chain.append(choice("cocg", "ilu0", "A is real in a complex type, as waves without damping are" if real and
+        chain.append(choice("cocg", "ilu", "A is real in a complex type, as waves without damping are" if real and
                             hermitian(A) else "A is complex symmetric"))
     elif not definite:
         odd = breaks_symmetry(named.precond)
         but = "with a preconditioner that is not" if odd else "but its diagonal is not positive"
         what = f"Hermitian, {but}" if hermitian(A) else "not Hermitian"
-        chain.append(choice("bicgstab", "ilu0", f"A is {'complex symmetric' if waves else what}"))
+        chain.append(choice("bicgstab", "ilu", f"A is {'complex symmetric' if waves else what}"))
     if alike and free:
         why += ", and if A is a Helmholtz operator, a shift may help"
         chain.append(replace(chain[-1], precond=shifted_laplacian(), why=(why,)))
         why = "the shifted Laplacian failed too"
-    return [*chain, choice("gmres", "ilu0", why)]
+    return [*chain, choice("gmres", "ilu", why)]
 
 
 def _resident(A, chosen):
@@ -195,8 +194,8 @@ def incomplete_lu(A):
     size = 1 if nearly_full(A) else detect(A)
     full = detect(A, FULL) if size > 1 else 1
     if full == 1 and size >= BLOCKS_FROM:
-        return load("precond", "block_ilu0")(block=size), f"; its blocks of {size} are nearly full, and are filled up"
-    return setting("precond", "ilu0"), (
+        return load("precond", "ilu")(block=size), f"; its blocks of {size} are nearly full, and are filled up"
+    return setting("precond", "ilu"), (
         f"; its blocks of {full} are full, so ILU(0) by points has their factors" if full > 1 else "")
 
 
@@ -205,8 +204,8 @@ def keeps_symmetry(precond) -> bool:
     name = Configuration(None, precond).name("precond")
     if name in ("shifted_laplacian", "deflation") or (name == "schwarz" and precond.kind != "restricted"):
         return keeps_symmetry(resolve("precond", precond.inner))
-    if name in WITH_PATTERN:
-        return resolve_solve(precond.solve).alike
+    if name == "ilu":                            # on a pattern, symmetric if A is, and its solves are alike
+        return precond.threshold is None and resolve_solve(precond.solve).alike
     if name == "gauss_seidel":
         return precond.direction == "symmetric"
     return name in SYMMETRIC
@@ -217,9 +216,9 @@ def breaks_symmetry(precond) -> bool:
     name = Configuration(None, precond).name("precond")
     if name in ("schwarz", "shifted_laplacian", "deflation"):
         return name == "schwarz" and precond.kind == "restricted" or breaks_symmetry(resolve("precond", precond.inner))
-    if name in WITH_PATTERN:
-        return not resolve_solve(precond.solve).alike
-    return name in ("ilut", "block_ilut") or name == "gauss_seidel" and precond.direction != "symmetric"
+    if name == "ilu":
+        return not keeps_symmetry(precond)
+    return name == "gauss_seidel" and precond.direction != "symmetric"
 
 
 def _iterative(A, facts, named, singular):
@@ -234,7 +233,7 @@ def _iterative(A, facts, named, singular):
         scaling, precond = named.scaling, named.precond
         if scaling is None and precond is None:
             if space.name == "cpu" and not singular and named.free("precond"):
-                precond = setting("precond", "ic0")
+                precond = setting("precond", "ic")
             elif named.free("scaling"):
                 scaling = setting("scaling", "jacobi")
         why += " with a positive diagonal"
@@ -259,7 +258,7 @@ def _indefinite(A, facts, named, singular, why):
     if named.free("precond") and not named.scaling:
         precond = setting("precond", "jacobi")
         if space.name == "cpu" and not singular:
-            precond, more = (setting("precond", "ilu0"), "") if facts.symmetric else incomplete_lu(A)
+            precond, more = (setting("precond", "ilu"), "") if facts.symmetric else incomplete_lu(A)
         elif space.name != "cpu":
             more = "; Jacobi is a pass over a vector, an exact solve with triangles a step for each of their levels"
     alike = keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")

@@ -168,7 +168,7 @@ CLASSES = (
     )),
     Class("Hermitian with a positive diagonal", lambda facts: facts.hermitian and facts.positive_diagonal, _definite, (
         Contender("cg", "jacobi"),
-        Contender("cg", "ic0"),
+        Contender("cg", "ic"),
         Contender("resident_cg", "jacobi", resides,
                   "; its vectors fit on the multiprocessors, where resident_cg keeps them"),
         Contender("cg", "smoothed_aggregation", elastic,
@@ -176,17 +176,17 @@ CLASSES = (
         Contender("cg", "amg", large_m_matrix, "; its couplings are negative: AMG suits it"),
         Contender("cg", "amg", large_other),
         Contender("minres", "jacobi", doubtful, "; and it need not be definite for minres"),
-        Contender("cocg", "ilu0", waves),
+        Contender("cocg", "ilu", waves),
         Contender("cocg", "jacobi", waves),
         Contender("cocg", "shifted_laplacian", waves, SHIFTED),
     )),
     Class("complex symmetric", lambda facts: facts.symmetric and facts.complex, _other, (
-        Contender("cocg", "ilu0"),
+        Contender("cocg", "ilu"),
         Contender("cocg", "jacobi"),
         Contender("cocg", "shifted_laplacian", note=SHIFTED),
     )),
     Class("any other", lambda facts: True, _other, (
-        Contender("bicgstab", "ilu0"),
+        Contender("bicgstab", "ilu"),
         Contender("bicgstab", "jacobi"),
         Contender("minres", "none", hermitian),
     )),
@@ -206,7 +206,7 @@ def setting(kind, name):
 @cache
 def shifted_laplacian():
     """Return settings of the shifted Laplacian by ILU(1), for Helmholtz operators."""
-    return load("precond", "shifted_laplacian")(inner=load("precond", "iluk")(level=1))
+    return load("precond", "shifted_laplacian")(inner=load("precond", "ilu")(level=1))
 
 
 def contenders(A, facts, named, form, machine, resident, incomplete_lu) -> list:
@@ -251,7 +251,7 @@ def _configuration(contender, case, why, named, form, incomplete_lu):
     scaling, precond, note = None, None, contender.note
     if contender.part == "jacobi" and contender.method in ("cg", "resident_cg"):
         scaling = setting("scaling", "jacobi")
-    elif contender.part == "ilu0" and not case.facts.symmetric:
+    elif contender.part == "ilu" and not case.facts.symmetric:
         precond, blocks = incomplete_lu()
         note += blocks
     elif contender.part == "shifted_laplacian":

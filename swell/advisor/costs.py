@@ -97,14 +97,14 @@ CPU = Costs(
         "bicgstab": (2, Cost(5, 0, 3)), "gmres": (1, Cost(4, 0, 16)),
     },
     setups={
-        "none": Cost(0), "jacobi": Cost(20, 10, 10), "ic0": Cost(60, 1, 60, True, 1.0),
-        "ilu0": Cost(80, 15, 60, True, 0.5), "block_ilu0": Cost(80, 15, 60, True, 0.5),
+        "none": Cost(0), "jacobi": Cost(20, 10, 10), "ic": Cost(60, 1, 60, True, 1.0),
+        "ilu": Cost(80, 15, 60, True, 0.5),
         "shifted_laplacian": Cost(120, 150, 150, True, 1.0), "amg": Cost(300, 85, 600),
         "smoothed_aggregation": Cost(300, 110, 0),
     },
     applied={
-        "none": Cost(0), "jacobi": Cost(0.5, 0, 0.7), "ic0": Cost(4, 1.4, 1, True), "ilu0": Cost(3, 1.2, 1, True),
-        "shifted_laplacian": Cost(5, 3, 3, True), "block_ilu0": Cost(3, 1.2, 1, True), "amg": Cost(12, 2, 45),
+        "none": Cost(0), "jacobi": Cost(0.5, 0, 0.7), "ic": Cost(4, 1.4, 1, True), "ilu": Cost(3, 1.2, 1, True),
+        "shifted_laplacian": Cost(5, 3, 3, True), "amg": Cost(12, 2, 45),
         "smoothed_aggregation": Cost(40, 3.5, 35),                   # the default W-cycle with steps of degree 2
     },
     margin=0.0, multigrid_from=4_000, further_entry=0.6, further_calls=1.0)
@@ -119,14 +119,14 @@ CUDA = Costs(
         "cocg": (1, Cost(5, 0, 0.005)), "bicgstab": (2, Cost(7, 0, 0.012)), "gmres": (1, Cost(10, 0, 0.08)),
     },
     setups={
-        "none": Cost(0), "jacobi": Cost(20, 0, 0.1), "ic0": Cost(3000, 2, 0, False, 1.0),
-        "ilu0": Cost(3000, 2, 0, False, 1.0), "block_ilu0": Cost(3000, 2, 0, False, 1.0),
+        "none": Cost(0), "jacobi": Cost(20, 0, 0.1), "ic": Cost(3000, 2, 0, False, 1.0),
+        "ilu": Cost(3000, 2, 0, False, 1.0),
         "shifted_laplacian": Cost(5000, 5, 0, False, 2.0), "amg": Cost(3400, 0.9, 0),
         "smoothed_aggregation": Cost(4500, 2.5, 0),
     },
     applied={
-        "none": Cost(0), "jacobi": Cost(0.2, 0, 0.001), "ic0": Cost(100, 0, 2.5), "ilu0": Cost(100, 0, 2.5),
-        "block_ilu0": Cost(100, 0, 2.5), "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(30, 0.015, 0.04),
+        "none": Cost(0), "jacobi": Cost(0.2, 0, 0.001), "ic": Cost(100, 0, 2.5), "ilu": Cost(100, 0, 2.5),
+        "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(30, 0.015, 0.04),
         "smoothed_aggregation": Cost(60, 0.035, 0.04),
     },
     margin=0.005, multigrid_from=2_000, further_entry=0.7, further_calls=0.05)

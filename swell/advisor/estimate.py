@@ -28,9 +28,9 @@ from swell.preconditioners.dense_factors import NEARLY_FULL, factored_full
 from swell.preconditioners.rslab_factors import BLOCKED, unsuited
 
 ITERATIONS = {          # times the cube root of n
-    "none": 45.0, "jacobi": 4.0, "ic0": 1.25, "ilu0": 0.8, "block_ilu0": 0.8, "shifted_laplacian": 1.0,
+    "none": 45.0, "jacobi": 4.0, "ic": 1.25, "ilu": 0.8, "shifted_laplacian": 1.0,
 }
-LAYER = {"none": 1.5, "jacobi": 1.5, "ic0": 0.45}                # iterations for each layer of the graph
+LAYER = {"none": 1.5, "jacobi": 1.5, "ic": 0.45}                # iterations for each layer of the graph
 WAVES = 2.5                                      # times the iterations of incomplete factors: they help waves less
 LEVELS = {True: 12.0, False: 15.0}               # iterations with AMG: of M-matrices, and of others
 AGGREGATED = 45.0                                # iterations with smoothed aggregation of elastic bodies, by constants

@@ -145,7 +145,7 @@ class Task:
     def _block_form(self, choice, count):
         """Return settings of block CG for ``count`` columns by the choice, or None if it keeps its method."""
         c = self.chain[choice]
-        if self.plan.estimates and count in BLOCK and (c.name("method"), c.name("precond")) == ("cg", "ic0"):
+        if self.plan.estimates and count in BLOCK and (c.name("method"), c.name("precond")) == ("cg", "ic"):
             return load("method", "block_cg")()
         return None
 

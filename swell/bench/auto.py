@@ -52,12 +52,13 @@ QUICK = 2, 0.1          # --quick: a configuration's limit, as multiple of the b
 SETS = {"standard": GENERATED, "fitted": FITTED, "judged": JUDGED}
 KEPT = 200              # points of a residual history in a record
 
+ILUT = "ilu(drop=0.001)"
 SHARED = ("bicgstab", "idrs", "gmres")
 SENSIBLE = {            # class of A: methods, preconditioners
     "positive diagonal": (("cg",), ("jacobi", "ic0", "gauss_seidel", "chebyshev", "amg")),
-    "hermitian": (("minres", *SHARED), ("none", "jacobi", "ilu0", "ilut")),
-    "complex symmetric": (("cocg", "bicgstab", "gmres"), ("jacobi", "ilu0", "ilut", "shifted_laplacian")),
-    "general": (SHARED, ("jacobi", "ilu0", "ilut")),
+    "hermitian": (("minres", *SHARED), ("none", "jacobi", "ilu0", ILUT)),
+    "complex symmetric": (("cocg", "bicgstab", "gmres"), ("jacobi", "ilu0", ILUT, "shifted_laplacian")),
+    "general": (SHARED, ("jacobi", "ilu0", ILUT)),
 }
 
 
@@ -75,7 +76,7 @@ def configurations(kind, complex_, device="cpu") -> dict:
     methods, preconds = SENSIBLE[kind]
     found = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
              if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
-             and not (m == "cocg" and p == "ilut") and not (device != "cpu" and p == "ilut")}
+             and not (p == ILUT and (m == "cocg" or device != "cpu"))}
     if device != "cpu" and kind == "positive diagonal":
         found["resident_cg"] = {"method": "resident_cg", "scaling": "jacobi"}
     return found | {"direct": {"method": "direct"}}

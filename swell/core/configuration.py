@@ -47,7 +47,7 @@ class Configuration:
 
     @property
     def parts(self) -> list[str]:
-        """The parts whose kernels are compiled ahead, in order of use, such as "precond ic0" and "method cg"."""
+        """The parts whose kernels are compiled ahead, in order of use, such as "precond ic" and "method cg"."""
         return [f"{kind} {self.name(kind)}" for kind in ("precond", "method") if getattr(self, kind) is not None]
 
     def name(self, kind: str) -> str:

@@ -86,7 +86,7 @@ class Space(ABC):
     def compile_ahead(self, parts, dtype):
         """Begin to compile the kernels that ``parts`` of a configuration will need for a dtype; GPUs only.
 
-        ``parts``: a list such as ["method cg", "precond ic0"]."""
+        ``parts``: a list such as ["method cg", "precond ic"]."""
 
     @abstractmethod
     def loop(self, stopping, n):

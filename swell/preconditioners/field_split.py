@@ -100,7 +100,7 @@ class FieldSplit(Preconditioner):
     def build(self, A):
         if not A.space.single_rank:
             raise InputError("FieldSplit works on one device, and A is distributed over ranks: use "
-                             "precond='schwarz(inner=ilut)', or solve on one device")
+                             "precond='schwarz(inner=ilu(drop=0.001))', or solve on one device")
         return FieldSplitOperator(A, self)
 
 

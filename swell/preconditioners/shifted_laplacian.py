@@ -13,7 +13,7 @@ An application: the inner preconditioner's. Storage: P (values; A's pattern), an
 If A equals its transpose, so does P, and M is as symmetric as the inner preconditioner makes it (cocg).
 
 Differs from the textbook: β = 0.5 is meant for a multigrid cycle. With ILU(0), on a mesh that resolves the waves, A
-itself does as well; the shift pays where ILU of A fails, and most with ILU(1), ``inner="iluk(level=1)"``
+itself does as well; the shift pays where ILU of A fails, and most with ILU(1), ``inner="ilu(level=1)"``
 (benchmarks/notes/helmholtz_preconditioners.md).
 """
 from __future__ import annotations
@@ -31,7 +31,7 @@ from swell.core.settings import describe, real, without_effect
 from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
-from swell.preconditioners.incomplete_lu import diagonal_places
+from swell.preconditioners.lu_rows import diagonal_places
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ShiftedLaplacianOperator(OperatorLike):
         super().__init__(A.shape, A.dtype, A.space)
         if A.dtype.kind != "c":
             raise InputError(f"the shifted Laplacian is complex, and the system is {A.dtype.name}: give "
-                             "dtype='complex128', or precondition with 'ilu0' or 'ilut'")
+                             "dtype='complex128', or precondition with 'ilu0' or 'ilu(drop=0.001)'")
         self.settings, self._notes = settings, ()
         self._diagonal = diagonal_places(A, "ShiftedLaplacian")
         self._places = None if settings.mass is None else mass_places(A, settings.mass)

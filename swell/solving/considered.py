@@ -61,7 +61,7 @@ def count(number, noun) -> str:
 
 
 def paired(method, *parts) -> str:
-    """Return a method with the first of ``parts`` that is not "none", as in "cg with ic0"."""
+    """Return a method with the first of ``parts`` that is not "none", as in "cg with ic"."""
     part = next((part for part in parts if part != "none"), None)
     return method if part is None else f"{method} with {part}"
 

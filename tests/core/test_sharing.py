@@ -31,8 +31,8 @@ SETUPS = [
     {"method": "gmres", "precond": "field_split(fields=2, schur=diagonal)"},
     {"method": "gmres", "precond": "deflation(inner=ilu0, vectors=4)"}, {"method": "cg", "precond": "bddc(domains=4)"},
     {"method": "cg", "smoother": "gauss_seidel(direction=symmetric)", "scaling": "ruiz"},
-    {"method": "qmr", "precond": "block_ilu0(block=2, solve=sweeps(count=2))"},
-    {"method": "gmres", "precond": "schwarz(domains=3, inner=iluk)"}, {},
+    {"method": "qmr", "precond": "ilu(block=2, solve=sweeps(count=2))"},
+    {"method": "gmres", "precond": "schwarz(domains=3, inner=ilu(level=1))"}, {},
     {"method": "gmres", "precond": "schwarz(domains=3, inner=ic0, coarse=nicolaides)"},
 ]
 

@@ -196,7 +196,7 @@ def test_coordinates_in_place_of_edges():
     ({"edges": np.ones((98, 4))}, r"AMS\(edges\) has shape \(98, 4\): expected \(98, 2\) or \(98, 3\)"),
     ({"edges": np.full((98, 3), np.nan)}, "non-finite"),
     ({"kind": "both"}, "kind='both'"), ({"inner": None}, "expected a preconditioner for the nodal matrices"),
-    ({"inner": "ic0(level=1)"}, "IC0 has no setting")])
+    ({"inner": "ic0(level=1)"}, "ic0 without level")])
 def test_bad_input(change, words):
     A, settings = given()
     options = {"gradient": settings.gradient, "edges": settings.edges}

@@ -72,7 +72,7 @@ def test_a_notebook_and_a_line(name):
 def test_the_line_of_a_result():
     r = swell.solve(A, b, method="cg", precond="ic0")
     assert repr(r) == (f"Result(converged, {r.iterations} iterations, residual {r.residual:.2e}, "
-                       f"{r.timings['solve']:.3g} s, cg with ic0 on cpu)")
+                       f"{r.timings['solve']:.3g} s, cg with ic on cpu)")
     assert repr(swell.solve(A, b, method="cg", scaling="none", maxiter=1)).startswith("Result(NOT converged (MAXITER), 1 it")
     assert repr(swell.prepare(A, method="cg")) == "Solver(400 unknowns, float64, cpu: cg)"
 

@@ -281,7 +281,7 @@ def test_block_cg_takes_the_place_of_cg_with_ic0(nothing_outright):
     B = right_hand_sides(A.shape[0], 6)
     s = swell.prepare(A)
     found = s.solve(B)
-    assert found[0].precond == "ic0" and found[0].method == "block_cg" and found.converged
+    assert found[0].precond == "ic" and found[0].method == "block_cg" and found.converged
     assert "block_cg took the place of cg" in found.notes[0]
     few = swell.solve(A, B[:, :3])
     assert few.converged and few[0].method != "block_cg" and few.notes == ["solved together"]

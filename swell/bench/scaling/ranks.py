@@ -344,10 +344,10 @@ class System:
 
     def preconditioned(self):
         """Yield the records of GMRES(30) with ILU(0) of each rank's diagonal block, block ILU(0) if A has blocks."""
-        label, factors = ("block ILU(0)", "block_ilu0") if self.A.block_size > 1 else ("ILU(0)", "ilu0")
-        named = {f"{label}, {k} sweep{'s' if k > 1 else ''}": f"{factors}(solve='sweeps(count={k}, guard=off)')"
+        label, blocks = ("block ILU(0)", "block=detected, ") if self.A.block_size > 1 else ("ILU(0)", "")
+        named = {f"{label}, {k} sweep{'s' if k > 1 else ''}": f"ilu({blocks}solve='sweeps(count={k}, guard=off)')"
                  for k in self.settings["sweeps"]}
-        for label, text in {f"{label}, exact": factors, **named}.items():
+        for label, text in {f"{label}, exact": f"ilu({blocks}solve=exact)", **named}.items():
             self.say(label)
             yield self.solve(label, text)
 
