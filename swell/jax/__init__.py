@@ -5,8 +5,8 @@ solver and a sparse operator for lineax. JAX is imported by the first call.
 """
 from __future__ import annotations
 
+from swell.autodiff.options import Options
 from swell.core.errors import MissingDependency
-from swell.jax.options import Options
 
 
 def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
@@ -48,8 +48,9 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         If a solve does not converge; JAX raises it when the result is used. The message has the reason.
     """
     return _implementation().solve(A, b, Options(
-        method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol, maxiter, stopping,
-        device), has_aux)
+        method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format, nullspace=nullspace,
+        smoother=smoother, device=device, dtype=dtype, block=block, rtol=rtol, atol=atol, maxiter=maxiter,
+        stopping=stopping), has_aux)
 
 
 def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
@@ -68,8 +69,9 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
         The setup lasts as long as f, or as a program compiled with it.
     """
     return _implementation().prepare(A, Options(
-        method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol, maxiter, stopping,
-        device))
+        method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format, nullspace=nullspace,
+        smoother=smoother, device=device, dtype=dtype, block=block, rtol=rtol, atol=atol, maxiter=maxiter,
+        stopping=stopping))
 
 
 def _implementation():

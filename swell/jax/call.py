@@ -50,7 +50,7 @@ class Call:
     right_hand_sides : int
         1 for one, of shape (n,); 2 for several, as columns.
     transposed, must_converge : bool
-        See `System.solve`.
+        See `System.solve_all`.
     """
 
     system: System
@@ -79,7 +79,7 @@ class Call:
 
     def _solve(self, values, b):
         """Return x and the records of an Outcome, in the types that the program expects."""
-        x, *records = self.system.solve(values, b, self.right_hand_sides, self.transposed, self.must_converge)
+        x, *records = self.system.solve_all(values, b, self.right_hand_sides, self.transposed, self.must_converge)
         kinds = np.int32, np.finfo(b.dtype).dtype, np.int32
         return x, *(record.astype(kind) for record, kind in zip(records, kinds))
 
@@ -94,7 +94,7 @@ def call(system: System, values, b, transposed=False, must_converge=True) -> tup
         In the order of the pattern.
     b : array, shape (n,) or (n, k)
     transposed, must_converge
-        See `System.solve`.
+        See `System.solve_all`.
     """
     made = Call(system, b.ndim, transposed, must_converge)
     record = b.shape[1:]

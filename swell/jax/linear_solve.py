@@ -14,20 +14,24 @@ import numpy as np
 from jax.experimental import sparse
 
 from swell import inputs
+from swell.autodiff.options import Options
+from swell.autodiff.pattern import Pattern
 from swell.core.errors import InputError
-from swell.core.settings import DTYPES
+from swell.core.settings import DTYPES, shown
 from swell.jax.call import Info, call
-from swell.jax.options import X64, Options
-from swell.jax.pattern import Pattern, read_matrix
+from swell.jax.pattern import arrange, product, read_matrix
 from swell.jax.system import System
 
 KEPT = 8                # setups that `solve` keeps
+SINGLE_RTOL = 1e-6      # smallest tolerance in single precision
+X64 = "jax.config.update('jax_enable_x64', True) before the first array is made"
 
 
 class Prepared:
     """A function of (values, b) that solves systems of one pattern; made by `swell.jax.prepare`."""
 
     def __init__(self, pattern: Pattern, options: Options):
+        options.stopping_of(relative=True)       # raises an error for an absolute tolerance alone
         self.pattern, self.options = pattern, options
         self.system = System(pattern, options)
         self._compiled = jax.jit(functools.partial(_linear_solve, self.system))
@@ -92,9 +96,9 @@ _kept = functools.lru_cache(KEPT)(Prepared)      # by the contents of the patter
 
 def _linear_solve(system, values, b) -> tuple[jax.Array, Info]:
     """Solve A x = b, differentiable in A's values, as the user gives them, and in b."""
-    values = system.pattern.arrange(values)
+    values = arrange(system.pattern, values)
     return jax.lax.custom_linear_solve(
-        lambda x: system.pattern.product(values, x), b,
+        lambda x: product(system.pattern, values, x), b,
         lambda _, b: call(system, values, b),
         lambda _, b: call(system, values, b, transposed=True), has_aux=True)
 
@@ -112,7 +116,7 @@ def solve_dtype(options, values, b) -> np.dtype:
     dtype, x64 = jnp.result_type(values, b), jax.config.jax_enable_x64
     dtype = jnp.result_type(float) if dtype.kind in "iub" else dtype
     if options.dtype is not None:
-        asked = inputs.solve_dtype(options.dtype, None, None)
+        asked = np.dtype(options.dtype)
         inputs.check_not_real(asked, dtype, "A or b")
         if asked.name in ("float64", "complex128") and not x64:
             raise InputError(f"dtype={asked.name!r}: JAX's double precision is off; call {X64}")
@@ -120,7 +124,11 @@ def solve_dtype(options, values, b) -> np.dtype:
     if dtype.name not in DTYPES:
         raise InputError(f"A's values and b are together of type {dtype.name}: expected one of {', '.join(DTYPES)}; "
                          "convert them, or ask for it with dtype='float32'")
-    options.check(dtype, x64)
+    rtol = options.stopping_of().for_type(dtype).rtol
+    if dtype.name in ("float32", "complex64") and rtol < SINGLE_RTOL:
+        remedy = f"convert A's values or b to {'complex128' if dtype.kind == 'c' else 'float64'}" if x64 else X64
+        raise InputError(f"rtol={shown(rtol)} is out of reach in {dtype.name}: expected at least {SINGLE_RTOL:g}, or "
+                         f"double precision: {remedy}")
     return dtype
 
 

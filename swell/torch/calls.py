@@ -67,12 +67,13 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
         Call ``.solve(b)`` as often as needed, and ``.update(A2)`` for new values. The setup is made at the first solve.
     """
     require_torch()
-    from swell.torch.options import Options
+    from swell.autodiff.options import Options
     from swell.torch.pattern import read_matrix
     from swell.torch.prepared import Prepared
-    options = Options(method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol,
-                      maxiter, stopping, together, keep_preconditioner, on_failure)
-    return Prepared(*read_matrix(A), options)
+    return Prepared(*read_matrix(A), Options(
+        method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format, nullspace=nullspace,
+        smoother=smoother, block=block, dtype=dtype, rtol=rtol, atol=atol, maxiter=maxiter, stopping=stopping,
+        together=together, keep_preconditioner=keep_preconditioner, on_failure=on_failure))
 
 
 def solve_batch(A, b, *, method=None, precond=None, dtype=None, rtol=None, atol=0.0, maxiter=None,
@@ -123,8 +124,10 @@ def solve_values(values, crow, col, b, *, method=None, precond=None, M=None, sca
     """
     require_torch()
     from swell.torch.prepared import from_csr
-    return from_csr(values, crow, col, b, method, precond, M, scaling, ordering, format, nullspace, smoother, block,
-                    dtype, rtol, atol, maxiter, stopping, together, False, on_failure)
+    return from_csr(values, crow, col, b, dict(
+        method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format, nullspace=nullspace,
+        smoother=smoother, block=block, dtype=dtype, rtol=rtol, atol=atol, maxiter=maxiter, stopping=stopping,
+        together=together, on_failure=on_failure))
 
 
 def require_torch():
