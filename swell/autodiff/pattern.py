@@ -1,7 +1,6 @@
-"""Patterns: where the entries of A lie, in CSR with ascending columns, and to which entry each value of a user belongs.
+"""Patterns: where the entries of A lie, in CSR with ascending columns, and where each of a user's values belongs.
 
-Two values of one place are summed, and padding belongs to no entry. The arrays are NumPy's; CuPy's if A's indices lie on
-a GPU.
+Two values of one place are summed, and padding belongs to no entry. Arrays are NumPy's, or CuPy's for indices on a GPU.
 """
 from __future__ import annotations
 
@@ -87,7 +86,8 @@ class Pattern:
 
 def full(n) -> Pattern:
     """Return the pattern of a dense matrix, all of whose numbers are entries."""
-    return Pattern(n, np.arange(0, n * n + 1, n, dtype=np.int32), np.tile(np.arange(n, dtype=np.int32), n), None, (n, n))
+    row = np.arange(n, dtype=np.int32)
+    return Pattern(n, np.arange(0, n * n + 1, n, dtype=np.int32), np.tile(row, n), None, (n, n))
 
 
 def from_csr(indptr, indices, stored, padded=False) -> Pattern:
@@ -114,7 +114,8 @@ def from_csr(indptr, indices, stored, padded=False) -> Pattern:
     inside = _check_range(indices, n, padded)
     if inside and end == count and _ascending(indptr, indices):
         return Pattern(n, *(_narrow(part, max(n, count)) for part in (indptr, indices)), None, tuple(stored))
-    rows = _library(indices).searchsorted(indptr[1:], _library(indices).arange(count), side="right")     # n after the end
+    xp = _library(indices)
+    rows = xp.searchsorted(indptr[1:], xp.arange(count), side="right")             # n after the last row
     return from_entries(n, rows, indices, stored, padded)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from swell import api
-from swell.autodiff.options import Options, relative_only
+from swell.autodiff.options import Options
+from swell.autodiff.options import relative as relative_only
 from swell.autodiff.pattern import Pattern
 from swell.batch.result import BatchResult
 from swell.batch.solve import prepare_batch
@@ -75,12 +76,9 @@ class System:
                 values = values.take(self._beside(values, "order", order), axis=1)
             key = device_of(values), values.dtype, transposed, relative
             if key not in self._solvers:
-                options = self.options
-                options.check_batch()
-                stopping = options.stopping_of(relative)
-                self._solvers[key] = prepare_batch(
-                    pattern.host, method=options.method, precond=options.precond, rtol=stopping.rtol,
-                    atol=stopping.atol, maxiter=stopping.maxiter, device=options.device or key[0], dtype=values.dtype)
+                self.options.check_batch()
+                named = {"device": key[0], **self.options.keywords(), "dtype": values.dtype}
+                self._solvers[key] = prepare_batch(pattern.host, **named | ({"atol": 0.0} if relative else {}))
                 self.setups += 1
             return self._solvers[key].update(values).solve(b)
 
@@ -92,8 +90,7 @@ class System:
         if solver is not None and dense and not _same_pattern(solver.A, A):
             solver = None                        # frees it before the next is set up
         if solver is None:
-            solver = api.prepare(self._matrix(values) if A is None else A, block=self.options.block,
-                                 device=self.options.device, stopping=self.options.stopping_of(), **self.options.parts)
+            solver = api.prepare(self._matrix(values) if A is None else A, **self.options.keywords())
             self.setups += 1
         elif not _equal(solver, values if A is None else A.data):
             solver.update(self._matrix(values) if A is None else A,

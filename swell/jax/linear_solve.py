@@ -14,13 +14,13 @@ import numpy as np
 from jax.experimental import sparse
 
 from swell import inputs
-from swell.autodiff.options import Options
+from swell.autodiff.options import Options, relative
 from swell.autodiff.pattern import Pattern
 from swell.core.errors import InputError
 from swell.core.settings import DTYPES, shown
 from swell.jax.call import Info, call
 from swell.jax.pattern import arrange, product, read_matrix
-from swell.jax.system import System
+from swell.autodiff.system import System
 
 KEPT = 8                # setups that `solve` keeps
 SINGLE_RTOL = 1e-6      # smallest tolerance in single precision
@@ -31,8 +31,7 @@ class Prepared:
     """A function of (values, b) that solves systems of one pattern; made by `swell.jax.prepare`."""
 
     def __init__(self, pattern: Pattern, options: Options):
-        options.stopping_of(relative=True)       # raises an error for an absolute tolerance alone
-        self.pattern, self.options = pattern, options
+        self.pattern, self.options = pattern, checked(options)
         self.system = System(pattern, options)
         self._compiled = jax.jit(functools.partial(_linear_solve, self.system))
 
@@ -103,6 +102,13 @@ def _linear_solve(system, values, b) -> tuple[jax.Array, Info]:
         lambda _, b: call(system, values, b, transposed=True), has_aux=True)
 
 
+def checked(options: Options) -> Options:
+    """Return the options; InputError for a misspelt name, and for an absolute tolerance alone."""
+    options.configuration                        # the settings of all names
+    relative(options.criterion)
+    return options
+
+
 def solve_dtype(options, values, b) -> np.dtype:
     """The type in which to solve: the ``dtype`` of the options, or else the common type of the values and b.
 
@@ -124,7 +130,7 @@ def solve_dtype(options, values, b) -> np.dtype:
     if dtype.name not in DTYPES:
         raise InputError(f"A's values and b are together of type {dtype.name}: expected one of {', '.join(DTYPES)}; "
                          "convert them, or ask for it with dtype='float32'")
-    rtol = options.stopping_of().for_type(dtype).rtol
+    rtol = options.criterion.for_type(dtype).rtol
     if dtype.name in ("float32", "complex64") and rtol < SINGLE_RTOL:
         remedy = f"convert A's values or b to {'complex128' if dtype.kind == 'c' else 'float64'}" if x64 else X64
         raise InputError(f"rtol={shown(rtol)} is out of reach in {dtype.name}: expected at least {SINGLE_RTOL:g}, or "

@@ -10,6 +10,8 @@ lineax derives the derivatives itself. A solve that does not converge becomes on
 """
 from __future__ import annotations
 
+from typing import Unpack
+
 from swell.core.errors import InputError, MissingDependency
 
 try:
@@ -26,9 +28,11 @@ except ImportError as error:
 from swell.autodiff.options import Options
 from swell.autodiff.pattern import Pattern
 from swell.core.stopping import Reason
+from swell.jax import OPTIONS
 from swell.jax.call import call
-from swell.jax.linear_solve import prepared, solve_dtype
+from swell.jax.linear_solve import checked, prepared, solve_dtype
 from swell.jax.pattern import arrange, product, read_matrix
+from swell.options import OptionsDict
 
 RESULTS = {Reason.MAXITER: lx.RESULTS.max_steps_reached, Reason.STAGNATED: lx.RESULTS.stagnation,
            Reason.ATTAINABLE_ACCURACY: lx.RESULTS.stagnation, Reason.FALSE_CONVERGENCE: lx.RESULTS.stagnation,
@@ -138,20 +142,15 @@ class Solver(lx.AbstractLinearSolver):
 
     Parameters
     ----------
-    method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block
-        See `swell.jax.solve`.
-    rtol, atol, maxiter, stopping
+    options
         See `swell.jax.solve`.
     """
 
     options: Options = eqx.field(static=True)
 
-    def __init__(self, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-                 smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None, stopping=None):
-        self.options = Options(
-            method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format,
-            nullspace=nullspace, smoother=smoother, device=device, dtype=dtype, block=block, rtol=rtol, atol=atol,
-            maxiter=maxiter, stopping=stopping)
+    @OPTIONS.shown
+    def __init__(self, **options: Unpack[OptionsDict]):
+        self.options = checked(OPTIONS.read(options))
         try:
             hash(self.options)
         except TypeError as error:

@@ -19,27 +19,13 @@ from swell.torch.system import System, found
 
 
 class Task(NamedTuple):
-    """What to solve, in numbers that a graph can hold.
+    """What to solve, in numbers that a graph can hold."""
 
-    Attributes
-    ----------
-    key : int
-        Of the System.
-    adjoint : bool
-        Solve Aᴴ x = b.
-    batched : bool
-        ``values`` and ``b`` have a batch axis.
-    derivative : bool
-        x is a derivative, whose size is unknown: only the relative tolerance holds.
-    differentiable : bool
-        A backward pass may follow.
-    """
-
-    key: int
-    adjoint: bool = False
-    batched: bool = False
-    derivative: bool = False
-    differentiable: bool = False
+    key: int                        # of the System
+    adjoint: bool = False           # solve Aᴴ x = b
+    batched: bool = False           # values and b have a batch axis
+    derivative: bool = False        # x is a derivative, whose size is unknown: only the relative tolerance holds
+    differentiable: bool = False    # a backward pass may follow
 
 
 @torch.library.custom_op(

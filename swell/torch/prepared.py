@@ -10,6 +10,7 @@ from swell.autodiff.pattern import Pattern
 from swell.core.errors import InputError
 from swell.torch.function import Task, solved
 from swell.torch.inputs import alike, check_device, check_narrow, check_values, check_vector
+from swell.torch.options import SOLVE
 from swell.torch.pattern import Index, index_of, read_matrix, read_pattern
 from swell.torch.system import System, key_of
 
@@ -105,13 +106,13 @@ class Prepared:
 
 
 def from_csr(values, crow, col, b, options: dict) -> torch.Tensor:
-    """Solve for a matrix given by its CSR arrays; ``options``: the fields of `Options` by name."""
+    """Solve for a matrix given by its CSR arrays; ``options``: as `swell.torch.solve_values` takes them."""
     if torch.compiler.is_compiling():            # the pattern is known, and checked, when the operation runs
         index = Index(crow.numel() - 1, tuple(col.shape), crow, col)
         return _solve(values, b, index, None, *_key(options))
     check_values(values)
     pattern = read_pattern(crow, col, values.shape[-1])
-    system = System(pattern, Options(**options))
+    system = System(pattern, SOLVE.read(options))
     return _solve(values, b, index_of(pattern), token_of(system), system.key, system.options.dtype)
 
 
@@ -124,7 +125,7 @@ def _solve(values, b, index: Index, token, key, dtype) -> torch.Tensor:
 
 
 def token_of(system) -> torch.Tensor:
-    """Return a tensor that keeps a System alive. Graphs save it, and free it with the other tensors of a backward pass."""
+    """Return a tensor that keeps a System alive. Graphs free it with the other tensors of a backward pass."""
     token = torch.empty(0)
     token.system = system
     return token
@@ -133,5 +134,5 @@ def token_of(system) -> torch.Tensor:
 @torch.compiler.assume_constant_result
 def _key(options) -> tuple[int, str | None]:
     """Return a key for options, and the name of their type."""
-    made = Options(**options)
+    made = SOLVE.read(options)
     return key_of(made), made.dtype

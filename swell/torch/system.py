@@ -20,30 +20,26 @@ from swell.autodiff.pattern import Pattern
 from swell.core.errors import SwellError
 from swell.torch.arrays import array_of, on_torch_stream
 
-_systems: weakref.WeakValueDictionary[int, System] = weakref.WeakValueDictionary()
-_options: dict[int, Options] = {}                # of calls in compiled graphs, which set up at each call
+_registry: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_options: list[Options] = []                     # of calls in compiled graphs, which set up at each call
 _keys = itertools.count()
 
 
 def found(key: int) -> System | Options:
-    """Return the System or the Options of a key.
-
-    Raises
-    ------
-    SwellError
-        If the System is gone.
-    """
-    one = _options.get(key) or _systems.get(key)
+    """Return the System or the Options of a key; SwellError if the System is gone."""
+    one = _registry.get(key)
     if one is None:
         raise SwellError("the prepared system of this graph no longer exists: keep the object that swell.torch.prepare "
                          "returned for as long as the compiled function is called")
     return one
 
 
-def key_of(options: Options) -> int:
-    """Return a key for options."""
+def key_of(one: System | Options) -> int:
+    """Register a System, or Options for ever; return the key."""
     key = next(_keys)
-    _options[key] = options
+    _registry[key] = one
+    if isinstance(one, Options):
+        _options.append(one)
     return key
 
 
@@ -64,8 +60,7 @@ class System(system.System):
         self.solves = self.adjoint_solves = 0
         self.result: Any = None
         self.adjoint_result: Any = None
-        self.key = next(_keys)
-        _systems[self.key] = self
+        self.key = key_of(self)
 
     def solve_tensors(self, values, b, *, adjoint=False, batched=False, derivative=False,
                       differentiable=False) -> torch.Tensor:
@@ -95,14 +90,11 @@ class System(system.System):
         else:
             self.solves, self.result = self.solves + 1, result
         if not np.all(result.converged):
-            self._complain(result, "adjoint solve, for the gradient," if adjoint else "solve")
+            text = f"the {'adjoint solve, for the gradient,' if adjoint else 'solve'} did not converge: {result}"
+            if self.options.on_failure == "raise":
+                raise NotConverged(text, result)
+            warnings.warn(text, UserWarning, stacklevel=1)
         return result.x.contiguous()
-
-    def _complain(self, result, which):
-        text = f"the {which} did not converge: {result}"
-        if self.options.on_failure == "raise":
-            raise NotConverged(text, result)
-        warnings.warn(text, UserWarning, stacklevel=2)
 
 
 def _plain(tensor) -> torch.Tensor:
