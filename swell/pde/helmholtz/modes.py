@@ -31,7 +31,7 @@ from swell.pde.helmholtz.sources import separate
 if TYPE_CHECKING:
     from swell.pde.helmholtz.problem import Helmholtz
 
-OPTIONS = Accepted(without=("atol", "stopping", "dtype"), rtol=1e-8, device="cpu")
+OPTIONS = Accepted(without=("M", "block", "atol", "stopping", "dtype"), rtol=1e-8, device="cpu")
 INNER = 1e-2            # tolerance of a solve over the tolerance of a mode
 ROUNDING = 1e-12        # eigenvalues below this fraction of |σ| are zero
 DEPENDENT = 1e-8        # residual vectors below this fraction of their norm lie in the span of the others

@@ -38,7 +38,7 @@ from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep, columns_of
 from swell.pde.helmholtz.table import Table
 
 AIR = Medium()
-OPTIONS = Accepted(without=("M",), device="cpu", dtype="complex128")
+OPTIONS = Accepted(without=("M", "block"), device="cpu", dtype="complex128")
 MANY, COSTLY = 20, 30   # numbers of frequencies and of iterations at each above which deflation is recommended
 
 

@@ -36,7 +36,7 @@ REMEMBERED = 32         # solutions of each right-hand side that the starting gu
 ROUNDING = 1e-13        # of the largest entry: differences of A and its transpose that assembly leaves
 ENDED = Reason.INTERRUPTED, Reason.STOPPED               # ends that the user asked for
 
-OPTIONS = Accepted(without=("M",), rtol=1e-8, device="cpu", dtype="complex128")
+OPTIONS = Accepted(without=("M", "block"), rtol=1e-8, device="cpu", dtype="complex128")
 
 
 class Sweep:
