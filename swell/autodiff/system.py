@@ -5,10 +5,8 @@ and one call runs at a time. Values are arrays of NumPy or CuPy, and last only a
 """
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 
 from swell import api
 from swell.autodiff.options import Options
@@ -56,9 +54,15 @@ class System:
             solver = self._solver(values)
             if differentiable:
                 solver.require_adjoint()
-            stopping = relative_only(solver.stopping) if relative or differentiable else solver.stopping
-            with _stopping_by(solver, stopping if relative else solver.stopping):
+            before = solver.stopping
+            stopping = relative_only(before) if relative or differentiable else before
+            if not relative or stopping == before:
                 return solver.solve(b, together=self.options.together, adjoint=adjoint)
+            solver.stop_by(stopping)
+            try:
+                return solver.solve(b, together=self.options.together, adjoint=adjoint)
+            finally:
+                solver.stop_by(before)
 
     def solve_batch(self, values, b, *, transposed=False, relative=False) -> BatchResult:
         """Solve a system for each row of ``values``, all at once; with ``transposed`` for the transposed matrices.
@@ -84,17 +88,15 @@ class System:
 
     def _solver(self, values):
         """Return the Solver for these values: the last one if they are the same, else updated."""
-        key, dense = (device_of(values), values.dtype), self.pattern.indptr is None
-        A = self._matrix(values) if dense else None
+        A, key = self._matrix(values), (device_of(values), values.dtype)
         solver = self._solvers.pop(key, None)    # after an error it is gone
-        if solver is not None and dense and not _same_pattern(solver.A, A):
+        if solver is not None and self.pattern.indptr is None and not _same_pattern(solver.A, A):
             solver = None                        # frees it before the next is set up
         if solver is None:
-            solver = api.prepare(self._matrix(values) if A is None else A, **self.options.keywords())
+            solver = api.prepare(A, **self.options.keywords())
             self.setups += 1
-        elif not _equal(solver, values if A is None else A.data):
-            solver.update(self._matrix(values) if A is None else A,
-                          keep_preconditioner=self.options.keep_preconditioner)
+        elif not _equal(solver, A.data):
+            solver.update(A, keep_preconditioner=self.options.keep_preconditioner)
             self.updates += 1
         self._solvers[key] = solver
         return solver
@@ -119,20 +121,6 @@ class System:
             import cupy
             self._arrays[name, device] = cupy.asarray(array)
         return self._arrays[name, device]
-
-
-@contextmanager
-def _stopping_by(solver, stopping):
-    """Return a context in which a Solver has other tolerances."""
-    before = solver.stopping
-    if stopping == before:
-        yield
-        return
-    solver.stop_by(stopping)
-    try:
-        yield
-    finally:
-        solver.stop_by(before)
 
 
 def _equal(solver, values) -> bool:

@@ -48,7 +48,11 @@ def solve(A, b, *, has_aux=False, **options: Unpack[OptionsDict]):
     jax.errors.JaxRuntimeError
         If a solve does not converge; JAX raises it when the result is used. The message has the reason.
     """
-    return _implementation().solve(A, b, OPTIONS.read(options), has_aux)
+    _require_jax()
+    from swell.jax.linear_solve import prepared
+    from swell.jax.pattern import read_matrix
+    pattern, values = read_matrix(A)
+    return prepared(pattern, OPTIONS.read(options))(values, b, has_aux)
 
 
 @OPTIONS.shown
@@ -66,14 +70,15 @@ def prepare(A, **options: Unpack[OptionsDict]):
         ``f(values, b)`` solves with ``values`` in the order of ``A.data``; for a dense A they have the shape (n, n).
         The setup lasts as long as f, or as a program compiled with it.
     """
-    return _implementation().prepare(A, OPTIONS.read(options))
+    _require_jax()
+    from swell.jax.linear_solve import Prepared
+    from swell.jax.pattern import read_matrix
+    return Prepared(read_matrix(A)[0], OPTIONS.read(options))
 
 
-def _implementation():
-    """The module that implements both; MissingDependency without JAX."""
+def _require_jax():
+    """Raise MissingDependency, with the line that installs JAX, if it is missing."""
     try:
         import jax  # noqa: F401
     except ImportError as error:
         raise MissingDependency(f"swell.jax needs JAX ({error}): pip install 'swell[jax]'") from None
-    from swell.jax import linear_solve
-    return linear_solve

@@ -19,7 +19,7 @@ from swell.autodiff.pattern import Pattern
 from swell.core.errors import InputError
 from swell.core.settings import DTYPES, shown
 from swell.jax.call import Info, call
-from swell.jax.pattern import arrange, product, read_matrix
+from swell.jax.pattern import arrange, product
 from swell.autodiff.system import System
 
 KEPT = 8                # setups that `solve` keeps
@@ -68,17 +68,6 @@ class Prepared:
         _check_devices(values, b)
         dtype = solve_dtype(self.options, values.dtype, b.dtype)
         return values.astype(dtype), b.astype(dtype)
-
-
-def solve(A, b, options: Options, has_aux):
-    """`swell.jax.solve` with these options."""
-    pattern, values = read_matrix(A)
-    return prepared(pattern, options)(values, b, has_aux)
-
-
-def prepare(A, options: Options) -> Prepared:
-    """`swell.jax.prepare` with these options."""
-    return Prepared(read_matrix(A)[0], options)
 
 
 def prepared(pattern, options) -> Prepared:
