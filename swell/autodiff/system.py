@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-
 from swell import api
 from swell.autodiff.options import Options
 from swell.autodiff.options import relative as relative_only
