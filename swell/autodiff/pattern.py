@@ -56,7 +56,8 @@ class Pattern:
         """(The pattern of Aᵀ, the entry of A for each entry of Aᵀ), on the host."""
         rows, columns = self.host.rows, self.host.indices
         order = np.lexsort((rows, columns)).astype(np.int32)
-        return Pattern(self.n, _narrow(_pointers(columns, self.n), 0), rows[order], None, columns.shape), order
+        indptr = np.searchsorted(columns[order], np.arange(self.n + 1)).astype(np.int32)
+        return Pattern(self.n, indptr, rows[order], None, columns.shape), order
 
     @property
     def canonical(self) -> Pattern:
@@ -116,10 +117,10 @@ def from_csr(indptr, indices, stored, padded=False) -> Pattern:
         return Pattern(n, *(_narrow(part, max(n, count)) for part in (indptr, indices)), None, tuple(stored))
     xp = _library(indices)
     rows = xp.searchsorted(indptr[1:], xp.arange(count), side="right")             # n after the last row
-    return from_entries(n, rows, indices, stored, padded)
+    return from_entries(rows, indices, n, stored, padded)
 
 
-def from_entries(n, rows, columns, stored, padded=False) -> Pattern:
+def from_entries(rows, columns, n, stored, padded=False) -> Pattern:
     """Return the pattern of entries in these rows and columns; `from_csr` documents the rest."""
     xp = _library(rows)
     inside = [_check_range(index, n, padded) for index in (rows, columns)]
@@ -130,7 +131,7 @@ def from_entries(n, rows, columns, stored, padded=False) -> Pattern:
     if not all(inside) or not bool((keys[1:] > keys[:-1]).all()):
         keys, place = xp.unique(keys, return_inverse=True)
         keys, place = keys[keys < n * n], _narrow(place, keys.size)
-    indptr, columns = _pointers(keys // n, n), keys % n
+    indptr, columns = xp.searchsorted(keys, xp.arange(n + 1) * n), keys % n
     return Pattern(n, *(_narrow(part, max(n, keys.size)) for part in (indptr, columns)), place, tuple(stored))
 
 
@@ -150,12 +151,6 @@ def _ascending(indptr, indices) -> bool:
     starts = indptr[1:-1]
     larger[starts[(starts > 0) & (starts < indices.size)] - 1] = True
     return bool(larger.all())
-
-
-def _pointers(rows, n):
-    """Return the row pointers of entries in these rows."""
-    xp = _library(rows)
-    return xp.concatenate([xp.zeros(1, np.int64), xp.cumsum(xp.bincount(rows, minlength=n))])
 
 
 def _narrow(index, largest):

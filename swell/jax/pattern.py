@@ -58,7 +58,7 @@ def read_matrix(A) -> tuple[Pattern, jax.Array]:
                              "convert it with A.tocsr()")
         _check_size(A.data.size)
         coo = A.tocoo()
-        return from_entries(n, coo.row, coo.col, coo.data.shape), jnp.asarray(A.data.reshape(-1))
+        return from_entries(coo.row, coo.col, n, coo.data.shape), jnp.asarray(A.data.reshape(-1))
     if not isinstance(A, (jax.Array, np.ndarray)):
         raise InputError(f"A is a {type(A).__module__}.{type(A).__name__}: expected a BCOO or BCSR matrix, a dense "
                          "array of JAX or NumPy, or a SciPy matrix")
@@ -80,4 +80,4 @@ def _of_indices(A) -> Pattern:
             "indices. Close over them and pass the values: f = swell.jax.prepare(A) outside, then f(values, b)")
     if isinstance(A, sparse.BCSR):
         return from_csr(*map(np.asarray, arrays), A.data.shape, padded=True)
-    return from_entries(A.shape[0], *np.asarray(A.indices).T, A.data.shape, padded=True)
+    return from_entries(*np.asarray(A.indices).T, A.shape[0], A.data.shape, padded=True)

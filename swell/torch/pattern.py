@@ -84,7 +84,7 @@ def read_matrix(A: torch.Tensor) -> tuple[Pattern, torch.Tensor]:
         return Pattern(n, None, None, None, (n, n)), A
     if A.layout == torch.sparse_coo and A.sparse_dim() == 2 and A.ndim == 2:
         A = A.coalesce()
-        return _of_entries(n, *A.detach().indices(), A.values().shape), A.values()
+        return _read(from_entries, A.detach().indices(), n, A.values().shape), A.values()
     if A.layout in BY_ROWS or A.layout in BY_COLUMNS:
         return _of_compressed(A, n), values_of(A)
     raise InputError(f"A is a tensor of layout {A.layout} and shape {tuple(A.shape)}: expected {LAYOUTS}, COO with two "
@@ -117,7 +117,7 @@ def read_pattern(crow, col, count) -> Pattern:
     if crow.numel() < 2 or col.numel() != count:
         raise InputError(f"crow has {crow.numel()} entries, col {col.numel()}, and there are {count} values: expected "
                          "n + 1 row pointers, and a column for each value")
-    return _of_csr(crow, col, (count,))
+    return _read(from_csr, (crow, col), (count,))
 
 
 def _of_compressed(A, n) -> Pattern:
@@ -132,28 +132,20 @@ def _of_compressed(A, n) -> Pattern:
         pointers, index = pointers[0], index[0]
     stored = A.values().shape[A.ndim - 2:]
     if A.layout == torch.sparse_csr:
-        return _of_csr(pointers, index, stored)
+        return _read(from_csr, (pointers, index), stored)
     major = torch.arange(pointers.numel() - 1, device=index.device).repeat_interleave(pointers.diff().long())
     places = (major, index) if by_rows else (index, major)
     if len(stored) == 3:                         # blocks
         inside = torch.meshgrid(*(torch.arange(size, device=index.device) for size in stored[1:]), indexing="ij")
         places = tuple((part[:, None, None] * size + within).reshape(-1)
                        for part, size, within in zip(places, stored[1:], inside))
-    return _of_entries(n, *places, stored)
+    return _read(from_entries, places, n, stored)
 
 
-def _of_csr(crow, col, stored) -> Pattern:
-    with on_torch_stream(col.device):
-        return _without_duplicates(from_csr(array_of(crow), array_of(col), stored))
-
-
-def _of_entries(n, rows, columns, stored) -> Pattern:
-    with on_torch_stream(rows.device):
-        return _without_duplicates(from_entries(n, array_of(rows), array_of(columns), stored))
-
-
-def _without_duplicates(pattern) -> Pattern:
-    """Return the pattern; InputError if two values belong to one entry."""
+def _read(make, indices, *rest) -> Pattern:
+    """Call `from_csr` or `from_entries` with two index tensors; InputError if two values belong to one entry."""
+    with on_torch_stream(indices[0].device):
+        pattern = make(*map(array_of, indices), *rest)
     if pattern.place is not None and pattern.nnz < pattern.place.size:
         raise InputError("A stores an entry twice, so its values have no order: build it by "
                          "torch.sparse_coo_tensor(...).coalesce()")

@@ -8,6 +8,7 @@ import torch
 from swell.autodiff.options import Options
 from swell.autodiff.pattern import Pattern
 from swell.core.errors import InputError
+from swell.torch.arrays import on_torch_stream
 from swell.torch.function import Task, solved
 from swell.torch.inputs import alike, check_device, check_narrow, check_values, check_vector
 from swell.torch.options import SOLVE
@@ -66,9 +67,10 @@ class Prepared:
         else:
             pattern, values = read_matrix(A)
         check_device(self.values, "the prepared matrix", values, "the new one")
-        if pattern != self._pattern:
-            raise InputError("update needs a matrix with the pattern, block size and device of the prepared one: "
-                             "prepare again")
+        with on_torch_stream(values.device):
+            if pattern is not self._pattern and pattern != self._pattern:
+                raise InputError("update needs a matrix with the pattern, block size and device of the prepared one: "
+                                 "prepare again")
         check_narrow(values, "A", self._options.dtype)
         self._hold(values)
         return self

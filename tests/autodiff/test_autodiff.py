@@ -35,14 +35,14 @@ def test_patterns(device):
     with space.active():
         put = lambda array: space.from_host(np.ascontiguousarray(array))
         plain = from_csr(put(A.indptr.astype(np.int64)), put(A.indices.astype(np.int64)), (A.nnz,))
-        entries = from_entries(N, put(rows), put(columns), values.shape, padded=True)
+        entries = from_entries(put(rows), put(columns), N, values.shape, padded=True)
         backwards = from_csr(put(A.indptr), put(np.concatenate([A.indices[i:j][::-1] for i, j in zip(
             A.indptr, A.indptr[1:])])), (A.nnz,))
         for found in (plain, entries, backwards):
             assert np.array_equal(found.host.indices, A.indices) and np.array_equal(found.host.indptr, A.indptr)
             assert found.indices.dtype == np.int32
         assert plain.place is None and plain != entries
-        assert plain == from_entries(N, put(ROWS), put(A.indices), (A.nnz,))
+        assert plain == from_entries(put(ROWS), put(A.indices), N, (A.nnz,))
         place = space.to_host(entries.place)
     assert place[-1] == place[-2] == A.nnz and place.max() == A.nnz
     if device == "cpu":
