@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from swell import inputs
 from swell.core.cpu import SERIAL
-from swell.core.errors import InputError
 from swell.core.operator import LinearOperator
-from swell.core.settings import shown
-from swell.core.stopping import Stopping
-from swell.options import Accepted, Options, OptionsDict
+from swell.options import Accepted, OptionsDict
 from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solver import Solver
@@ -128,59 +124,9 @@ def prepare(A, *, b_like=None, adapt=True, **options: Unpack[OptionsDict]) -> "S
         return Solver(given, named, stopping, adapt)
 
 
-def relative(stopping) -> Stopping:
-    """Return the stopping of a derivative's solves: relative only, since an absolute tolerance turns small gradients
-    into zeros.
-
-    Raises
-    ------
-    InputError
-        If ``stopping`` has an absolute tolerance only.
-    """
-    if stopping.rtol == 0:
-        raise InputError(f"rtol=0 with atol={shown(stopping.atol)}: a derivative needs a relative tolerance, since its "
-                         "size is unknown; give rtol, too")
-    return replace(stopping, atol=0.0)
-
-
 def _agreed(A):
     """Return a context for a call with A: where A is in parts, an error of one rank is raised on all of them."""
     return A.space.agreed() if isinstance(A, LinearOperator) else nullcontext()
-
-
-@dataclass(frozen=True, eq=False)
-class SolveOptions:
-    """The arguments of `solve` that differentiable solves take too; the base of their own options."""
-
-    method: Any = None
-    precond: Any = None
-    M: Any = None
-    scaling: Any = None
-    ordering: Any = None
-    format: Any = None
-    nullspace: Any = None
-    smoother: Any = None
-    block: int | None = None
-    dtype: Any = None
-    rtol: float | None = None
-    atol: float = 0.0
-    maxiter: int | None = None
-    stopping: Stopping | None = None
-
-    @property
-    def parts(self) -> dict:
-        """The arguments that name the method and the parts of a configuration."""
-        return {name: getattr(self, name) for name in (
-            "method", "precond", "M", "scaling", "ordering", "format", "nullspace", "smoother")}
-
-
-def _named(method, precond, M, scaling, ordering, format, nullspace, smoother):
-    return Options(method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format,
-                   nullspace=nullspace, smoother=smoother).configuration
-
-
-def _stopping(stopping, rtol, atol, maxiter) -> Stopping:
-    return Options(stopping=stopping, rtol=rtol, atol=atol, maxiter=maxiter).criterion
 
 
 def _search_below(method) -> float:

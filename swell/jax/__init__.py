@@ -5,13 +5,17 @@ solver and a sparse operator for lineax. JAX is imported by the first call.
 """
 from __future__ import annotations
 
+from typing import Unpack
+
+from swell.autodiff.options import Options
 from swell.core.errors import MissingDependency
-from swell.jax.options import Options
+from swell.options import Accepted, OptionsDict
+
+OPTIONS = Accepted(Options, without=("together", "keep_preconditioner", "on_failure"))
 
 
-def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-          smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None, stopping=None,
-          has_aux=False):
+@OPTIONS.shown
+def solve(A, b, *, has_aux=False, **options: Unpack[OptionsDict]):
     """Solve A x = b inside a JAX program.
 
     Forward and reverse derivatives of any order, in A's values and in b, are solves with A and Aᵀ. A setup is kept for
@@ -24,15 +28,12 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         padding is ignored. A dense A has n² values, and all of it may be traced. SciPy's CSR, CSC, COO and BSR are
         taken, too.
     b : array, shape (n,) or (n, k)
-    method, precond, M, scaling, ordering, format, nullspace, smoother, device, block, maxiter
-        See `swell.solve`.
-    dtype : {"float32", "float64", "complex64", "complex128"}, optional
-        Convert A's values and b to this type first; it is the type of x, too.
-    rtol, atol, stopping
-        See `swell.solve`. Solves with Aᵀ use the relative tolerance alone. Forward mode and second derivatives solve
-        with A for small right-hand sides too, to the same tolerances: leave ``atol`` at 0 there.
     has_aux : bool
         Return (x, info). ``info.iterations`` and ``info.residual`` are arrays, with an entry for each column.
+    options
+        See `swell.Options`. x has the type ``dtype``, too. Solves with Aᵀ use the relative tolerance alone. Forward
+        mode and second derivatives solve with A for small right-hand sides too, to the same tolerances: leave ``atol``
+        at 0 there.
 
     Returns
     -------
@@ -47,13 +48,15 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     jax.errors.JaxRuntimeError
         If a solve does not converge; JAX raises it when the result is used. The message has the reason.
     """
-    return _implementation().solve(A, b, Options(
-        method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol, maxiter, stopping,
-        device), has_aux)
+    _require_jax()
+    from swell.jax.linear_solve import prepared
+    from swell.jax.pattern import read_matrix
+    pattern, values = read_matrix(A)
+    return prepared(pattern, OPTIONS.read(options))(values, b, has_aux)
 
 
-def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-            smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None, stopping=None):
+@OPTIONS.shown
+def prepare(A, **options: Unpack[OptionsDict]):
     """Read the pattern of A once, and return a function ``f(values, b, has_aux=False)``; `solve` documents the rest.
 
     Parameters
@@ -67,16 +70,15 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
         ``f(values, b)`` solves with ``values`` in the order of ``A.data``; for a dense A they have the shape (n, n).
         The setup lasts as long as f, or as a program compiled with it.
     """
-    return _implementation().prepare(A, Options(
-        method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol, maxiter, stopping,
-        device))
+    _require_jax()
+    from swell.jax.linear_solve import Prepared
+    from swell.jax.pattern import read_matrix
+    return Prepared(read_matrix(A)[0], OPTIONS.read(options))
 
 
-def _implementation():
-    """The module that implements both; MissingDependency without JAX."""
+def _require_jax():
+    """Raise MissingDependency, with the line that installs JAX, if it is missing."""
     try:
         import jax  # noqa: F401
     except ImportError as error:
         raise MissingDependency(f"swell.jax needs JAX ({error}): pip install 'swell[jax]'") from None
-    from swell.jax import linear_solve
-    return linear_solve

@@ -5,6 +5,7 @@ CuPy's, on XLA's stream and without the host. Older versions have ``pure_callbac
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,8 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from swell.core.errors import InputError
-from swell.jax.system import System
+from swell.autodiff.system import System
+from swell.core.errors import InputError, SwellError
+from swell.core.stopping import Reason
+from swell.solving.results import Results
 
 try:
     from jax.experimental.buffer_callback import buffer_callback
@@ -21,6 +24,7 @@ except ImportError:
     buffer_callback = None
 
 CPU, CUDA = 1, 2        # devices of DLPack
+SMALL = 1000            # unknowns up to which several matrices are solved as a batch
 
 
 class Info(NamedTuple):
@@ -49,8 +53,10 @@ class Call:
     system : System
     right_hand_sides : int
         1 for one, of shape (n,); 2 for several, as columns.
-    transposed, must_converge : bool
-        See `System.solve`.
+    transposed : bool
+        Solve with Aᵀ.
+    must_converge : bool
+        Raise an error for a solve that does not converge.
     """
 
     system: System
@@ -78,23 +84,66 @@ class Call:
             raise InputError(f"the arrays lie on a device of DLPack's kind {kind}: expected a CPU or a CUDA GPU")
 
     def _solve(self, values, b):
-        """Return x and the records of an Outcome, in the types that the program expects."""
-        x, *records = self.system.solve(values, b, self.right_hand_sides, self.transposed, self.must_converge)
+        """Solve for all matrices and right-hand sides that ``vmap`` has collected; return x and the arrays of `Info`.
+
+        Before their own axes, ``values`` and ``b`` have those of ``vmap``, of size 1 where they do not depend on it."""
+        own = b.ndim - self.right_hand_sides     # the axis of the rows
+        lead = np.broadcast_shapes(values.shape[:-1], b.shape[:own])
+        matrix = [axis for axis, size in enumerate(values.shape[:-1]) if size > 1]     # along these, matrices differ
+        others = [axis for axis in range(own) if axis not in matrix]
+        order = [*matrix, own, *others, *range(own + 1, b.ndim)]
+        full = np.broadcast_to(b, (*lead, *b.shape[own:])).transpose(order)
+        m = math.prod(lead[axis] for axis in matrix)
+        x, *records = self._solve_matrices(values.reshape(m, -1), full.reshape(m, self.system.pattern.n, -1))
+        if self.must_converge:
+            self._check(*records)
+        back, shape = np.argsort(order).tolist(), list(full.shape)
+        x, shape[len(matrix)] = x.reshape(shape).transpose(back), 1
         kinds = np.int32, np.finfo(b.dtype).dtype, np.int32
-        return x, *(record.astype(kind) for record, kind in zip(records, kinds))
+        return x, *(record.reshape(shape).transpose(back).squeeze(own).astype(kind)
+                    for record, kind in zip(records, kinds))
+
+    def _solve_matrices(self, values, b):
+        """Solve for values (m, nnz) and b (m, n, c): as a batch if the systems are many and small, else in turn.
+
+        Return x and, for each right-hand side, an entry of three arrays (m, c)."""
+        system = self.system
+        if len(values) > 1 and system.pattern.n <= SMALL and system.options.has_batch_form:
+            r = system.solve_batch(values, b, transposed=self.transposed, relative=self.transposed)
+            return r.x, r.iterations, r.residual, r.reasons
+        x, *records = zip(*(self._solve_matrix(*each) for each in zip(values, b)))
+        return (x[0] if len(x) == 1 else _stack(x)).reshape(b.shape), *map(np.stack, records)
+
+    def _solve_matrix(self, values, b):
+        """Solve for the right-hand sides (n, c) of one matrix. Aᵀ x = b is the conjugate of Aᴴ x̄ = b̄."""
+        b = b[:, 0] if b.shape[1] == 1 else b
+        r = self.system.solve(values, b.conj() if self.transposed else b, adjoint=self.transposed,
+                              relative=self.transposed)
+        columns = r.columns if isinstance(r, Results) else [r]
+        return r.x.conj() if self.transposed else r.x, *(np.array(each) for each in zip(*(
+            (column.iterations, column.residual, column.reason.code) for column in columns)))
+
+    def _check(self, iterations, residual, code):
+        """Raise SwellError for the first solve that did not converge."""
+        failed = np.argwhere(code != Reason.CONVERGED.code)
+        if not failed.size:
+            return
+        (s, j), (m, c) = failed[0], code.shape
+        which = (f" of matrix {s}" if m > 1 else "") + (f", right-hand side {j}" if c > 1 else "")
+        reason = Reason.of(int(code[s, j]))
+        raise SwellError(f"the solve with {'Aᵀ' if self.transposed else 'A'}{which} did not converge ({reason.name}: "
+                         f"{reason.sentence}); ‖b − Ax‖/‖b‖ = {residual[s, j]:.2e} after {iterations[s, j]} "
+                         f"iterations, and {len(failed)} of {m * c} solves failed")
 
 
 def call(system: System, values, b, transposed=False, must_converge=True) -> tuple[jax.Array, Info]:
-    """Solve for traced arrays of one type.
+    """Solve for traced arrays of one type; `Call` documents the other parameters.
 
     Parameters
     ----------
-    system : System
     values : array, shape (nnz,)
         In the order of the pattern.
     b : array, shape (n,) or (n, k)
-    transposed, must_converge
-        See `System.solve`.
     """
     made = Call(system, b.ndim, transposed, must_converge)
     record = b.shape[1:]
@@ -105,3 +154,11 @@ def call(system: System, values, b, transposed=False, must_converge=True) -> tup
     else:
         found = buffer_callback(made.in_place, outs, vmap_method="expand_dims")(values, b)
     return found[0], Info(*found[1:])
+
+
+def _stack(arrays):
+    """Stack arrays of NumPy or CuPy along a new first axis."""
+    if isinstance(arrays[0], np.ndarray):
+        return np.stack(arrays)
+    import cupy
+    return cupy.stack(arrays)

@@ -14,21 +14,24 @@ import numpy as np
 from jax.experimental import sparse
 
 from swell import inputs
+from swell.autodiff.options import Options, relative
+from swell.autodiff.pattern import Pattern
 from swell.core.errors import InputError
-from swell.core.settings import DTYPES
+from swell.core.settings import DTYPES, shown
 from swell.jax.call import Info, call
-from swell.jax.options import X64, Options
-from swell.jax.pattern import Pattern, read_matrix
-from swell.jax.system import System
+from swell.jax.pattern import arrange, product
+from swell.autodiff.system import System
 
 KEPT = 8                # setups that `solve` keeps
+SINGLE_RTOL = 1e-6      # smallest tolerance in single precision
+X64 = "jax.config.update('jax_enable_x64', True) before the first array is made"
 
 
 class Prepared:
     """A function of (values, b) that solves systems of one pattern; made by `swell.jax.prepare`."""
 
     def __init__(self, pattern: Pattern, options: Options):
-        self.pattern, self.options = pattern, options
+        self.pattern, self.options = pattern, checked(options)
         self.system = System(pattern, options)
         self._compiled = jax.jit(functools.partial(_linear_solve, self.system))
 
@@ -67,17 +70,6 @@ class Prepared:
         return values.astype(dtype), b.astype(dtype)
 
 
-def solve(A, b, options: Options, has_aux):
-    """`swell.jax.solve` with these options."""
-    pattern, values = read_matrix(A)
-    return prepared(pattern, options)(values, b, has_aux)
-
-
-def prepare(A, options: Options) -> Prepared:
-    """`swell.jax.prepare` with these options."""
-    return Prepared(read_matrix(A)[0], options)
-
-
 def prepared(pattern, options) -> Prepared:
     """Return a Prepared of the cache; a new one for options that cannot be hashed, such as arrays."""
     try:
@@ -92,11 +84,18 @@ _kept = functools.lru_cache(KEPT)(Prepared)      # by the contents of the patter
 
 def _linear_solve(system, values, b) -> tuple[jax.Array, Info]:
     """Solve A x = b, differentiable in A's values, as the user gives them, and in b."""
-    values = system.pattern.arrange(values)
+    values = arrange(system.pattern, values)
     return jax.lax.custom_linear_solve(
-        lambda x: system.pattern.product(values, x), b,
+        lambda x: product(system.pattern, values, x), b,
         lambda _, b: call(system, values, b),
         lambda _, b: call(system, values, b, transposed=True), has_aux=True)
+
+
+def checked(options: Options) -> Options:
+    """Return the options; InputError for a misspelt name, and for an absolute tolerance alone."""
+    options.configuration                        # the settings of all names
+    relative(options.criterion)
+    return options
 
 
 def solve_dtype(options, values, b) -> np.dtype:
@@ -112,7 +111,7 @@ def solve_dtype(options, values, b) -> np.dtype:
     dtype, x64 = jnp.result_type(values, b), jax.config.jax_enable_x64
     dtype = jnp.result_type(float) if dtype.kind in "iub" else dtype
     if options.dtype is not None:
-        asked = inputs.solve_dtype(options.dtype, None, None)
+        asked = np.dtype(options.dtype)
         inputs.check_not_real(asked, dtype, "A or b")
         if asked.name in ("float64", "complex128") and not x64:
             raise InputError(f"dtype={asked.name!r}: JAX's double precision is off; call {X64}")
@@ -120,7 +119,11 @@ def solve_dtype(options, values, b) -> np.dtype:
     if dtype.name not in DTYPES:
         raise InputError(f"A's values and b are together of type {dtype.name}: expected one of {', '.join(DTYPES)}; "
                          "convert them, or ask for it with dtype='float32'")
-    options.check(dtype, x64)
+    rtol = options.criterion.for_type(dtype).rtol
+    if dtype.name in ("float32", "complex64") and rtol < SINGLE_RTOL:
+        remedy = f"convert A's values or b to {'complex128' if dtype.kind == 'c' else 'float64'}" if x64 else X64
+        raise InputError(f"rtol={shown(rtol)} is out of reach in {dtype.name}: expected at least {SINGLE_RTOL:g}, or "
+                         f"double precision: {remedy}")
     return dtype
 
 

@@ -10,6 +10,8 @@ lineax derives the derivatives itself. A solve that does not converge becomes on
 """
 from __future__ import annotations
 
+from typing import Unpack
+
 from swell.core.errors import InputError, MissingDependency
 
 try:
@@ -23,11 +25,14 @@ try:
 except ImportError as error:
     raise MissingDependency(f"swell.jax.lineax needs JAX and lineax ({error}): pip install 'swell[jax]'") from None
 
+from swell.autodiff.options import Options
+from swell.autodiff.pattern import Pattern
 from swell.core.stopping import Reason
+from swell.jax import OPTIONS
 from swell.jax.call import call
-from swell.jax.linear_solve import prepared, solve_dtype
-from swell.jax.options import Options
-from swell.jax.pattern import Pattern, read_matrix
+from swell.jax.linear_solve import checked, prepared, solve_dtype
+from swell.jax.pattern import arrange, product, read_matrix
+from swell.options import OptionsDict
 
 RESULTS = {Reason.MAXITER: lx.RESULTS.max_steps_reached, Reason.STAGNATED: lx.RESULTS.stagnation,
            Reason.ATTAINABLE_ACCURACY: lx.RESULTS.stagnation, Reason.FALSE_CONVERGENCE: lx.RESULTS.stagnation,
@@ -52,17 +57,17 @@ class BCSROperator(lx.AbstractLinearOperator):
 
     def __init__(self, A, tags=()):
         pattern, values = A if isinstance(A, tuple) else read_matrix(A)
-        self.pattern, self.values = pattern.canonical, pattern.arrange(values)
+        self.pattern, self.values = pattern.canonical, arrange(pattern, values)
         self.tags = frozenset(tags if isinstance(tags, (frozenset, set, tuple, list)) else [tags])
 
     def mv(self, vector):
         """Return A x."""
-        return self.pattern.product(self.values, vector)
+        return product(self.pattern, self.values, vector)
 
     def as_matrix(self):
         """Return A as a dense array."""
         n = self.pattern.n
-        return jnp.zeros((n, n), self.values.dtype).at[self.pattern.rows, self.pattern.indices].set(self.values)
+        return jnp.zeros((n, n), self.values.dtype).at[self.pattern.host.rows, self.pattern.indices].set(self.values)
 
     def transpose(self):
         """Return the operator of Aᵀ."""
@@ -81,7 +86,7 @@ class BCSROperator(lx.AbstractLinearOperator):
 
     def diagonal(self, offset=0):
         """Return the diagonal ``offset`` columns to the right of the main one."""
-        rows, columns = self.pattern.rows, self.pattern.indices
+        rows, columns = self.pattern.host.rows, self.pattern.indices
         on = np.flatnonzero(columns - rows == offset)
         places = np.minimum(rows, columns)[on]
         return jnp.zeros(max(self.pattern.n - abs(offset), 0), self.values.dtype).at[places].set(self.values[on])
@@ -137,18 +142,15 @@ class Solver(lx.AbstractLinearSolver):
 
     Parameters
     ----------
-    method, precond, M, scaling, ordering, format, nullspace, smoother, device, dtype, block
-        See `swell.jax.solve`.
-    rtol, atol, maxiter, stopping
+    options
         See `swell.jax.solve`.
     """
 
     options: Options = eqx.field(static=True)
 
-    def __init__(self, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-                 smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None, stopping=None):
-        self.options = Options(method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype,
-                               rtol, atol, maxiter, stopping, device)
+    @OPTIONS.shown
+    def __init__(self, **options: Unpack[OptionsDict]):
+        self.options = checked(OPTIONS.read(options))
         try:
             hash(self.options)
         except TypeError as error:
@@ -172,7 +174,7 @@ class Solver(lx.AbstractLinearSolver):
         pattern, transposed = static.value
         b = ravel_vector(vector, packed)
         dtype = solve_dtype(self.options, values.dtype, b.dtype)
-        finite, regular = jnp.isfinite(values).all(), pattern.rows == pattern.indices
+        finite, regular = jnp.isfinite(values).all(), pattern.host.rows == pattern.indices
         values, finite = jnp.where(finite, values, regular), finite & jnp.isfinite(b).all()
         x, info = call(prepared(pattern, self.options).system, values.astype(dtype),
                        jnp.where(finite, b, 0).astype(dtype), transposed, must_converge=False)

@@ -1,9 +1,11 @@
 """The public calls of `swell.torch`. torch is imported by the first of them."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
+from swell.autodiff.options import OptionsDict
 from swell.core.errors import InputError, MissingDependency
+from swell.torch.options import BATCH, PREPARE, SOLVE
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -11,9 +13,8 @@ if TYPE_CHECKING:
     from swell.torch.prepared import Prepared
 
 
-def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-          smoother=None, block=None, dtype=None, rtol=None, atol=0.0, maxiter=None, stopping=None, together=None,
-          on_failure="raise") -> Tensor:
+@SOLVE.shown
+def solve(A, b, **options: Unpack[OptionsDict]) -> Tensor:
     """Solve A x = b, differentiably in b and in A's values. A backward pass is one adjoint solve with the same setup.
 
     Parameters
@@ -23,15 +24,15 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
         `solve_batch`.
     b : tensor, shape (n,) or (n, k), or with a leading batch axis
         On A's device, which is the device of the solve.
-    method, precond, M, scaling, ordering, format, nullspace, smoother, block, maxiter, stopping, together
-        As in `swell.solve`.
     dtype : {"float32", "float64", "complex64", "complex128"}, optional
         The type to solve in, and x's. Default: A's type, made complex if b is complex. Half precision is converted only
         if a type is named here.
-    rtol, atol
-        As in `swell.solve`. An adjoint solve has the same rtol, and atol = 0.
     on_failure : {"raise", "warn"}
         What happens if a solve, forward or backward, does not converge.
+    together
+        As in `swell.solve`.
+    options
+        As in `swell.Options`. An adjoint solve has the same rtol, and atol = 0.
 
     Returns
     -------
@@ -46,14 +47,11 @@ def solve(A, b, *, method=None, precond=None, M=None, scaling=None, ordering=Non
     MissingDependency
         If torch, or CuPy for a tensor on a GPU, is missing.
     """
-    return prepare(A, method=method, precond=precond, M=M, scaling=scaling, ordering=ordering, format=format,
-                   nullspace=nullspace, smoother=smoother, block=block, dtype=dtype, rtol=rtol, atol=atol,
-                   maxiter=maxiter, stopping=stopping, together=together, on_failure=on_failure).solve(b)
+    return _prepared(A, SOLVE.read(options)).solve(b)
 
 
-def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None, nullspace=None,
-            smoother=None, block=None, dtype=None, rtol=None, atol=0.0, maxiter=None, stopping=None, together=None,
-            keep_preconditioner=False, on_failure="raise") -> Prepared:
+@PREPARE.shown
+def prepare(A, **options: Unpack[OptionsDict]) -> Prepared:
     """Prepare a matrix, or a batch, for many solves and training steps. `solve` documents the other parameters.
 
     Parameters
@@ -66,17 +64,11 @@ def prepare(A, *, method=None, precond=None, M=None, scaling=None, ordering=None
     Prepared
         Call ``.solve(b)`` as often as needed, and ``.update(A2)`` for new values. The setup is made at the first solve.
     """
-    require_torch()
-    from swell.torch.options import Options
-    from swell.torch.pattern import read_matrix
-    from swell.torch.prepared import Prepared
-    options = Options(method, precond, M, scaling, ordering, format, nullspace, smoother, block, dtype, rtol, atol,
-                      maxiter, stopping, together, keep_preconditioner, on_failure)
-    return Prepared(*read_matrix(A), options)
+    return _prepared(A, PREPARE.read(options))
 
 
-def solve_batch(A, b, *, method=None, precond=None, dtype=None, rtol=None, atol=0.0, maxiter=None,
-                on_failure="raise") -> Tensor:
+@BATCH.shown
+def solve_batch(A, b, **options: Unpack[OptionsDict]) -> Tensor:
     """Solve many small systems of one pattern, by `swell.solve_batch`, differentiably in b and in A's values.
 
     Parameters
@@ -96,13 +88,11 @@ def solve_batch(A, b, *, method=None, precond=None, dtype=None, rtol=None, atol=
     if getattr(A, "ndim", 3) != 3:
         raise InputError(f"A has shape {tuple(A.shape)}: expected a batch (m, n, n); swell.torch.solve takes one "
                          "matrix")
-    return prepare(A, method=method, precond=precond, dtype=dtype, rtol=rtol, atol=atol, maxiter=maxiter,
-                   on_failure=on_failure).solve(b)
+    return _prepared(A, BATCH.read(options)).solve(b)
 
 
-def solve_values(values, crow, col, b, *, method=None, precond=None, M=None, scaling=None, ordering=None, format=None,
-                 nullspace=None, smoother=None, block=None, dtype=None, rtol=None, atol=0.0, maxiter=None,
-                 stopping=None, together=None, on_failure="raise") -> Tensor:
+@SOLVE.shown
+def solve_values(values, crow, col, b, **options: Unpack[OptionsDict]) -> Tensor:
     """Solve A x = b for a matrix given by its CSR arrays. torch.compile and torch.func take this form.
 
     Parameters
@@ -112,7 +102,7 @@ def solve_values(values, crow, col, b, *, method=None, precond=None, M=None, sca
     crow, col : tensors of int32 or int64, shapes (n + 1,) and (nnz,)
         Row pointers and columns.
     b : tensor, shape (n,) or (n, k), or with a leading batch axis
-    method, …
+    options
         As in `solve`.
 
     Inside torch.compile a backward pass repeats the setup. `prepare` outside of the compiled function avoids that.
@@ -121,13 +111,20 @@ def solve_values(values, crow, col, b, *, method=None, precond=None, M=None, sca
     -------
     tensor, shape of b
     """
-    require_torch()
+    _require_torch()
     from swell.torch.prepared import from_csr
-    return from_csr(values, crow, col, b, method, precond, M, scaling, ordering, format, nullspace, smoother, block,
-                    dtype, rtol, atol, maxiter, stopping, together, False, on_failure)
+    return from_csr(values, crow, col, b, options)
 
 
-def require_torch():
+def _prepared(A, options) -> Prepared:
+    """Read A, and return it as `Prepared`."""
+    _require_torch()
+    from swell.torch.pattern import read_matrix
+    from swell.torch.prepared import Prepared
+    return Prepared(*read_matrix(A), options)
+
+
+def _require_torch():
     """Raise MissingDependency, with the line that installs torch, if it is missing."""
     try:
         import torch  # noqa: F401

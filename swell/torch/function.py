@@ -9,92 +9,102 @@ one custom operation, which a compiled graph treats as a black box.
 """
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 
-from swell.torch.options import Options
-from swell.torch.pattern import read_pattern
+from swell.autodiff.options import Options
+from swell.torch.pattern import index_of, read_pattern
 from swell.torch.system import System, found
+
+
+class Task(NamedTuple):
+    """What to solve, in numbers that a graph can hold."""
+
+    key: int                        # of the System
+    adjoint: bool = False           # solve Aᴴ x = b
+    batched: bool = False           # values and b have a batch axis
+    derivative: bool = False        # x is a derivative, whose size is unknown: only the relative tolerance holds
+    differentiable: bool = False    # a backward pass may follow
 
 
 @torch.library.custom_op(
     "swell::solve", mutates_args=(),
-    schema="(Tensor values, Tensor b, Tensor? crow, Tensor? col, int key, bool adjoint, bool batched, bool derivative, "
-           "bool differentiable) -> Tensor")
-def solve_op(values, b, crow, col, key, adjoint, batched, derivative, differentiable):
+    schema="(Tensor values, Tensor b, Tensor? crow, Tensor? col, int key, *, bool adjoint, bool batched, "
+           "bool derivative, bool differentiable) -> Tensor")
+def solve_op(values, b, crow, col, key, *, adjoint, batched, derivative, differentiable):
     """Solve by the System of a key, or by a new one with the Options of a key."""
     system = found(key)
     if isinstance(system, Options):
         pattern = read_pattern(crow, col, values.shape[-1])
-        system, values = System(pattern, system), pattern.arrange(values, batched)
-    return system.solve(values, b, adjoint, batched, derivative, differentiable)
+        system, values = System(pattern, system), index_of(pattern).arrange(values, batched)
+    return system.solve_tensors(values, b, adjoint=adjoint, batched=batched, derivative=derivative,
+                                differentiable=differentiable)
 
 
 @solve_op.register_fake
-def _(values, b, crow, col, key, adjoint, batched, derivative, differentiable):
+def _(values, b, crow, col, key, *, adjoint, batched, derivative, differentiable):
     return torch.empty(b.shape, dtype=b.dtype, device=b.device)
 
 
-def solved(values, b, crow, col, token, key, adjoint=False, batched=False, derivative=False) -> torch.Tensor:
+def solved(values, b, crow, col, token, task: Task) -> torch.Tensor:
     """Return A⁻¹ b, or A⁻ᴴ b, with its derivatives.
 
     Parameters
     ----------
     values, b : tensors of one type on one device
-        Values in the order of the pattern; ``b`` has shape (n,) or (n, k). With ``batched``, both have a batch axis.
+        Values in the order of the pattern; ``b`` has shape (n,) or (n, k). In a batch, both have a batch axis.
     crow, col : integer tensors
         Row pointers and columns of the pattern; None for a dense matrix.
     token : tensor or None
         Its attribute ``system`` keeps the System alive for as long as a graph keeps the tensor.
-    key : int
-        Of the System.
-    adjoint, batched : bool
-    derivative : bool
-        x is a derivative, whose size is unknown: only the relative tolerance holds.
+    task : Task
     """
     differentiable = torch.is_grad_enabled() and (values.requires_grad or b.requires_grad)
     function = Solve if torch.compiler.is_compiling() else SolveEagerly
-    return function.apply(values, b, crow, col, token, key, adjoint, batched, derivative, differentiable)
+    return function.apply(values, b, crow, col, token, task._replace(differentiable=differentiable))
 
 
 class Solve(torch.autograd.Function):
     """A solve with its reverse rule and its rule for vmap."""
 
     @staticmethod
-    def forward(values, b, crow, col, token, key, adjoint, batched, derivative, differentiable):
+    def forward(values, b, crow, col, token, task):
         """Solve."""
-        return solve_op(values, b, crow, col, key, adjoint, batched, derivative, differentiable)
+        return solve_op(values, b, crow, col, task.key, adjoint=task.adjoint, batched=task.batched,
+                        derivative=task.derivative, differentiable=task.differentiable)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
         """Save what the derivatives need; x only if the values have one."""
-        values, _, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, *_ = inputs
+        values, _, crow, col, token, ctx.task = inputs
         ctx.save_for_backward(values, output if ctx.needs_input_grad[0] else None, crow, col, token)
 
     @staticmethod
     def backward(ctx, g):
         """One adjoint solve gives the gradients for b and for the values."""
-        values, x, crow, col, token = ctx.saved_tensors
-        y = solved(values, g, crow, col, token, ctx.key, not ctx.adjoint, ctx.batched, derivative=True)
+        (values, x, *fixed), task = ctx.saved_tensors, ctx.task
+        y = solved(values, g, *fixed, task._replace(adjoint=not task.adjoint, derivative=True))
         of_values = None
         if ctx.needs_input_grad[0]:
-            left, right = (x, y) if ctx.adjoint else (y, x)
-            of_values = -outer(left, right, crow, col, ctx.batched)
-        return of_values, y if ctx.needs_input_grad[1] else None, *[None] * 8
+            left, right = (x, y) if task.adjoint else (y, x)
+            of_values = -outer(left, right, *fixed[:2], task.batched)
+        return of_values, y if ctx.needs_input_grad[1] else None, *[None] * 4
 
     @staticmethod
-    def vmap(info, in_dims, values, b, crow, col, token, key, adjoint, batched, derivative, differentiable):
+    def vmap(info, in_dims, values, b, crow, col, token, task):
         """Many b of one matrix become columns of one solve. Many matrices become a batch."""
-        of_values, of_b = in_dims[:2]
+        of_values, of_b, *_ = in_dims
         if of_values is None:
             b = b.movedim(of_b, -1)
-            x = solved(values, b.flatten(1 + batched), crow, col, token, key, adjoint, batched, derivative)
+            x = solved(values, b.flatten(1 + task.batched), crow, col, token, task)
             return x.reshape(b.shape), b.ndim - 1
         values = values.movedim(of_values, 0)
         b = b.expand(info.batch_size, *b.shape) if of_b is None else b.movedim(of_b, 0)
-        if batched:
-            x = solved(values.flatten(0, 1), b.flatten(0, 1), crow, col, token, key, adjoint, True, derivative)
+        if task.batched:
+            x = solved(values.flatten(0, 1), b.flatten(0, 1), crow, col, token, task)
             return x.unflatten(0, b.shape[:2]), 0
-        return solved(values, b, crow, col, token, key, adjoint, True, derivative), 0
+        return solved(values, b, crow, col, token, task._replace(batched=True)), 0
 
 
 class SolveEagerly(Solve):
@@ -103,18 +113,18 @@ class SolveEagerly(Solve):
     @staticmethod
     def setup_context(ctx, inputs, output):
         """Save what both modes need."""
-        values, _, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, *_ = inputs
-        ctx.save_for_backward(values, output if ctx.needs_input_grad[0] else None, crow, col, token)
+        Solve.setup_context(ctx, inputs, output)
+        values, _, crow, col, token, _ = inputs
         ctx.save_for_forward(values, output, crow, col, token)
 
     @staticmethod
     def jvp(ctx, dvalues, db, *_):
         """dx = A⁻¹ (db − dA x), or the same for Aᴴ."""
-        values, x, crow, col, token = ctx.saved_tensors
+        (values, x, *fixed), task = ctx.saved_tensors, ctx.task
         if dvalues is not None:
-            change = product(dvalues, x, crow, col, ctx.adjoint, ctx.batched)
+            change = product(dvalues, x, *fixed[:2], task.adjoint, task.batched)
             db = -change if db is None else db - change
-        return solved(values, db, crow, col, token, ctx.key, ctx.adjoint, ctx.batched, derivative=True)
+        return solved(values, db, *fixed, task._replace(derivative=True))
 
 
 def outer(left, right, crow, col, batched) -> torch.Tensor:

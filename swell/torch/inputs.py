@@ -11,7 +11,7 @@ COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 
 
 def alike(values, b, dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Convert both to the type to solve in: the named one, or A's own, made complex if b is complex.
+    """Convert both to the type to solve in: the one with the name ``dtype``, or A's own, made complex if b is complex.
 
     Raises
     ------
@@ -22,7 +22,7 @@ def alike(values, b, dtype) -> tuple[torch.Tensor, torch.Tensor]:
         wanted = values.dtype if values.dtype in TYPES else torch.float64
         wanted = COMPLEX.get(wanted, wanted) if b.is_complex() else wanted
     else:
-        wanted = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+        wanted = getattr(torch, dtype)
     for given, name in ((values, "A"), (b, "b")):
         check_narrow(given, name, dtype)
         if given.is_complex() and not wanted.is_complex:

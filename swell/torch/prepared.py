@@ -1,19 +1,19 @@
 """Prepared: a matrix whose setup outlives training steps."""
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from operator import attrgetter
 
 import torch
 
+from swell.autodiff.options import Options
+from swell.autodiff.pattern import Pattern
 from swell.core.errors import InputError
-from swell.torch.function import solved
+from swell.torch.arrays import on_torch_stream
+from swell.torch.function import Task, solved
 from swell.torch.inputs import alike, check_device, check_narrow, check_values, check_vector
-from swell.torch.options import Options
-from swell.torch.pattern import Pattern, read_matrix, read_pattern
+from swell.torch.options import SOLVE
+from swell.torch.pattern import Index, index_of, read_matrix, read_pattern
 from swell.torch.system import System, key_of
-
-FIELDS = [field.name for field in fields(Options)]
 
 
 class Prepared:
@@ -29,15 +29,19 @@ class Prepared:
     solves, adjoint_solves : int
         Solves of the forward and the backward passes so far. Several columns, or a batch, count once.
     setups, updates : int
-        How often a setup was made from nothing, and for new values.
-    result, adjoint_result : Result, Results or None
+        How often a setup was made from nothing, and for new values of a pattern that was set up before.
+    result, adjoint_result : Result, Results, BatchResult or None
         The outcome of the last solve of each kind.
     """
+
+    solves, adjoint_solves = (property(attrgetter(f"_system.{name}")) for name in ("solves", "adjoint_solves"))
+    setups, updates = (property(attrgetter(f"_system.{name}")) for name in ("setups", "updates"))
+    result, adjoint_result = (property(attrgetter(f"_system.{name}")) for name in ("result", "adjoint_result"))
 
     def __init__(self, pattern: Pattern, values: torch.Tensor, options: Options):
         check_narrow(values, "A", options.dtype)
         self._hold(values)
-        self._pattern, self._options = pattern, options
+        self._pattern, self._index, self._options = pattern, index_of(pattern), options
         self._system = System(pattern, options)
         self._token = token_of(self._system)
 
@@ -57,15 +61,16 @@ class Prepared:
         InputError
             For another pattern, device or shape.
         """
-        if isinstance(A, torch.Tensor) and A.layout == torch.strided and not self._pattern.dense:
-            self._pattern.arrange(A, A.ndim == self.values.ndim == len(self._pattern.stored) + 1)
-            values = A
+        if isinstance(A, torch.Tensor) and A.layout == torch.strided and self._index.crow is not None:
+            self._index.arrange(A, A.ndim == self.values.ndim == len(self._index.stored) + 1)
+            pattern, values = self._pattern, A
         else:
             pattern, values = read_matrix(A)
-            if not pattern.same(self._pattern):
+        check_device(self.values, "the prepared matrix", values, "the new one")
+        with on_torch_stream(values.device):
+            if pattern is not self._pattern and pattern != self._pattern:
                 raise InputError("update needs a matrix with the pattern, block size and device of the prepared one: "
                                  "prepare again")
-        check_device(self.values, "the prepared matrix", values, "the new one")
         check_narrow(values, "A", self._options.dtype)
         self._hold(values)
         return self
@@ -90,74 +95,46 @@ class Prepared:
         InputError
             For input that cannot be solved as given, and if a gradient is asked for and the method has no adjoint.
         """
-        pattern, compiling = self._pattern, torch.compiler.is_compiling()
+        compiling = torch.compiler.is_compiling()
         if values is None:
             values = self._without_graph if compiling else self.values
             if values is None:
                 raise InputError("the prepared values have a graph, which torch.compile cannot see: pass them, as in "
                                  "p.solve(b, values)")
-        return _solve(values, b, pattern, None if compiling else self._token, self._system.key, self._options.dtype)
-
-    @property
-    def solves(self) -> int:
-        """Solves of forward passes."""
-        return self._system.solves
-
-    @property
-    def adjoint_solves(self) -> int:
-        """Solves of backward passes."""
-        return self._system.adjoint_solves
-
-    @property
-    def setups(self) -> int:
-        """Setups from nothing."""
-        return self._system.setups
-
-    @property
-    def updates(self) -> int:
-        """Setups for new values of a pattern that was set up before."""
-        return self._system.updates
-
-    @property
-    def result(self) -> Any:
-        """The outcome of the last forward solve."""
-        return self._system.result
-
-    @property
-    def adjoint_result(self) -> Any:
-        """The outcome of the last adjoint solve."""
-        return self._system.adjoint_result
+        return _solve(values, b, self._index, None if compiling else self._token, self._system.key, self._options.dtype)
 
     def __reduce__(self):
         return Prepared, (self._pattern, self.values.detach(), self._options)
 
 
-def from_csr(values, crow, col, b, *options) -> torch.Tensor:
-    """Solve for a matrix given by its CSR arrays; ``options``: the fields of `Options`."""
+def from_csr(values, crow, col, b, options: dict) -> torch.Tensor:
+    """Solve for a matrix given by its CSR arrays; ``options``: as `swell.torch.solve_values` takes them."""
     if torch.compiler.is_compiling():            # the pattern is known, and checked, when the operation runs
-        pattern = Pattern(crow.numel() - 1, crow, col, None, tuple(col.shape))
-        return _solve(values, b, pattern, None, _key(*options), options[FIELDS.index("dtype")])
+        index = Index(crow.numel() - 1, tuple(col.shape), crow, col)
+        return _solve(values, b, index, None, *_key(options))
     check_values(values)
     pattern = read_pattern(crow, col, values.shape[-1])
-    system = System(pattern, Options(*options))
-    return _solve(values, b, pattern, token_of(system), system.key, system.options.dtype)
+    system = System(pattern, SOLVE.read(options))
+    return _solve(values, b, index_of(pattern), token_of(system), system.key, system.options.dtype)
 
 
-def _solve(values, b, pattern, token, key, dtype) -> torch.Tensor:
+def _solve(values, b, index: Index, token, key, dtype) -> torch.Tensor:
     """Check values and b, and solve by the System of a key."""
-    batched = values.ndim == len(pattern.stored) + 1
-    check_vector(b, values, pattern.n, batched)
-    values, b = alike(pattern.arrange(values, batched), b, dtype)
-    return solved(values, b, pattern.crow, pattern.col, token, key, batched=batched)
+    batched = values.ndim == len(index.stored) + 1
+    check_vector(b, values, index.n, batched)
+    values, b = alike(index.arrange(values, batched), b, dtype)
+    return solved(values, b, index.crow, index.col, token, Task(key, batched=batched))
 
 
 def token_of(system) -> torch.Tensor:
-    """A tensor that keeps a System alive. Graphs save it, and free it with the other tensors of a backward pass."""
+    """Return a tensor that keeps a System alive. Graphs free it with the other tensors of a backward pass."""
     token = torch.empty(0)
     token.system = system
     return token
 
 
 @torch.compiler.assume_constant_result
-def _key(*options) -> int:
-    return key_of(Options(*options))
+def _key(options) -> tuple[int, str | None]:
+    """Return a key for options, and the name of their type."""
+    made = SOLVE.read(options)
+    return key_of(made), made.dtype

@@ -230,7 +230,7 @@ def require_programs_that_end():
 def test_few_setups_are_kept():
     from swell.jax.linear_solve import KEPT
     require_programs_that_end()
-    from swell.jax.system import System
+    from swell.autodiff.system import System
 
     def systems():
         gc.collect()

@@ -68,12 +68,12 @@ def test_a_batch_of_different_patterns():
 @pytest.mark.parametrize("crow, col, message", [
     ([0, 2, 4], [0, 0, 0, 1], "A stores an entry twice"), ([0, 3, 2], [0, 1, 0, 1], "row pointers are inconsistent"),
     ([0, 2], [0, 1, 0, 1], "row pointers are inconsistent: expected 2 ascending"),
-    ([0, 2, 4], [0, 7, 0, 1], "A has a column index of 7: expected 0 to 1"),
+    ([0, 2, 4], [0, 7, 0, 1], "A has an index of 7: expected 0 to 1"),
     ([1, 2, 4], [0, 1, 0, 1], "row pointers are inconsistent: expected 3 ascending integers from 0 to 4"),
     ([0, 2, 9], [0, 1, 0, 1], "row pointers are inconsistent"),
     ([0, 4, 2, 4], [0, 1, 2, 3], "row pointers are inconsistent"),
-    ([0, 2, 4], [0, 1, 0, 1 + 2**32], "A has a column index of 4294967297: expected 0 to 1"),
-    ([0, 2, 4], [0, 1, -1, 1], "A has a column index of -1: expected 0 to 1"),
+    ([0, 2, 4], [0, 1, 0, 1 + 2**32], "A has an index of 4294967297: expected 0 to 1"),
+    ([0, 2, 4], [0, 1, -1, 1], "A has an index of -1: expected 0 to 1"),
     ([0, 2, 4], [0, 1, 0], "crow has 3 entries, col 3, and there are 4"),
     ([0.0, 2.0, 4.0], [0, 1, 0, 1], "crow is torch.float32 .*: expected a one-dimensional tensor of int32 or int64")])
 def test_arrays_that_are_no_matrix(crow, col, message):

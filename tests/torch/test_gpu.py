@@ -115,11 +115,11 @@ def test_backward_passes_of_several_threads():
 def test_arrays_are_shared_and_not_copied():
     import cupy
 
-    from swell.torch.system import _array, _tensor
+    from swell.torch.arrays import array_of, tensor_of
     b = torch.rand(6, dtype=torch.float64, device="cuda")
-    assert _array(b).data.ptr == b.data_ptr()
+    assert array_of(b).data.ptr == b.data_ptr()
     x = cupy.ones(6)
-    assert _tensor(x).data_ptr() == x.data.ptr
+    assert tensor_of(x).data_ptr() == x.data.ptr
 
 
 def own_memory():

@@ -12,6 +12,8 @@ import swell.torch as st
 from swell.torch.function import solve_op
 from tests.support.torch_systems import BOTH, csr, energy, leaf, matrix, vectors
 
+FORWARD = {"adjoint": False, "batched": False, "derivative": False, "differentiable": False}
+
 
 def prepared(dtype=torch.float64, **named):
     """A prepared system, and its values."""
@@ -111,15 +113,15 @@ def test_compiled_graphs_take_no_prepared_values_with_a_graph():
 def test_the_operation_keeps_torchs_rules():
     """Schema, aliasing, and the shapes that a compiled graph assumes."""
     p, values = prepared()
-    pattern = p._pattern
+    index = p._index
     for b in (vectors(6), vectors(6, 2)):
-        torch.library.opcheck(solve_op, (values, b, pattern.crow, pattern.col, p._system.key, False, False, False, False),
+        torch.library.opcheck(solve_op, (values, b, index.crow, index.col, p._system.key), FORWARD,
                               test_utils=("test_schema", "test_faketensor"))
 
 
 def test_a_system_that_is_gone():
     p, values = prepared()
-    key, pattern = p._system.key, p._pattern
+    key, index = p._system.key, p._index
     del p
     with pytest.raises(swell.SwellError, match="no longer exists: keep the object"):
-        solve_op(values, vectors(6), pattern.crow, pattern.col, key, False, False, False, False)
+        solve_op(values, vectors(6), index.crow, index.col, key, **FORWARD)

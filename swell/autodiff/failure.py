@@ -1,4 +1,4 @@
-"""What a solve inside torch raises if it does not converge."""
+"""What a differentiable solve raises if it does not converge."""
 from __future__ import annotations
 
 from swell.core.errors import SwellError
