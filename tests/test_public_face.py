@@ -28,7 +28,7 @@ class Mine(swell.LinearOperator):
     def apply(self, x, out, alpha=1, beta=0):
         out[:] = x
 norm: float = swell.solve(None, None).residual
-choices: int = len(swell.prepare(None).chain)
+choices: int = len(swell.prepare(None).choices)
 """
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from swell.core.encoding import printable
 from swell.core.stopping import Reason
-from swell.solving.considered import count, paired
+from swell.solving.choice_cost import count, paired
 
 WORST = 3               # systems that a printed result names
 SHOWN = 10              # systems in a notebook's table

@@ -8,7 +8,7 @@ import numpy as np
 
 from swell.core.encoding import printable
 from swell.core.stopping import Reason
-from swell.solving.considered import count
+from swell.solving.choice_cost import count
 
 SENTENCES = {
     Reason.MAXITER: "the iteration limit was reached first: raise maxiter, or try scaling='columns' or a larger damp",

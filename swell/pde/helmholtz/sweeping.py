@@ -261,7 +261,7 @@ class Sweep:
             with self.space.active(self.n):
                 form = self._format or default_format(self.system.A.diagonal_block)
             self.solver = prepare(self.system.A, format=form, **self._named)
-            if self._own and self.solver.chain[0].name("method") == "cocg":
+            if self._own and self.solver.choices[0].name("method") == "cocg":
                 self._with_multigrid(form)
         else:
             self.solver.update(self.system.A, keep_preconditioner=kept)
