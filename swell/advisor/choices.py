@@ -161,6 +161,7 @@ def _other(facts):
         " but its diagonal is not positive, so it is not positive definite" if facts.hermitian else "")
 
 
+RESIDENT = "; its vectors fit on the multiprocessors, where resident_cg keeps them"
 SHIFTED = "; for a Helmholtz operator, a shift helps"
 CLASSES = (
     Class("a zero on the diagonal", lambda facts: facts.zero_diagonal, _without_diagonal, (
@@ -170,10 +171,8 @@ CLASSES = (
     Class("Hermitian with a positive diagonal", lambda facts: facts.hermitian and facts.positive_diagonal, _definite, (
         Rule("cg", "jacobi"),
         Rule("cg", "ic0"),
-        Rule("resident_cg", "jacobi", resides,
-                  "; its vectors fit on the multiprocessors, where resident_cg keeps them"),
-        Rule("cg", "smoothed_aggregation", elastic,
-                  "; its unknowns come in groups, coupled as in elasticity"),
+        Rule("resident_cg", "jacobi", resides, RESIDENT),
+        Rule("cg", "smoothed_aggregation", elastic, "; its unknowns come in groups, coupled as in elasticity"),
         Rule("cg", "amg", large_m_matrix, "; its couplings are negative: AMG suits it"),
         Rule("cg", "amg", large_other),
         Rule("minres", "jacobi", doubtful, "; and it need not be definite for minres"),
@@ -269,13 +268,6 @@ def may_reside(A) -> bool:
     """True on a GPU if the vectors of resident_cg for A may fit on its multiprocessors."""
     space = A.space
     return space.name != "cpu" and space.bulk_copies and A.shape[0] <= most_rows(space.multiprocessors, A.dtype)
-
-
-def resident_form(choice):
-    """Return ``choice``, a Configuration of scaled cg, with the method resident_cg in place of cg."""
-    method = setting("method", "resident_cg")
-    return replace(choice, method=method, format=method.format, why=(
-        choice.why[0] + "; its vectors fit on the multiprocessors, where resident_cg keeps them",))
 
 
 def is_m_matrix(A, facts) -> bool:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from swell.advisor.choices import may_reside, predicted_choices, resident_form, setting, shifted_laplacian
+from swell.advisor.choices import RESIDENT, may_reside, predicted_choices, setting, shifted_laplacian
 from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
@@ -181,7 +181,10 @@ def _across_ranks(A, named):
 def _resident(A, choice):
     """Return ``choice``; scaled cg becomes resident_cg if its vectors may fit on the GPU's multiprocessors."""
     scaled = choice.name("method") == "cg" and choice.scaling is not None and choice.precond is None
-    return resident_form(choice) if scaled and may_reside(A) else choice
+    if not (scaled and may_reside(A)):
+        return choice
+    method = setting("method", "resident_cg")
+    return replace(choice, method=method, format=method.format, why=(choice.why[0] + RESIDENT,))
 
 
 def incomplete_lu(A):

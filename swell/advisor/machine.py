@@ -89,9 +89,7 @@ def measure(space) -> Machine:
 
 def threads_of(space) -> int:
     """Return the number of threads that kernels of a large system use; 1 on a GPU."""
-    if space.name != "cpu":
-        return 1
-    return _native.threads()
+    return _native.threads() if space.name == "cpu" else 1
 
 
 def name_of_device(space) -> str:

@@ -7,7 +7,7 @@ from swell.display.figure import svg
 from swell.preconditioners.amg import report as levels
 from swell.preconditioners.amg.air import AIROperator
 from swell.preconditioners.amg.operator import AMGOperator
-from swell.solving.choice_cost import HEADER, count, paired
+from swell.solving.choice_cost import HEADER, count, paired, seconds
 
 # Names for readers of the timed parts of a solve.
 PARTS = {"transform": "scaling and ordering", "preconditioner": "preconditioner or factorisation",
@@ -80,13 +80,6 @@ def sections(result):
     yield "Time and memory", page.table(
         [(PARTS.get(part, part), f"{spent:.4g} s") for part, spent in result.timings.items()]
         + [(f"memory: {part}", f"{size / 2**20:.1f} MiB") for part, size in result.memory.items()])
-
-
-def seconds(timings) -> str:
-    """Return the seconds of setup, solve and compilation in words."""
-    compiled = timings.get("compile", 0)
-    return (f"setup {timings.get('setup', 0):.3g} s, solve {timings.get('solve', 0):.3g} s"
-            + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else ""))
 
 
 def convergence(lines, ylabel="relative residual") -> str:

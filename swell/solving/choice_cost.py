@@ -66,6 +66,13 @@ def paired(method, *parts) -> str:
     return method if part is None else f"{method} with {part}"
 
 
+def seconds(timings) -> str:
+    """Return the seconds of setup, solve and compilation in words."""
+    compiled = timings.get("compile", 0)
+    return (f"setup {timings.get('setup', 0):.3g} s, solve {timings.get('solve', 0):.3g} s"
+            + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else ""))
+
+
 def table(costs) -> list[str]:
     """Format a list of ChoiceCost as a table: a line of headings, and a line for each choice. No choices: no lines.
 

@@ -150,8 +150,7 @@ def share_done(first, residual, tolerance) -> float:
 
 
 def _display(progress):
-    """Return the display of ``progress``, with methods ``start`` and ``stop``; None if neither a notebook nor a terminal is
-    there."""
+    """Return the display of ``progress``, with methods ``start`` and ``stop``; None without notebook and terminal."""
     if in_notebook():
         return NotebookLine(progress)
     return _terminal_line(progress) if sys.stderr.isatty() else None

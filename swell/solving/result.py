@@ -9,7 +9,7 @@ import numpy as np
 from swell.core.encoding import printable
 from swell.core.renamed import renamed
 from swell.core.stopping import Reason
-from swell.solving.choice_cost import ChoiceCost, count, paired, table
+from swell.solving.choice_cost import ChoiceCost, count, paired, seconds, table
 
 if TYPE_CHECKING:
     from swell.krylov.spectrum import Spectrum
@@ -172,13 +172,10 @@ class Result:
         if not self.converged:
             lines.append(f"  {self.message}")
         lines += ["  " + line for line in self.configuration]
-        compiled = self.timings.get("compile", 0)
         lines.append(f"  cost: {count(self.products, 'product')}, {count(self.reductions, 'reduction')}"
                      + (f", {count(self.preconditioner_applications, 'preconditioner application')}"
                         if self.preconditioner_applications else "")
-                     + f"; setup {self.timings.get('setup', 0):.3g} s, solve {self.timings.get('solve', 0):.3g} s"
-                     + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else "")
-                     + f"; {sum(self.memory.values()) / 2**20:.1f} MiB")
+                     + f"; {seconds(self.timings)}; {sum(self.memory.values()) / 2**20:.1f} MiB")
         if self.spectrum is not None and self.iterations > 1:
             least, largest = self.spectrum.extremes
             lines.append(f"  spectrum from CG's coefficients: {least:.2e} to {largest:.2e}, condition at least "

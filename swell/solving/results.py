@@ -9,7 +9,7 @@ import numpy as np
 
 from swell.core.encoding import printable
 from swell.core.stopping import Reason
-from swell.solving.choice_cost import count, paired, table
+from swell.solving.choice_cost import count, paired, seconds, table
 from swell.solving.result import Result
 
 PRINTED = 16            # columns of b in a printed table
@@ -126,11 +126,9 @@ class Results:
     def __str__(self):
         lines = [self._summary()]
         if self.columns:
-            first, t = self.columns[0], self.timings
-            lines += ["  " + line for line in first.configuration]
-            lines.append(f"  cost: setup {t.get('setup', 0):.3g} s, solve {t.get('solve', 0):.3g} s"
-                         + (f", compiling kernels {t['compile']:.2g} s" if t["compile"] > 0.01 else ""))
-            lines += [f"  {line}" for line in table(first.choices)]
+            lines += [f"  {line}" for line in self.columns[0].configuration]
+            lines.append(f"  cost: {seconds(self.timings)}")
+            lines += [f"  {line}" for line in table(self.columns[0].choices)]
             rows = [HEADER, *self._rows()]
             widths = [max(map(len, cells)) for cells in zip(*rows)]
             lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in rows]

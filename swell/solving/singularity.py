@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.solving.choice_cost import count
 from swell.transforms.left_null import left_null_vector
 
 ROUNDING = 100          # a row sums to zero if |Σⱼ aᵢⱼ| ≤ ROUNDING eps Σⱼ |aᵢⱼ|; b is compatible up to this many eps
@@ -93,7 +94,7 @@ class Components:
         """Return sentences on the number of components, on empty rows and columns, and on floating components."""
         said = [f"A has {self.count} connected components"] if self.count > 1 else []
         if not self.singular:
-            return [f"A has {_count(self.count, 'connected component')}, no empty row or column, and no component "
+            return [f"A has {count(self.count, 'connected component')}, no empty row or column, and no component "
                     "whose rows all sum to zero: look for equations that depend on others, and for boundary conditions "
                     "that are missing"]
         if self.empty_rows.size:
@@ -111,10 +112,10 @@ class Components:
         """Return a sentence for each of the first ``components``, and one for the others. ``what``: the end of it."""
         if self.count == 1:
             return [f"A {what}" for _ in components]
-        said = [f"component {k + 1} of {self.count} ({_count(self.sizes[k], 'unknown')}, from row "
+        said = [f"component {k + 1} of {self.count} ({count(self.sizes[k], 'unknown')}, from row "
                 f"{int(np.argmax(self.part == k))}) {what}" for k in components[:MAX_DESCRIBED]]
         more = len(components) - MAX_DESCRIBED
-        return said + ([f"the same holds for {_count(more, 'more component')}"] if more > 0 else [])
+        return said + ([f"the same holds for {count(more, 'more component')}"] if more > 0 else [])
 
     def incompatible(self, b) -> float:
         """Return ‖part of b in the null space of Aᴴ‖ / ‖b‖, as far as this null space is known; 0 if it is rounding.
@@ -172,10 +173,6 @@ def _across_ranks(A) -> list[str]:
         said.append("A has rows that all sum to zero, so that nothing fixes its level: fix one unknown, or give "
                     "nullspace='constants'")
     return [*said, "connected components are counted on one device only, not across ranks"]
-
-
-def _count(number, noun) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _named(noun, places, n) -> str:

@@ -70,7 +70,7 @@ class Solve:
     def _make_compatible(self, c):
         """Check that b is compatible with the null space, or raise InputError.
 
-        If ``project=True``, remove the incompatible part; the norms and notes of ``c``, the only column, then change."""
+        ``project=True`` removes the incompatible part, and the norms and notes of ``c``, the only column, change."""
         p = self.prepared
         part = self.setup.nullspace.check(p.b0, c.norm_b, p.stopping.threshold(c.norm_b))
         if not part:
