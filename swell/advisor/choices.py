@@ -38,8 +38,8 @@ class Case:
 
     @cached_property
     def m_matrix(self):
-        """True if A is an M-matrix but for a few entries, so that AMG's iterations are few."""
-        return is_m_matrix(self.A, self.facts)
+        """True if A's rows are dominant and nearly all off-diagonal entries negative: AMG's iterations are few."""
+        return self.facts.dominant and self.A.space.find_true(self.A.data > 0)[1] <= (1 + FEW) * self.facts.n
 
     @cached_property
     def layers(self):
@@ -268,10 +268,3 @@ def may_reside(A) -> bool:
     """True on a GPU if the vectors of resident_cg for A may fit on its multiprocessors."""
     space = A.space
     return space.name != "cpu" and space.bulk_copies and A.shape[0] <= most_rows(space.multiprocessors, A.dtype)
-
-
-def is_m_matrix(A, facts) -> bool:
-    """True if the rows of a real CSRMatrix A are dominant and all but a few off-diagonal entries are negative.
-
-    AMG suits such matrices. ``facts``: `Facts` of A."""
-    return facts.dominant and A.space.find_true(A.data > 0)[1] <= (1 + FEW) * facts.n

@@ -107,8 +107,7 @@ class Order:
         self._choices, self._prepared, self._columns = choices, set(prepared), columns
         self._remaining, self._overtaken = list(range(len(choices.configurations))), []
         self._predictions, self._failures = list(choices.predictions), {}
-        self._watch, self._x, self._difficulty, self._probed = None, None, 1.0, {}
-        self._begun = False
+        self._watches, self._x, self._difficulty, self._begun = {}, None, 1.0, False
 
     def seconds(self, k) -> float:
         """Return the seconds that choice k is predicted to need from here on, with its share of the setup."""
@@ -131,11 +130,11 @@ class Order:
     def watch(self, k) -> Watch | None:
         """Return a new Watch for an attempt of choice k; None if there is no other choice to change to."""
         others = [j for j in self._remaining if j != k]
-        self._watch = None
-        if self._predictions and others:
-            self._watch = Watch(self._predictions[k].iteration_at_best(self._columns),
-                                partial(self._best_of, others, k), min(map(self.seconds, others)))
-        return self._watch
+        if not (self._predictions and others):
+            return None
+        self._watches[k] = Watch(self._predictions[k].iteration_at_best(self._columns),
+                                 partial(self._best_of, others, k), min(map(self.seconds, others)))
+        return self._watches[k]
 
     def _best_of(self, others, k, iterations, limit):
         """Return the predicted seconds of the fastest of ``others``, if choice k takes ``iterations`` in all.
@@ -158,7 +157,6 @@ class Order:
 
         If the result shows that A is indefinite, all choices with the same method are removed. An overtaken choice may
         be resumed later."""
-        self._keep_probe(k)
         if k in self._remaining:
             self._remaining.remove(k)
         configurations = self._choices.configurations
@@ -172,7 +170,7 @@ class Order:
             return
         self._overtaken.append(k)
         self._prepared.add(k)
-        p, iterations_left = self._predictions[k], self._watch.iterations_left
+        p, iterations_left = self._predictions[k], self._watches[k].iterations_left
         if p.grows:
             factor = difficulty(result.iterations + iterations_left, p)
             self._predictions = [replace(other, iterations=other.iterations * factor) if other.grows else other
@@ -180,11 +178,6 @@ class Order:
         self._predictions[k] = replace(self._predictions[k], iterations=iterations_left)
         if result.residual < 1:
             self._x = result.x
-
-    def _keep_probe(self, k):
-        """Keep the number of iterations that the watch on choice k has extrapolated, if there is a watch."""
-        if self._watch is not None:
-            self._probed[k] = self._watch.probed
 
     def failed(self, k, why):
         """Remove choice k, which could not be set up or run, from the choices to try; keep the text ``why``."""
@@ -196,15 +189,15 @@ class Order:
 
         ``attempts``: the results, in order."""
         choices, costs, updated = self._choices, [], []
-        self._keep_probe(attempts[-1].choice)
         for k, (before, now) in enumerate(zip(choices.predictions, self._predictions)):
             results, configuration = [r for r in attempts if r.choice == k], choices.configurations[k]
             last = results[-1] if results else None
             setup, solve = ((results[0].timings["setup"], sum(r.timings["solve"] for r in results)) if results
                             else (math.nan, math.nan))
+            probed = self._watches[k].probed if k in self._watches else math.nan
             costs.append(ChoiceCost(
                 f"{configuration.name('method')}, {configuration.part}", now.setup, before.solve, before.iterations,
-                now.refine is not None, now.setup + now.iteration * self._probed.get(k, math.nan), setup, solve,
+                now.refine is not None, now.setup + now.iteration * probed, setup, solve,
                 last.reason.name if last else self._failures.get(k, "not tried")))
             iterations = sum(r.iterations for r in results)
             if last and last.reason is Reason.OVERTAKEN:

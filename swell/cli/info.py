@@ -196,14 +196,14 @@ def _diagonal(found):
 
 
 def _blocks(found):
-    """Return a text on dense blocks: the verdict, and the fill ratio of each block size; ``found``: the dict of
+    """Return a text on dense blocks: a sentence, and the fill ratio of each block size; ``found``: the dict of
     `_look`."""
     if not found["block_fill"]:
         return "none: no size from 2 to 8 divides the number of unknowns"
     ratios = ", ".join(f"{size}×{size} {ratio:.2f}" for size, ratio in found["block_fill"].items())
-    verdict = (f"blocks of {found['block_size']} are nearly full" if found["block_size"] > 1
-               else "no dense blocks")
-    return f"{verdict} (stored over needed: {ratios})"
+    sentence = (f"blocks of {found['block_size']} are nearly full" if found["block_size"] > 1
+                else "no dense blocks")
+    return f"{sentence} (stored over needed: {ratios})"
 
 
 def _rows(found):

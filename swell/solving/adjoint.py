@@ -120,7 +120,7 @@ class AdjointSetup(SetUp):
         self.M, self.S = None if setup.M is None else _adjoint_of(setup.M), None
         self.transforms = [transform.adjoint() for transform in setup.transforms]
         self.nullspace = None if setup.nullspace is None else self.transforms[0]
-        self.permutation, self.facts, self.scaled = setup.permutation, [], setup.scaled
+        self.permutation, self.effects, self.scaled = setup.permutation, [], setup.scaled
         self._setup = setup
         with self.space.agreed():
             self._build_adjoints()

@@ -188,10 +188,10 @@ class Measure:
         self.r = r if r.dtype == self.dtype else workspace.array("residual", self._rows, self.dtype)
         self.terms = workspace.array("terms", self._rows, np.dtype(np.float64))
         self._numbers = space.local.mapped(5, np.dtype(np.float64))
-        self.follow(norm_A)
+        self.update(norm_A)
 
-    def follow(self, norm_A):
-        """Follow an update of A to other values, with this ‖A‖∞."""
+    def update(self, norm_A):
+        """Take the ‖A‖∞ of new values of A."""
         self._norm_A, self._groups = norm_A, None
 
     def of(self, x, b, goals) -> list[Quality]:

@@ -147,17 +147,17 @@ class Prepared(Shareable):
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
-        self.measure.follow(self.setup.norm_A)
+        self.measure.update(self.setup.norm_A)
         self._description, self._adjoint_stale = None, True
         if self.space.max_over_ranks(self._bound != self.setup.launched):    # M is new or gone, or launches other work
             self._bind()
-        self.companions = {k: together for k, together in self.companions.items() if together.follow()}
+        self.companions = {k: together for k, together in self.companions.items() if together.update()}
 
-    def follow(self, original):
+    def update_from(self, original):
         """Take over the findings of an update of ``original``, whose arrays this copy shares."""
         for name in self.setup.findings:
             setattr(self.setup, name, getattr(original.setup, name))
-        self.measure.follow(self.setup.norm_A)
+        self.measure.update(self.setup.norm_A)
         self._description = None
 
     def stop_by(self, stopping):

@@ -48,7 +48,7 @@ class SetUp(ABC):
         Names of the attributes that an update computes anew, besides the values in arrays.
     """
 
-    findings = "facts", "descriptions", "part_notes", "norm_A", "timings"
+    findings = "effects", "descriptions", "part_notes", "norm_A", "timings"
 
     @property
     def weights(self):
@@ -111,7 +111,7 @@ class Setup(SetUp):
     def _transform(self, A):
         """Apply null space, ordering and scaling to A in this order; record them and return the transformed matrix."""
         c = self.configuration
-        self.transforms, self.nullspace, self.permutation, self.facts, self.scaled = [], None, None, [], False
+        self.transforms, self.nullspace, self.permutation, self.effects, self.scaled = [], None, None, [], False
         if not A.has_entries:
             for kind in ("nullspace", "ordering", "scaling", "format"):
                 if getattr(c, kind) is not None:
@@ -133,10 +133,10 @@ class Setup(SetUp):
         return A
 
     def _apply(self, transform, A):
-        """Apply one transform to A, record it and its facts, and return the transformed matrix."""
+        """Apply one transform to A, record it and its effects, and return the transformed matrix."""
         A = transform.matrix(A)
         self.transforms.append(transform)
-        self.facts += transform.facts(A)
+        self.effects += transform.effects(A)
         return A
 
     def _factor(self, build):
@@ -257,11 +257,11 @@ class Setup(SetUp):
         watch = Stopwatch()
         self.A = A
         self.configuration.method.check(A)
-        self.facts = []
+        self.effects = []
         for transform in self.transforms:
             transform.update(A)
             A = transform.matrix(A)
-            self.facts += transform.facts(A)
+            self.effects += transform.effects(A)
         if self.S is not None:
             self.S.update(A)
         if self.M is None or not keep_preconditioner or self.configuration.method.inner is not None:

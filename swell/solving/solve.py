@@ -241,7 +241,7 @@ class Solve:
         ``zero_guess``: x is zero. ``attempt``: number of earlier runs of this solve."""
         loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
         loop.cycle = self.iteration.steps
-        loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
+        loop.slow_cycles = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
         with self.space.deferred_errors():
             loop.begin(self._numbers("aim"), np.maximum(self._numbers("norm_b"), self._numbers("first")),
                        self.method.window(n), self.columns[0].iterations,

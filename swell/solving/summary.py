@@ -7,8 +7,7 @@ from swell.core.settings import circumstances, describe, idle_notes
 
 
 def described_parts(setup):
-    """Return ({part: its description}, notes on the parts) of ``setup``, combined over all ranks, which call together.
-    """
+    """Return ({part: its description}, notes on the parts) of ``setup``. All ranks must call it together."""
     M, matrix, space = setup.M, setup.matrix, setup.space
     texts = {"device": space.describe(), "preconditioner": "" if M is None else M.describe(),
              "matrix": matrix.describe(), "format": matrix.name, "origin": matrix.origin}
@@ -22,8 +21,9 @@ class Description(NamedTuple):
 
     Attributes
     ----------
-    method, precond, format, ordering, scaling, device, dtype, configuration
-        As in a `Result`.
+    names : dict
+        The method, precond, format, ordering, scaling, device and dtype of a `Result`.
+    configuration : list of str
     memory : dict
         Bytes of "matrix" and "preconditioner".
     notes : tuple of str
@@ -32,13 +32,7 @@ class Description(NamedTuple):
         The message of a failed factorisation, or empty; a result lists it last.
     """
 
-    method: str
-    precond: str
-    format: str
-    ordering: str
-    scaling: str
-    device: str
-    dtype: str
+    names: dict
     configuration: list[str]
     memory: dict
     notes: tuple[str, ...]
@@ -51,9 +45,10 @@ def description(prepared) -> Description:
     It takes longer than a small solve."""
     s, c = prepared.setup, prepared.setup.configuration
     idle = (*idle_notes(c.method, circumstances(s.A)), *idle_notes(prepared.stopping, (f"for {c.name('method')}",)))
-    return Description(c.name("method"), c.name("precond"), s.descriptions["format"], c.name("ordering"),
-                       c.name("scaling") if s.scaled else "none", s.space.device_name, s.A.dtype.name,
-                       _lines(prepared), s.nbytes, (*s.notes, *s.part_notes, *idle),
+    names = {kind: c.name(kind) for kind in ("method", "precond", "ordering")}
+    names |= {"scaling": c.name("scaling") if s.scaled else "none", "format": s.descriptions["format"],
+              "device": s.space.device_name, "dtype": s.A.dtype.name}
+    return Description(names, _lines(prepared), s.nbytes, (*s.notes, *s.part_notes, *idle),
                        (str(s.failure),) if s.failure else ())
 
 
@@ -64,7 +59,7 @@ def _lines(prepared) -> list[str]:
     lines += [f"  because {why}" for why in c.why]
     if s.scaled:
         lines.append(f"  scaling: {describe(c.scaling)}")
-    lines += [f"    {fact}" for fact in s.facts]
+    lines += [f"    {effect}" for effect in s.effects]
     if s.permutation is not None:
         note = f": {s.permutation.note}" if s.permutation.note else ""
         lines.append(f"  ordering: {describe(c.ordering)}{note}")

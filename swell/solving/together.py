@@ -69,11 +69,11 @@ class Together:
         """The prepared system of one right-hand side."""
         return self._alone()
 
-    def follow(self) -> bool:
-        """Follow an update of the system to other values; buffers and captured graphs stay.
+    def update(self) -> bool:
+        """Take over an update of the prepared system to new values; buffers and captured graphs stay.
 
         Return False if the update replaced more than values, on this rank or another; this object is then of no use."""
-        self.prepared.follow(self.alone)
+        self.prepared.update_from(self.alone)
         return not self.space.max_over_ranks(not self._copies.current())         # one answer for all ranks
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
