@@ -61,17 +61,17 @@ class Solver:
                 self._choices, self._left_out = Choices([self._with_format(named)], adapt), []
                 self._prepare_first()
 
-    def _choose(self, adapt):
-        """Let the advisor choose for the values of A, and set up its first choice."""
+    def _choose(self, adapt, resident=True):
+        """Let the advisor choose for the values of A, and set up its first choice. ``resident``: as for `choose`."""
         from swell.advisor.choose import choose
-        for resident in (True, False):
-            choices, self._left_out = choose(self.A, self._named, resident)
-            self._choices = Choices(choices, adapt)
-            try:
-                return self._prepare_first()
-            except DoesNotFit:
-                if not resident:
-                    raise
+        choices, self._left_out = choose(self.A, self._named, resident)
+        self._choices = Choices(choices, adapt)
+        try:
+            self._prepare_first()
+        except DoesNotFit:
+            if not resident:
+                raise
+            self._choose(adapt, resident=False)
 
     @property
     def choices(self) -> list[Configuration]:

@@ -23,15 +23,7 @@ from swell.preconditioners.direct import unavailable
 
 
 class Case:
-    """A system's matrix and its properties, each computed once.
-
-    Parameters
-    ----------
-    A : CSRMatrix
-    facts : Facts
-    resident : bool
-        True if the resident form of cg may be a choice.
-    """
+    """A system's matrix and its properties, each computed once. ``resident``: cg's resident form may be a choice."""
 
     def __init__(self, A, facts, resident):
         self.A, self.facts, self.resident = A, facts, resident

@@ -5,18 +5,9 @@ import numpy as np
 
 
 def definiteness(A, facts) -> str:
-    """Return a sentence on the definiteness of A, with the property of A from which it follows.
+    """Return a sentence on the definiteness of the CSRMatrix A, with the property from which it follows.
 
-    Parameters
-    ----------
-    A : CSRMatrix
-    facts : Facts
-        Of the same matrix, from ``A.facts()``.
-
-    Returns
-    -------
-    str
-    """
+    ``facts``: ``A.facts()``."""
     if not facts.hermitian:
         if facts.dominant and facts.positive_diagonal:
             return "not Hermitian; its eigenvalues lie in the right half plane (positive diagonal, diagonally dominant)"

@@ -31,17 +31,8 @@ SLOWDOWN = 1.5          # residuals often fall more slowly later: factor on an e
 def fastest_choice(predictions, choices, seconds, limit=math.inf) -> int | None:
     """Return the number of the choice that is predicted to be fastest; None if all take ``limit`` or longer.
 
-    If a lower bound would win, and much time depends on it, a refined prediction replaces it in ``predictions``.
-
-    Parameters
-    ----------
-    predictions : list of Prediction
-    choices : list of int
-        The numbers of the choices to compare.
-    seconds : callable
-        ``seconds(k)``: predicted seconds of choice k.
-    limit : float
-        Seconds.
+    ``choices``: the numbers to compare, places in the list ``predictions``. ``seconds(k)``: predicted seconds of choice
+    k. If a lower bound would win, and much time depends on it, a refined prediction replaces it in ``predictions``.
     """
     for k in choices:
         if predictions[k].certain:
