@@ -153,8 +153,8 @@ def _other(facts):
         " but its diagonal is not positive, so it is not positive definite" if facts.hermitian else "")
 
 
-RESIDENT = "; its vectors fit on the multiprocessors, where resident_cg keeps them"
-SHIFTED = "; for a Helmholtz operator, a shift helps"
+RESIDENT_NOTE = "; its vectors fit on the multiprocessors, where resident_cg keeps them"
+SHIFTED_NOTE = "; for a Helmholtz operator, a shift helps"
 CLASSES = (
     Class("a zero on the diagonal", lambda facts: facts.zero_diagonal, _without_diagonal, (
         Rule("minres", "none", hermitian),
@@ -163,19 +163,19 @@ CLASSES = (
     Class("Hermitian with a positive diagonal", lambda facts: facts.hermitian and facts.positive_diagonal, _definite, (
         Rule("cg", "jacobi"),
         Rule("cg", "ic0"),
-        Rule("resident_cg", "jacobi", resides, RESIDENT),
+        Rule("resident_cg", "jacobi", resides, RESIDENT_NOTE),
         Rule("cg", "smoothed_aggregation", elastic, "; its unknowns come in groups, coupled as in elasticity"),
         Rule("cg", "amg", large_m_matrix, "; its couplings are negative: AMG suits it"),
         Rule("cg", "amg", large_other),
         Rule("minres", "jacobi", doubtful, "; and it need not be definite for minres"),
         Rule("cocg", "ilu0", waves),
         Rule("cocg", "jacobi", waves),
-        Rule("cocg", "shifted_laplacian", waves, SHIFTED),
+        Rule("cocg", "shifted_laplacian", waves, SHIFTED_NOTE),
     )),
     Class("complex symmetric", lambda facts: facts.symmetric and facts.complex, _other, (
         Rule("cocg", "ilu0"),
         Rule("cocg", "jacobi"),
-        Rule("cocg", "shifted_laplacian", note=SHIFTED),
+        Rule("cocg", "shifted_laplacian", note=SHIFTED_NOTE),
     )),
     Class("any other", lambda facts: True, _other, (
         Rule("bicgstab", "ilu0"),

@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from swell.advisor.choices import RESIDENT, may_reside, predicted_choices, setting, shifted_laplacian
+from swell.advisor.choices import RESIDENT_NOTE, may_reside, predicted_choices, setting, shifted_laplacian
 from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
@@ -124,7 +124,7 @@ def _choices(A, named, resident) -> list[Configuration]:
     if missing:
         why += f", and {missing}"
     elif facts.n <= MAX_DIRECT:
-        limit = MAX_FACTORS if A.space.name == "cpu" else 0     # cuDSS checks the GPU's memory itself
+        limit = MAX_FACTORS if A.space.name == "cpu" else None     # cuDSS checks the GPU's memory itself
         choices.append(replace(named, method=load("method", "direct")(largest=limit), why=(why,)))
         why = "the direct solver failed"
     else:
@@ -184,7 +184,7 @@ def _resident(A, choice):
     if not (scaled and may_reside(A)):
         return choice
     method = setting("method", "resident_cg")
-    return replace(choice, method=method, format=method.format, why=(choice.why[0] + RESIDENT,))
+    return replace(choice, method=method, format=method.format, why=(choice.why[0] + RESIDENT_NOTE,))
 
 
 def incomplete_lu(A):
