@@ -23,7 +23,7 @@ ABSENT = {"sysconf", "sched_getaffinity", "sched_setaffinity", "register_at_fork
           "O_DIRECT", "memfd_create", "sendfile", "nice", "pipe2", "chown", "getpgid"}
 MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "posix", "crypt", "spwd"}
 GUARDED = {("core/memory.py", "sysconf"), ("core/ahead.py", "sched_getaffinity"),
-           ("core/forking.py", "register_at_fork"), ("solving/considered.py", "getloadavg")}
+           ("core/forking.py", "register_at_fork"), ("solving/choice_cost.py", "getloadavg")}
 
 
 def test_what_other_systems_lack_is_named_where_it_is_guarded():

@@ -149,18 +149,18 @@ def _ours(A, b, options, device, limit):
                 "solve": r.timings["solve"], "timings": r.timings, "products": r.products,
                 "format": r.format, "history": [places.tolist(), r.history[places].tolist()],
                 "attempts": [(a.method, a.precond, a.iterations, a.reason.name) for a in r.attempts],
-                "prediction": _prediction(r), "considered": [asdict(c) for c in r.considered]}
+                "prediction": _prediction(r), "choices": [asdict(c) for c in r.choices]}
     return call
 
 
 def _prediction(r) -> float:
     """Return the ratio of actual to predicted seconds for the choice that converged in the Result r; NaN without a
     prediction."""
-    mine = [c for c in r.considered if c.outcome == "CONVERGED"]
-    if not mine:
+    cost = next((c for c in r.choices if c.outcome == "CONVERGED"), None)
+    if cost is None:
         return math.nan
-    predicted = mine[0].setup + mine[0].solve if math.isnan(mine[0].probed) else mine[0].probed
-    return (mine[0].spent_setup + mine[0].spent_solve) / predicted
+    predicted = cost.setup + cost.solve if math.isnan(cost.probed) else cost.probed
+    return (cost.spent_setup + cost.spent_solve) / predicted
 
 
 def _peer(label, A, b, device, limit):
@@ -280,7 +280,7 @@ def _system(worker, space, system, quick=False):
 
 def foretold(space, A) -> float:
     """Return the predicted seconds of a sparse factorisation of the SciPy matrix A."""
-    from swell.advisor.estimate import direct
+    from swell.advisor.predictions import direct
     from swell.advisor.machine import Machine
     from swell.inputs import read_matrix
     return direct(read_matrix(A, "cpu").A, Machine(), math.inf).setup

@@ -52,8 +52,8 @@ class JacobiTransform(Scaling):
         self.left[...] = 1 / np.sqrt(d)
         self._weights[...] = d
 
-    def facts(self, A):
-        lines = super().facts(A)
+    def effects(self, A):
+        lines = super().effects(A)
         if lines and A.nnz:
             lines.append(f"condition at most {A.longest_row()} times that of the best diagonal scaling")
         return lines

@@ -149,8 +149,8 @@ class RuizTransform(Scaling):
                 factors = [factor / xp.sqrt(norm) for factor, norm in zip(factors, norms)]
         return [first * factor**root for first, factor in zip(start, factors)]
 
-    def facts(self, A):
+    def effects(self, A):
         lines = [f"{self.steps} steps, norms within {self.deviation:.1e} of 1"
                  + ("" if self.deviation <= self.settings.tolerance else
                     f", not the {self.settings.tolerance:g} asked for: raise maxiter, or choose p=inf")]
-        return lines + super().facts(A)
+        return lines + super().effects(A)

@@ -63,7 +63,7 @@ class Scaling(Transform):
     def residual_weights(self):
         return self._weights
 
-    def facts(self, A):
+    def effects(self, A):
         """Return lines for the printed configuration: a bound on the condition number of A, the scaled matrix.
 
         There are none if A is not positive definite."""

@@ -34,7 +34,7 @@ def test_blocks_on_a_cpu(A, block, words):
 
 def with_incomplete_lu(A):
     """The choice of bicgstab with an incomplete LU."""
-    return next(c for c in swell.prepare(A).chain if c.name("precond") == "ilu")
+    return next(c for c in swell.prepare(A).choices if c.name("precond") == "ilu")
 
 
 def test_nothing_is_said_where_there_are_none():

@@ -57,7 +57,7 @@ def test_one_process_gives_whole_vectors(ranks, parts):
 def test_what_a_solver_does():
     A, b = system()
     s, one = prepared(A, method="cg", precond="jacobi"), swell.prepare(A, method="cg", precond="jacobi")
-    assert [configuration.name("method") for configuration in s.chain] == ["cg"] and s.A.shape == A.shape
+    assert [configuration.name("method") for configuration in s.choices] == ["cg"] and s.A.shape == A.shape
     assert repr(s).startswith("SolverOnAllGPUs(2 ranks, of which the first: Solver(") and "prepared" in s._repr_html_()
     assert s.solve(b, progress=True).converged
     assert s.describe()[0].split(",")[0] == one.describe()[0].split(",")[0]

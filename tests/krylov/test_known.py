@@ -278,7 +278,7 @@ def test_a_breakdown_is_taken_up_with_another_shadow(method, monkeypatch):
     for _ in range(2):
         b -= shadow * (shadow @ b) / (shadow @ shadow)
     assert swell.solve(A, b, method=method).converged
-    monkeypatch.setattr("swell.solving.solve.RETRIES", 1)
+    monkeypatch.setattr("swell.solving.solve.MAX_RUNS", 1)
     alone = swell.solve(A, b, method=method)
     assert alone.reason is Reason.BREAKDOWN and alone.iterations <= 1 and np.isfinite(alone.x).all()
 
@@ -342,8 +342,8 @@ def test_the_advisor_takes_cocg_where_nothing_damps_a_wave(k2h2, first, nothing_
     A = gallery.helmholtz((15, 15), k2h2, 0.0)
     assert not A.imag.count_nonzero() and np.linalg.eigvalsh(A.toarray())[0] < 0
     assert (A.diagonal().real.min() > 0) == bool(first)
-    chain = [c.name("method") for c in swell.prepare(A).chain]
-    assert chain[0] == (first[0] if first else "cocg") and "cocg" in chain and "bicgstab" not in chain
+    methods = [c.name("method") for c in swell.prepare(A).choices]
+    assert methods[0] == (first[0] if first else "cocg") and "cocg" in methods and "bicgstab" not in methods
     r = swell.solve(A, np.ones(225))
     assert r.converged and r.method != "cg" and [a.method for a in r.attempts][:len(first)] == first
     definite = swell.solve(A + sp.diags_array(np.full(225, k2h2 + 1)), np.ones(225))

@@ -101,14 +101,14 @@ def test_the_shift_makes_stable_what_ilu_of_A_is_not(device):
 def test_the_advisor_tries_it_where_ilu_failed(waves):
     """It contends; with the user's preconditioner the method is cocg where that is symmetric."""
     A = waves[2]
-    chain = [(c.name("method"), c.name("precond")) for c in swell.prepare(A).chain]
-    assert set(chain) == {("cocg", "ilu"), ("cocg", "jacobi"), ("cocg", "shifted_laplacian"), ("direct", "none"),
+    choices = [(c.name("method"), c.name("precond")) for c in swell.prepare(A).choices]
+    assert set(choices) == {("cocg", "ilu"), ("cocg", "jacobi"), ("cocg", "shifted_laplacian"), ("direct", "none"),
                           ("gmres", "jacobi")}
     for precond, method in (("shifted_laplacian(inner=jacobi)", "cocg"),
                             ("shifted_laplacian(inner=ilu(drop=0.001))", "bicgstab"),
                             ("schwarz(kind=weighted)", "cocg"), ("schwarz", "bicgstab")):
-        chain = swell.prepare(A, precond=precond).chain
-        assert chain[0].name("method") == method and "shifted_laplacian" not in [c.name("precond") for c in chain[1:-1]]
+        choices = swell.prepare(A, precond=precond).choices
+        assert choices[0].name("method") == method and "shifted_laplacian" not in [c.name("precond") for c in choices[1:-1]]
 
 
 def test_the_advisor_gets_through_where_ilu_fails():

@@ -310,8 +310,8 @@ class Coupling:
         from swell.formats.symmetry import hermitian
 
         def parts(block):
-            chain = choose(block, Configuration(None))[0]                       # the most promising comes first
-            best = next(choice for choice in chain if choice.method.preconditionable)
+            choices = choose(block, Configuration(None))[0]                     # the most promising comes first
+            best = next(choice for choice in choices if choice.method.preconditionable)
             return best.method, best.precond, best.scaling
 
         if self.space.single_rank:

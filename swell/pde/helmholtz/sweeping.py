@@ -267,7 +267,7 @@ class Sweep:
                 with self.space.active(self.n):
                     self._options = replace(self._options, format=default_format(self.system.A.diagonal_block))
             self.solver = prepare(self.system.A, **self._options.keywords())
-            if self._own and self.solver.chain[0].name("method") == "cocg":
+            if self._own and self.solver.choices[0].name("method") == "cocg":
                 self._with_multigrid()
         else:
             self.solver.update(self.system.A, keep_preconditioner=kept)
