@@ -12,14 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from swell.core.errors import InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.settings import describe
 from swell.distributed.entries import fetched, whole_blocks
 from swell.distributed.halo import Halo
 from swell.formats.csr import CSRMatrix
 
 
-class RankSchwarz(OperatorAround):
+class RankSchwarz(Composite):
     """z = M r by additive Schwarz, for a DistributedMatrix and settings of ``Schwarz``.
 
     Attributes

@@ -7,7 +7,7 @@ import numpy as np
 
 from swell.core.columns import Columns
 from swell.core.errors import InputError
-from swell.core.operator import OperatorLike
+from swell.core.operator import Wrapper
 from swell.core.space import Space
 from swell.distributed.communicator import Broken
 from swell.distributed.graph import DistributedGraphLoop
@@ -216,7 +216,7 @@ class DistributedSpace(Space):
         self.local.collect(dots)
 
 
-class Guarded(OperatorLike):
+class Guarded(Wrapper):
     """A preconditioner of this rank's rows that answers an error with NaN, so that all ranks come to the same end."""
 
     def __init__(self, inner, ranks):
@@ -238,9 +238,3 @@ class Guarded(OperatorLike):
 
     def apply_dot(self, x, out, w, dots):
         self._attempt(self.inner.apply_dot, x, out, w, dots)
-
-    def update(self, A):
-        self.inner.update(A)
-
-    def keep_for(self, A):
-        self.inner.keep_for(A)

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
 from swell.core.settings import positive
@@ -92,7 +92,7 @@ class Deflation(Preconditioner):
         return DeflationOperator(A, self)
 
 
-class DeflationOperator(OperatorAround):
+class DeflationOperator(Composite):
     """z = B r for one matrix.
 
     Attributes
@@ -189,8 +189,9 @@ class DeflationOperator(OperatorAround):
         return found
 
     def keep_for(self, A):
-        """Recompute W = A U and E⁻¹, in place, for the values that A has now. The vectors U and the inner
-        preconditioner stay as they are."""
+        """Recompute W = A U and E⁻¹, in place, for the values that A has now. The vectors U stay, and what the inner
+        preconditioner was built from."""
+        self.inner.keep_for(self._inner_matrix(A))
         if self._terms:
             (P0, E0), (P1, E1), (P2, E2) = self._terms
             t = self.settings.family.omega / self._scale

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import Idle, describe, idle_notes, positive, without_effect
@@ -137,7 +137,7 @@ class Schwarz(Preconditioner):
         return CoarseSpace(A, SchwarzOperator(A, self), subdomains(A, self), self.near_nullspace, "Schwarz")
 
 
-class SchwarzOperator(OperatorAround):
+class SchwarzOperator(Composite):
     """z = M r for one matrix.
 
     Attributes

@@ -12,7 +12,7 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
-from swell.core.operator import OperatorLike
+from swell.core.operator import Wrapper
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix
 from swell.preconditioners.factors import Factors
@@ -21,13 +21,12 @@ from swell.solving.setup import SetUp
 EXACT = 4               # aᵢⱼ and conj(aⱼᵢ) are equal if they differ by at most EXACT eps minᵢ |aᵢᵢ|
 
 
-class Adjoint(OperatorLike):
+class Adjoint(Wrapper):
     """Aᴴ for an operator A, ``inner``: products and adjoint products change places."""
 
     def __init__(self, inner):
         super().__init__(inner.shape[::-1], inner.dtype, inner.space)
-        self.inner = inner
-        self.name, self.nnz, self.has_entries = inner.name, inner.nnz, inner.has_entries
+        self.inner, self.has_entries = inner, inner.has_entries
 
     def apply(self, x, out, alpha=1, beta=0):
         self.inner.apply_adjoint(x, out, alpha, beta)
@@ -69,6 +68,10 @@ class Adjoint(OperatorLike):
         ones.fill(1)
         moduli.apply(ones, sums)
         return sums
+
+    @property
+    def diagonal_block(self):
+        return Adjoint(self.inner.diagonal_block)
 
     def absolute(self):
         """|A|ᵀ for a matrix A."""

@@ -11,7 +11,7 @@ import weakref
 
 from swell.core.ahead import MATRIX
 from swell.core.columns import column
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.sharing import Widening
 from swell.solving.result import Result
 from swell.solving.solve import Solve
@@ -26,9 +26,17 @@ def obstacle(prepared) -> str | None:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:
         return "with a null space they are solved one by one"
-    parts = [part.inner if isinstance(part, OperatorAround) else part for part in (s.matrix, s.M, s.S)]
-    own = [part for part in parts if part is not None and not type(part).__module__.startswith("swell.")]
+    own = [part for whole in (s.matrix, s.M, s.S) for part in _all_parts(whole)
+           if not type(part).__module__.startswith("swell.")]
     return f"{type(own[0]).__name__}, an operator of your own, takes one vector at a time" if own else None
+
+
+def _all_parts(operator):
+    """Return ``operator`` and all operators that it applies, in a list; an empty one for None."""
+    if operator is None:
+        return []
+    parts = operator.parts if isinstance(operator, Composite) else ()
+    return [operator, *(each for part in parts for each in _all_parts(part))]
 
 
 def bound(prepared, columns, method=None) -> "Together":
