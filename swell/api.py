@@ -188,7 +188,7 @@ def relative(stopping) -> Stopping:
 
 def _agreed(A):
     """Return a context for a call with A: where A is in parts, an error of one rank is raised on all of them."""
-    return A.space.agreed() if isinstance(A, LinearOperator) else nullcontext()
+    return A.space.ranks.agreed() if isinstance(A, LinearOperator) else nullcontext()
 
 
 def _named(method, precond, M, scaling, ordering, format, nullspace, smoother) -> Configuration:

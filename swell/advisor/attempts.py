@@ -42,7 +42,7 @@ def follow(plan, chain, prepared, prepare, b, x0, monitor, original) -> Result:
                 break
             start = route.start(x0)              # the x of an attempt is an array of the user's library
             start = None if start is None else guest_of(start).read_vector(start, "x0")
-            with ready.space.agreed():           # all ranks go on to the next choice, or none
+            with ready.space.ranks.agreed():     # all ranks go on to the next choice, or none
                 result = ready.run(b, start, _converting(monitor, ready.space, original), route.watch(k))
         except (InputError, MemoryError) as error:               # of this choice: others have run, or may
             if not attempts:
@@ -73,7 +73,7 @@ def _converting(monitor, space, original):
     """The monitor; a `SolutionMonitor` gets a copy of x, in the kind of ``original``. InputError across ranks."""
     if not isinstance(monitor, SolutionMonitor):
         return monitor
-    if not space.single_rank:
+    if not space.ranks.single:
         raise InputError("a SolutionMonitor needs all of x, and each rank has a part: use a function of (iteration, "
                          "relative_residual)")
     return monitor.converting(lambda x: inputs.returned(x, space, original))

@@ -94,7 +94,7 @@ def _candidates(A, named, resident) -> list[Configuration]:
     ``named``: the user's choices. ``resident``: False if cg's resident form was tried and does not fit."""
     if not A.has_entries:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
-    if not A.space.single_rank:
+    if not A.space.ranks.single:
         return _across_ranks(A, named)
     resident, asked = resident and named.format is None and named.smoother is None, named
     if nearly_full(A):                           # no blocks to look for: iterations are a last resort
@@ -158,7 +158,7 @@ def _across_ranks(A, named):
                        precond=load("precond", factor)(**exact) if named.free("precond") else named.precond)
 
     chain, why = [], "the iterative choice failed"
-    elastic = definite and A.space.max_over_ranks(A.dtype.kind == "f" and like_elasticity(A.diagonal_block))
+    elastic = definite and A.space.ranks.max(A.dtype.kind == "f" and like_elasticity(A.diagonal_block))
     if definite and free and A.dtype.kind == "f" and A.shape[0] >= MANY_ROWS and not elastic:
         chain.append(replace(named, method=setting("method", "cg"), precond=setting("precond", "amg"),
                              why=(f"A is Hermitian with a positive diagonal, and has {MANY_ROWS} rows or more",)))

@@ -123,7 +123,7 @@ class Task:
     def _in_groups(self, route, choice):
         """Solve together, at most `MOST` columns at a time. Returns (the results, a note on the groups)."""
         most = MOST if self._block_form(choice, BLOCK[0]) is None else BLOCK[-1]
-        columns, width, sizes, one_rank = [], most, [], self.prepare(choice).space.single_rank
+        columns, width, sizes, one_rank = [], most, [], self.prepare(choice).space.ranks.single
         while len(columns) < self.count:
             part = range(len(columns), min(len(columns) + width, self.count))
             try:

@@ -90,7 +90,7 @@ class AMS(Preconditioner):
         FactorisationError
             If a nodal matrix cannot be treated by the inner preconditioner.
         """
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             raise InputError("AMS works on one device, and A is distributed over ranks: use precond='schwarz', or "
                              "solve on one device")
         if A.dtype.kind == "c":

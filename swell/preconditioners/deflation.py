@@ -110,14 +110,14 @@ class DeflationOperator(Composite):
         self.settings = settings
         self._inner = inner = resolve("precond", settings.inner)
         self._whole = inner.across_ranks
-        n = self.space.local_rows(A.shape[0])
+        n = self.space.ranks.local_rows(A.shape[0])
         steps = settings.steps or min(4 * settings.vectors, MOST)
         self._steps = min(steps, max(1, A.shape[0] // 2))
         self._single = np.dtype("complex64" if A.dtype.kind == "c" else "float32")
         k = min(settings.vectors, self._steps)
         self.space.check_fits(n * self._single.itemsize * 2 * (self._steps + k),
                               f"Deflation of {k} vectors on {A.shape[0]} unknowns", "keep fewer, from fewer steps")
-        if not (self._whole or A.space.single_rank):
+        if not (self._whole or A.space.ranks.single):
             inner = inner.restricted(A, lambda array: array)
         self.inner = inner.build(self._inner_matrix(A))
         self._U, self._W = (self.space.empty((k, self.space.padded(n)), self._single) for _ in range(2))
@@ -160,7 +160,7 @@ class DeflationOperator(Composite):
         lengths = self.space.empty(len(U), accumulator(self._single))
         for k in range(len(U)):
             self.space.dot(self._U[k], self._U[k], lengths[k:])
-        self.space.allreduce(lengths)
+        self.space.ranks.allreduce(lengths)
         self._U[:len(U)] /= xp.sqrt(lengths.real).astype(np.float32)[:, None]
         self._symmetric, self._conjugate = symmetry(A)
         self.self_adjoint = self.inner.self_adjoint if self._symmetric else False
@@ -221,7 +221,7 @@ class DeflationOperator(Composite):
             w[...] = images[j]
             self._kernels.dots(images, w, sums, True)
             E[:, j] = sums
-        self.space.allreduce(E)
+        self.space.ranks.allreduce(E)
         return self.space.to_host(E).copy()
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -260,7 +260,7 @@ class DeflationOperator(Composite):
         F is ``inverse``, a small device matrix, E⁻¹ or E⁻ᴴ. The rows of V are vectors. Without ``conjugate`` Vᵀ
         replaces Vᴴ."""
         self._kernels.dots(V[:, :x.size], x, self._sums, conjugate)
-        self.space.allreduce(self._sums)
+        self.space.ranks.allreduce(self._sums)
         self._kernels.coefficients(inverse, self._sums, self._y, again)
 
     def _add(self, V, conjugate, out, alpha, beta):

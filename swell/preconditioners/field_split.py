@@ -98,7 +98,7 @@ class FieldSplit(Preconditioner):
         return [resolve_preconditioner(choice) for choice in inner]
 
     def build(self, A):
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             raise InputError("FieldSplit works on one device, and A is distributed over ranks: use "
                              "precond='schwarz(inner=ilut)', or solve on one device")
         return FieldSplitOperator(A, self)

@@ -127,7 +127,7 @@ class Schwarz(Preconditioner):
                 or resolve("precond", self.inner).as_given)
 
     def build(self, A):
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             return rank_operator("schwarz" if self.coarse == "none" else self.coarse)(A, self)
         if self.transmission in CONDITIONS[2:] and self.interface is None:
             raise InputError(f"Schwarz(transmission={self.transmission!r}) needs the faces between subdomains, which a "

@@ -63,7 +63,7 @@ class Adjoint(Wrapper):
     def modulus_sums(self):
         """‖aᵢ‖₁ of each row of Aᴴ."""
         moduli = self.absolute()
-        rows = self.space.local_rows(self.shape[0])
+        rows = self.space.ranks.local_rows(self.shape[0])
         ones, sums = (self.space.empty(rows, moduli.dtype) for _ in range(2))
         ones.fill(1)
         moduli.apply(ones, sums)
@@ -125,7 +125,7 @@ class AdjointSetup(SetUp):
         self.nullspace = None if setup.nullspace is None else self.transforms[0]
         self.permutation, self.facts, self.scaled = setup.permutation, [], setup.scaled
         self._setup = setup
-        with self.space.agreed():
+        with self.space.ranks.agreed():
             self._build_adjoints()
         self.norm_A = self.A.norm_inf()
         self.words, self.part_notes = dict(setup.words), setup.part_notes
@@ -134,7 +134,7 @@ class AdjointSetup(SetUp):
 
     def _build_adjoints(self):
         """Apply each operator once: the first use of an adjoint builds it, which a captured graph must not do."""
-        rows = self.space.local_rows(self.A.shape[0])
+        rows = self.space.ranks.local_rows(self.A.shape[0])
         x, out = (self.space.empty(rows, self.A.dtype) for _ in range(2))
         x.fill(0)
         for operator, what in ((self.A, "A"), (self.matrix, "A"), (self.M, "the preconditioner")):

@@ -14,8 +14,8 @@ def words(setup):
     own = {"device": space.describe(), "preconditioner": "" if M is None else M.describe(),
            "matrix": matrix.describe(), "format": matrix.name, "origin": matrix.origin}
     parts = (part for part in (setup.nullspace, matrix, M) if part is not None)
-    notes = space.said_notes([note for part in parts for note in part.notes])
-    return dict(zip(own, space.said([*own.values()]), strict=True)), notes
+    notes = space.ranks.said_notes([note for part in parts for note in part.notes])
+    return dict(zip(own, space.ranks.said([*own.values()]), strict=True)), notes
 
 
 class Description(NamedTuple):

@@ -63,7 +63,7 @@ class Together:
 
     def __init__(self, prepared, columns, method=None):
         setup = prepared.setup
-        with prepared.space.agreed():            # one rank alone may lack memory
+        with prepared.space.ranks.agreed():      # one rank alone may lack memory
             self._alone = weakref.ref(prepared)  # which holds this object: no circle keeps their memory
             self.space = prepared.space.for_columns(columns)
             with self.space.active(setup.A.shape[0]):
@@ -80,7 +80,7 @@ class Together:
         """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
         cannot be, since the update replaced more than values, on this rank or another."""
         self.prepared.follow(self.alone)
-        return not self.space.max_over_ranks(not self._copies.current())         # all ranks keep their copies, or none
+        return not self.space.ranks.max(not self._copies.current())              # all ranks keep their copies, or none
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.

@@ -194,7 +194,7 @@ class BDDC(Preconditioner):
         FactorisationError
             If A is singular, or a subdomain resonates.
         """
-        return (BDDCOperator if A.space.single_rank else rank_operator("bddc"))(A, self)
+        return (BDDCOperator if A.space.ranks.single else rank_operator("bddc"))(A, self)
 
 
 class BDDCOperator(Wrapper):
@@ -244,7 +244,7 @@ class BDDCOperator(Wrapper):
     def _compare(A, subdomains, tolerance):
         """Raise InputError unless the subdomain matrices add up to A: compare both products with one random vector.
         ``tolerance`` is relative to the largest entry of A times the number of entries of its longest row."""
-        space, n = A.space, A.space.local_rows(A.shape[0])
+        space, n = A.space, A.space.ranks.local_rows(A.shape[0])
         x = space.empty(n, A.dtype)
         space.random(0, x)
         difference = abs(space.to_host(A.times(x)) - subdomains.times(space.to_host(x)))
