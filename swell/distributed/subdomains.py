@@ -179,8 +179,7 @@ class RankSubdomains(Subdomains):
         self.all, self._halo = origin.size, None
 
     def check(self, A):
-        starts = getattr(A.space, "starts", None)
-        if A.space.ranks.single or not np.array_equal(starts, self.space.ranks.starts):
+        if A.space.ranks.single or not np.array_equal(A.space.ranks.starts, self.space.ranks.starts):
             raise InputError("BDDC: the subdomains are spread over ranks in another way than A: take the matrix that "
                              "from_subdomains made with them")
 
