@@ -56,6 +56,7 @@ from swell.orderings.minimum_degree import MinimumDegree as MinimumDegree
 from swell.core.errors import MissingDependency as MissingDependency
 from swell.formats.modified_sell import ModifiedSELL as ModifiedSELL
 from swell.transforms.nullspace import NullSpace as NullSpace
+from swell.options import Options as Options
 from swell.core.errors import OutOfMemory as OutOfMemory
 from swell.orderings.partition import Partition as Partition
 from swell.krylov.qmr import QMR as QMR

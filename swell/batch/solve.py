@@ -1,6 +1,8 @@
 """The public calls ``solve_batch`` and ``prepare_batch``: many small systems of one pattern, or of a few."""
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 
 from swell import inputs
@@ -13,11 +15,13 @@ from swell.core.devices import make_space
 from swell.core.errors import InputError
 from swell.core.guests import guest_of
 from swell.core.settings import shown
-from swell.core.stopping import Stopping
+from swell.options import Accepted, OptionsDict
+
+OPTIONS = Accepted(without=("M", "scaling", "ordering", "format", "nullspace", "smoother", "block", "stopping"))
 
 
-def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=None, atol=0.0, maxiter=None, x0=None,
-                device=None, dtype=None) -> BatchResult:
+@OPTIONS.shown
+def solve_batch(A, values=None, B=None, *, x0=None, **options: Unpack[OptionsDict]) -> BatchResult:
     """Solve many small systems Aₛ xₛ = bₛ at once.
 
     Every system has its own stopping and its own record: a singular system, or one with NaN, is one record and has no
@@ -79,16 +83,15 @@ def solve_batch(A, values=None, B=None, *, method=None, precond=None, rtol=None,
         if values is not None:
             raise InputError("A is a list of matrices and values were given too: give one of them; the matrices have "
                              "values")
-        return _solve_list(A, B, x0, method=method, precond=precond, rtol=rtol, atol=atol, maxiter=maxiter,
-                           device=device, dtype=dtype)
+        return _solve_list(A, B, x0, options)
     if values is None:
         raise InputError("values is missing: give an array of shape (batch, nnz), or a list of matrices as A")
-    solver = _prepared(A, values, B, method, precond, rtol, atol, maxiter, device, dtype)
+    solver = _prepared(A, values, B, options)
     return solver._take(values, keep=False).solve(B, x0)
 
 
-def prepare_batch(A, values=None, *, method=None, precond=None, rtol=None, atol=0.0, maxiter=None, device=None,
-                  dtype=None, b_like=None) -> BatchSolver:
+@OPTIONS.shown
+def prepare_batch(A, values=None, *, b_like=None, **options: Unpack[OptionsDict]) -> BatchSolver:
     """Read the pattern of a batch once; `swell.solve_batch` documents the parameters.
 
     ``values`` may also come later, by ``update``. ``b_like`` is a right-hand side, or an array of its type on its
@@ -107,25 +110,26 @@ def prepare_batch(A, values=None, *, method=None, precond=None, rtol=None, atol=
     >>> all(s.update(k * A.data[None]).solve(np.ones((1, 25))).all_converged for k in (1.0, 2.0))
     True
     """
-    solver = _prepared(A, values, b_like, method, precond, rtol, atol, maxiter, device, dtype)
+    solver = _prepared(A, values, b_like, options)
     return solver if values is None else solver.update(values)
 
 
-def _prepared(A, values, b, method, precond, rtol, atol, maxiter, device, dtype) -> BatchSolver:
+def _prepared(A, values, b, options) -> BatchSolver:
     """Return the solver of a batch, without its values."""
-    named = named_choice(method, precond)
-    if named is not None and named.name == "lu" and maxiter is not None:
-        raise InputError(f"maxiter={shown(maxiter)} has no effect with method='lu', which solves directly: leave it "
-                         "out")
-    stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter)
+    chosen = OPTIONS.read(options)
+    named = named_choice(chosen.method, chosen.precond)
+    if named is not None and named.name == "lu" and chosen.maxiter is not None:
+        raise InputError(f"maxiter={shown(chosen.maxiter)} has no effect with method='lu', which solves directly: "
+                         "leave it out")
     pattern = A if isinstance(A, Pattern) else read_pattern(A)
     own = None
     if values is not None:
         own = read_values(values, pattern.nnz).dtype
     elif not isinstance(A, Pattern):
-        own = inputs.dtype_of(A, "A") if dtype is None else None
-    kind = _type(dtype, own, b)
-    return BatchSolver(pattern, make_space(_device(device, values, b)), kind, named, stopping.for_type(kind))
+        own = inputs.dtype_of(A, "A") if chosen.dtype is None else None
+    kind = _type(chosen.dtype, own, b)
+    space = make_space(_device(chosen.device, values, b))
+    return BatchSolver(pattern, space, kind, named, chosen.criterion.for_type(kind))
 
 
 def _device(device, values, b) -> str:
@@ -145,7 +149,7 @@ def _type(dtype, own, b) -> np.dtype:
     return wanted
 
 
-def _solve_list(matrices, B, x0, *, method, precond, rtol, atol, maxiter, device, dtype) -> BatchResult:
+def _solve_list(matrices, B, x0, options) -> BatchResult:
     """Solve for a list of matrices: each group of one pattern is one batch. The results have the user's order."""
     if not len(matrices):
         raise InputError("A is an empty list: expected at least one matrix")
@@ -171,7 +175,7 @@ def _solve_list(matrices, B, x0, *, method, precond, rtol, atol, maxiter, device
         rhs = _stacked([B[k] for k in places], "B")
         guess = None if x0 is None else _stacked([x0[k] for k in places], "x0")
         canonical = Pattern(pattern.n, pattern.indptr, pattern.indices)
-        solver = _prepared(canonical, values, rhs, method, precond, rtol, atol, maxiter, device, dtype)
+        solver = _prepared(canonical, values, rhs, options)
         found.append(solver._take(values, keep=False).solve(rhs, guess))
     return _merged([places for _, places, _ in groups], found, B)
 

@@ -15,6 +15,10 @@ class InputError(SwellError, ValueError):
     """An argument or a file is invalid."""
 
 
+class UnknownOption(InputError, TypeError):
+    """A keyword argument has no such name; as in Python, it is a TypeError."""
+
+
 class DoesNotFit(InputError):
     """A matrix is too large for the chosen method. If the advisor chose it, the advisor chooses again."""
 

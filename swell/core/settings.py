@@ -8,6 +8,7 @@ import math
 import numbers
 import re
 import reprlib
+import warnings
 from typing import Any, NamedTuple
 
 from swell.core.errors import InputError
@@ -100,18 +101,34 @@ def construct(cls, arguments: dict):
 def positive(owner, name: str, minimum=1, most=None):
     """Raise InputError unless the integer field ``name`` of ``owner`` is at least ``minimum`` and at most ``most``.
 
-    ``most=None``: no upper bound."""
+    ``most=None``: no upper bound. A field whose default is None may be None: swell chooses."""
     value = getattr(owner, name)
+    if value is None and _default(owner, name) is None:
+        return
     if (not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < minimum
             or (most is not None and value > most)):
         raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected an integer of at least {minimum}"
                          + (f" and at most {most}" if most is not None else ""))
 
 
+def choose_by_none(owner, former, *names: str):
+    """Replace the ``former`` word for "swell chooses", 0 or "auto", by None in these fields, with a FutureWarning."""
+    for name in names:
+        if type(getattr(owner, name)) is type(former) and getattr(owner, name) == former:
+            cls = type(owner).__name__
+            warnings.warn(f"{cls}({name}={former!r}) is now {cls}({name}=None), as everywhere: swell chooses",
+                          FutureWarning, stacklevel=4)
+            object.__setattr__(owner, name, None)
+
+
+def _default(owner, name: str):
+    """The default of the field ``name`` of ``owner``."""
+    return next(f.default for f in dataclasses.fields(owner) if f.name == name)
+
+
 def differs(owner, name: str) -> bool:
     """True unless the field ``name`` of ``owner`` has its default value."""
-    default = next(f.default for f in dataclasses.fields(owner) if f.name == name)
-    value = getattr(owner, name)
+    default, value = _default(owner, name), getattr(owner, name)
     return value is not default and (default is None or hasattr(value, "shape") or value != default)
 
 

@@ -46,10 +46,12 @@ class RankBDDC(BDDCOperator):
         return RankSubdomains(A, pieces, pieces.dofs, counts[communicator.rank])
 
     def _share(self, communicator):
-        """Return the number of subdomains on this rank, from ``settings.domains``. 0 means that it is chosen later by
+        """Return the number of subdomains on this rank, from ``settings.domains``. None means that it is chosen later by
         the number of the rank's rows."""
         count, ranks = self.settings.domains, communicator.size
-        if 0 < count < ranks:
+        if count is None:
+            return None
+        if count < ranks:
             raise InputError(f"BDDC(domains={count}) on {ranks} ranks: each needs a subdomain; take more, or start "
                              "fewer ranks")
         return count // ranks + (communicator.rank < count % ranks)

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import choose_by_none
 from swell.formats.blocks import BlockPattern, Blocks, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
@@ -39,20 +40,21 @@ class BlockSELL(Blocks):
     Attributes
     ----------
     block : int
-        Rows and columns of a block, 1 to 32; 0: the largest with a fill of at most 1.2 (1 if there is none).
+        Rows and columns of a block, 1 to 32; None: the largest with a fill of at most 1.2 (1 if there is none).
     pad : bool
         Allow a size that does not divide the rows and columns; the last blocks are filled with zeros.
     height : int
-        Block rows of a slice: 8, 16, 32, 64 or 128; 0: 8 on a CPU, 32 on a GPU.
+        Block rows of a slice: 8, 16, 32, 64 or 128; None: 8 on a CPU, 32 on a GPU.
     """
 
-    height: int = 0
+    height: int | None = None
 
     def __post_init__(self):
         super().__post_init__()
-        if self.height not in (0, 8, 16, 32, 64, 128):
-            raise InputError(f"BlockSELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or 0 for the device's "
-                             "own")
+        choose_by_none(self, 0, "height")
+        if self.height not in (None, 8, 16, 32, 64, 128):
+            raise InputError(f"BlockSELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or None for the "
+                             "device's own")
 
     def build(self, csr):
         return BlockSELLMatrix(csr, self)

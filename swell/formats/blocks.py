@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive, switch, without_effect
+from swell.core.settings import choose_by_none, positive, switch, without_effect
 from swell.formats.matrix import index_type
 
 SIZES = tuple(range(2, 9))
@@ -111,7 +111,7 @@ def checked_block_size(block, n: int) -> int:
 
 
 def chosen_size(A, setting, name: str) -> int:
-    """The block size to use: ``setting.block``; if it is 0, the largest divisor, up to `LARGEST`, of ``A.block_size``.
+    """The block size to use: ``setting.block``; if it is None, the largest divisor, up to `LARGEST`, of ``A.block_size``.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def chosen_size(A, setting, name: str) -> int:
     InputError
         If the size does not divide the rows and columns, and ``pad`` is False.
     """
-    if setting.block == 0:
+    if not setting.block:
         return divisors(A.block_size)[-1]
     check_size(setting.block, setting.pad, A.shape, name)
     return setting.block
@@ -136,10 +136,11 @@ def chosen_size(A, setting, name: str) -> int:
 class Blocks(ABC):
     """Settings shared by the formats of dense blocks."""
 
-    block: int = 0
+    block: int | None = None
     pad: bool = False
 
     def __post_init__(self):
+        choose_by_none(self, 0, "block")
         check_blocks(self)
 
     @abstractmethod
@@ -156,11 +157,11 @@ class Blocks(ABC):
 
 
 def check_blocks(setting):
-    """Raise InputError if ``setting.block`` is not from 0 to `LARGEST`, if ``setting.pad`` is no bool, or if it is True
-    although ``block`` is 0 (detected) or 1. ``setting``: settings with these two fields."""
-    positive(setting, "block", minimum=0, most=LARGEST)
+    """Raise InputError if ``setting.block`` is neither None nor 1 to `LARGEST`, if ``setting.pad`` is no bool, or if it
+    is True although ``block`` is None (detected) or 1. ``setting``: settings with these two fields."""
+    positive(setting, "block", 0, LARGEST)
     switch(setting, "pad")
-    if setting.block < 2:
+    if not setting.block or setting.block < 2:
         size = "blocks of 1, which divide everything" if setting.block else "a detected size, which always divides"
         without_effect(setting, f"with {size}", "name a block size of 2 or more", "pad")
 

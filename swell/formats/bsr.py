@@ -35,7 +35,7 @@ class BSR(Blocks):
     Attributes
     ----------
     block : int
-        Rows and columns of a block, 1 to 32; 0: the largest with a fill of at most 1.2 (1 if there is none).
+        Rows and columns of a block, 1 to 32; None: the largest with a fill of at most 1.2 (1 if there is none).
     pad : bool
         Allow a size that does not divide the rows and columns; the last blocks are filled with zeros.
     """

@@ -12,7 +12,7 @@ import numpy as np
 from swell.core.arrays import checked_dtype
 from swell.core.cpu import SERIAL
 from swell.core.errors import InputError
-from swell.core.settings import ON_CPU, Idle, circumstances, idle_notes
+from swell.core.settings import ON_CPU, Idle, choose_by_none, circumstances, idle_notes
 from swell.core.system_matrix import SystemMatrix
 from swell.formats.blocks import BlockPattern, checked_block_size, detect
 from swell.formats.facts import Facts, gather
@@ -27,25 +27,27 @@ class CSR:
     Attributes
     ----------
     lanes : int
-        Threads of a GPU that share a row: 1, 2, 4, 8, 16 or 32; 0: the power of two below the mean row length. On a
-        CPU one thread computes each row.
+        Threads of a GPU that share a row: 1, 2, 4, 8, 16 or 32; None: the power of two below the mean row length.
+        On a CPU one thread computes each row.
     """
 
-    lanes: int = 0
+    lanes: int | None = None
 
     idle = Idle("lanes", ON_CPU, "a CPU gives every row to one thread"),
 
     def __post_init__(self):
-        if self.lanes not in (0, 1, 2, 4, 8, 16, 32):
-            raise InputError(f"CSR(lanes={self.lanes!r}): expected 1, 2, 4, 8, 16 or 32 threads a row, or 0 for as "
+        choose_by_none(self, 0, "lanes")
+        if self.lanes not in (None, 1, 2, 4, 8, 16, 32):
+            raise InputError(f"CSR(lanes={self.lanes!r}): expected 1, 2, 4, 8, 16 or 32 threads a row, or None for as "
                              "many as the mean row suggests")
 
     def build(self, csr):
         """Return ``csr``, a CSRMatrix, unchanged if it has these ``lanes``; else a new one that shares its arrays."""
-        if self.lanes == csr.lanes:
+        lanes = self.lanes or 0                  # the kernels choose for 0
+        if lanes == csr.lanes:
             return csr
         made = csr.with_values(csr.data)
-        made.lanes = self.lanes
+        made.lanes = lanes
         made.notes = idle_notes(self, circumstances(csr))
         return made
 
@@ -158,7 +160,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         return self
 
     def convert(self, csr):
-        return CSR(self.lanes).build(csr)
+        return CSR(self.lanes or None).build(csr)
 
     def update(self, new):
         if not self.same_pattern(new):

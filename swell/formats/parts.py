@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import DoesNotFit
-from swell.core.settings import positive
+from swell.core.settings import choose_by_none, positive
 from swell.formats.matrix import Matrix
 
 WARPS = 15              # warps of a part that compute, as in kernels/resident_cg.cu, which has one more warp
@@ -56,22 +56,23 @@ class ResidentParts:
     Attributes
     ----------
     count : int
-        Most parts; 0: a single part for up to ``ONE_PART`` rows, one cluster for up to ``ONE_CLUSTER`` rows, otherwise
+        Most parts; None: a single part for up to ``ONE_PART`` rows, one cluster for up to ``ONE_CLUSTER`` rows, otherwise
         one part for each multiprocessor.
     ordering : settings object or None
         An ordering with a field ``parts``, used if parts of consecutive rows have too large halos; None: parts are
         always consecutive rows.
     shared : int
-        Bytes of shared memory for a part; 0: as many as the device has.
+        Bytes of shared memory for a part; None: as many as the device has.
     """
 
-    count: int = 0
+    count: int | None = None
     ordering: Any = None
-    shared: int = 0
+    shared: int | None = None
 
     def __post_init__(self):
-        positive(self, "count", 0)
-        positive(self, "shared", 0)
+        choose_by_none(self, 0, "count", "shared")
+        positive(self, "count")
+        positive(self, "shared")
 
     def build(self, csr):
         """Cut a CSR matrix into parts, on its own device.

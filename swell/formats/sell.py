@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import AS_GIVEN, ON_CPU, Idle, circumstances, idle_notes, positive
+from swell.core.settings import AS_GIVEN, ON_CPU, Idle, choose_by_none, circumstances, idle_notes, positive
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
@@ -42,26 +42,29 @@ class SELL:
     Attributes
     ----------
     height : int
-        Rows of a slice: 8, 16, 32, 64 or 128; 0: 32 on a GPU, 16 on a CPU, 8 on a CPU for complex values.
+        Rows of a slice: 8, 16, 32, 64 or 128; None: 32 on a GPU, 16 on a CPU, 8 on a CPU for complex values.
     window : int
         Rows are sorted by length inside windows of this many rows (σ): a power of two from ``height`` to 65 536, or 1
         to keep the order.
     task : int
-        Threads of a block on a GPU, a row each: 64, 128, 256 or 512; 0: 256. On a CPU threads share the slices evenly.
+        Threads of a block on a GPU, a row each: 64, 128, 256 or 512; None: 256. On a CPU threads share the slices
+        evenly.
     """
 
-    height: int = 0
+    height: int | None = None
     window: int = 256
-    task: int = 0
+    task: int | None = None
 
     idle = (Idle("window", AS_GIVEN, "sorting its rows would save less than 1 % of the stored entries"),
             Idle("task", ON_CPU, "its threads share the slices evenly"))
 
     def __post_init__(self):
+        choose_by_none(self, 0, "height", "task")
         positive(self, "window")
-        positive(self, "task", minimum=0)
-        if self.height not in (0, 8, 16, 32, 64, 128):
-            raise InputError(f"SELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or 0 for the device's own")
+        positive(self, "task")
+        if self.height not in (None, 8, 16, 32, 64, 128):
+            raise InputError(f"SELL(height={self.height!r}): expected 8, 16, 32, 64 or 128, or None for the device's "
+                             "own")
         if self.window & (self.window - 1) or self.window > 65536 or 1 < self.window < (self.height or 32):
             raise InputError(f"SELL(window={self.window!r}): expected 1, or a power of two from "
                              f"{self.height or 32} (the height) to 65536")
@@ -74,8 +77,9 @@ class SELL:
         InputError
             If ``task`` is not a block size for a GPU, and the matrix is on one.
         """
-        if self.task not in (0, 64, 128, 256, 512) and csr.space.name == "cuda":
-            raise InputError(f"SELL(task={self.task}): expected 64, 128, 256 or 512 threads of a block on a GPU, or 0")
+        if self.task not in (None, 64, 128, 256, 512) and csr.space.name == "cuda":
+            raise InputError(f"SELL(task={self.task}): expected 64, 128, 256 or 512 threads of a block on a GPU, or "
+                             "None")
         return SELLMatrix(csr, self)
 
 

@@ -7,11 +7,15 @@
 """
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Unpack
+
 import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
 from swell.core.stopping import Stopping
 from swell.guests.recurring import Recurring
+from swell.options import Accepted, OptionsDict
 from swell.scipy_like.call import info
 
 try:
@@ -19,6 +23,7 @@ try:
 except ImportError as error:
     raise MissingDependency("FiPy is missing: pip install 'swell[guests]'") from error
 
+OPTIONS = Accepted(without=("M", "rtol", "atol", "maxiter", "stopping"))
 CRITERIA = ("default", "RHS", "legacy", "unscaled", "matrix", "initial")
 
 
@@ -34,8 +39,10 @@ class SwellSolver(ScipySolver):
         As FiPy's solvers take them. A ``precon`` of FiPy's SciPy suite becomes swell's M. swell computes the norm of
         b − A x with the returned x, and compares it with the tolerance times ‖b‖ ("RHS", "legacy"), ‖A‖∞ ("matrix"),
         the first residual norm ("initial"), or 1 ("unscaled").
-    method, precond, scaling, ordering, format, nullspace, smoother, device, dtype, block, monitor
-        As `swell.solve` takes them.
+    monitor
+        As `swell.solve` takes it.
+    method, precond, ..., block
+        See `swell.Options`; the tolerances are FiPy's.
 
     Attributes
     ----------
@@ -45,19 +52,19 @@ class SwellSolver(ScipySolver):
         FiPy's record of the last solve.
     """
 
+    @OPTIONS.shown
     def __init__(self, tolerance="default", absolute_tolerance=0.0, criterion="default", iterations="default",
-                 precon=None, method=None, precond=None, scaling=None, ordering=None, format=None, nullspace=None,
-                 smoother=None, device=None, dtype=None, block=None, monitor=None):
+                 precon=None, *, monitor=None, **options: Unpack[OptionsDict]):
+        chosen = OPTIONS.read(options)
         super().__init__(tolerance=tolerance, absolute_tolerance=absolute_tolerance, criterion=criterion,
                          iterations=iterations, precon=precon)
         if self.criterion not in CRITERIA:
             raise InputError(f"criterion={self.criterion!r}: expected one of {', '.join(CRITERIA)}")
-        if precon is not None and precond is not None:
+        if precon is not None and chosen.precond is not None:
             raise InputError("both precon, FiPy's preconditioner, and precond, swell's, were given: name one of them")
         self.result, self._monitor = None, monitor
-        self._named = {"method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "format": format,
-                       "nullspace": nullspace, "smoother": smoother, "device": device, "dtype": dtype, "block": block}
-        self._recurring = Recurring(self._named)
+        self._options = chosen
+        self._recurring = Recurring(chosen)
 
     @property
     def setups(self) -> int:
@@ -70,7 +77,7 @@ class SwellSolver(ScipySolver):
             L, b = -L, -b
         recurring = self._recurring
         if self.preconditioner is not None:      # it belongs to these values
-            self._recurring = recurring = Recurring({**self._named, "M": self.preconditioner._applyToMatrix(L)[0]})
+            self._recurring = recurring = Recurring(replace(self._options, M=self.preconditioner._applyToMatrix(L)[0]))
         scale, _ = self._adaptTolerance(L, x, b)
         threshold = max(self.tolerance * scale, self.absolute_tolerance, np.finfo(float).tiny)
         solver = recurring.solver(L, b).stop_by(Stopping(rtol=0.0, atol=threshold, maxiter=self.iterations))

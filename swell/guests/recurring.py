@@ -28,8 +28,7 @@ class Recurring:
 
     Parameters
     ----------
-    named : dict
-        The arguments of `swell.prepare`.
+    options : Options
 
     Attributes
     ----------
@@ -37,16 +36,16 @@ class Recurring:
         Setups done so far.
     """
 
-    def __init__(self, named):
+    def __init__(self, options):
         self.setups = 0
-        self._named, self._solver, self._matrix = named, None, None
+        self._options, self._solver, self._matrix = options, None, None
 
     def solver(self, A, b):
         """Return the Solver for A: the last one if A is the same, the last one updated for new values, or a new one.
 
         ``b``: an array of the type of the right-hand sides."""
         if self._matrix is None or not _same_pattern(self._matrix, A) or _complex(b) > _complex(self._matrix):
-            self._solver = prepare(A, b_like=b, **self._named)
+            self._solver = prepare(A, b_like=b, **self._options.keywords())
             self.setups += 1
         elif not np.array_equal(self._matrix.data, A.data):
             self._solver.update(A)

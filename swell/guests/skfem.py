@@ -6,19 +6,22 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from dataclasses import replace
+from typing import Any, Unpack
 
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.guests.recurring import NotConverged, Recurring
+from swell.options import Accepted, OptionsDict
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
 from swell.transforms.nullspace import rigid_body_modes
 
+OPTIONS = Accepted()
 
-def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, scaling=None, ordering=None, format=None,
-           nullspace=None, smoother=None, device=None, dtype=None, block=None, rtol=None, atol=0.0, maxiter=None,
-           stopping=None) -> "SkfemSolver":
+
+@OPTIONS.shown
+def solver(*, basis=None, failure="raise", **options: Unpack[OptionsDict]) -> "SkfemSolver":
     """Return a linear solver for ``skfem.solve(A, b, solver=...)``.
 
     Parameters
@@ -29,8 +32,8 @@ def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, sc
         that it returns for those kept as ``basis=(basis, I)``.
     failure : {"raise", "warn"}
         What follows if a solve does not converge: the error `NotConverged`, or a warning and the best x.
-    method, precond, M, ..., stopping
-        As `swell.prepare` takes them.
+    method, precond, ..., stopping
+        See `swell.Options`.
 
     Examples
     --------
@@ -43,15 +46,13 @@ def solver(*, basis=None, failure="raise", method=None, precond=None, M=None, sc
     """
     if failure not in ("raise", "warn"):
         raise InputError(f"failure={failure!r}: expected 'raise' or 'warn'")
+    chosen = OPTIONS.read(options)
     if basis is not None:
-        if precond is not None or M is not None:
+        if chosen.precond is not None or chosen.M is not None:
             raise InputError("basis gives smoothed aggregation its near null space, and another preconditioner was "
                              "named: leave one of them out")
-        precond = near_null_space(*basis if isinstance(basis, tuple) else (basis, None))
-    return SkfemSolver(failure, {
-        "method": method, "precond": precond, "M": M, "scaling": scaling, "ordering": ordering, "format": format,
-        "nullspace": nullspace, "smoother": smoother, "device": device, "dtype": dtype, "block": block, "rtol": rtol,
-        "atol": atol, "maxiter": maxiter, "stopping": stopping})
+        chosen = replace(chosen, precond=near_null_space(*basis if isinstance(basis, tuple) else (basis, None)))
+    return SkfemSolver(failure, chosen)
 
 
 def near_null_space(basis, kept=None) -> SmoothedAggregation:
@@ -81,9 +82,9 @@ class SkfemSolver:
         The last solve's.
     """
 
-    def __init__(self, failure, named):
+    def __init__(self, failure, options):
         self.result: Any = None
-        self._failure, self._recurring = failure, Recurring(named)
+        self._failure, self._recurring = failure, Recurring(options)
 
     def __call__(self, A, b):
         """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup."""

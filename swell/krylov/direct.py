@@ -33,9 +33,9 @@ class Direct(Method):
     method="icm(x=32)", stands for Direct(dense_lu="icm(x=32)").
     """
 
-    largest: int = 0
-    ordering: str = "auto"
-    package: str = "auto"
+    largest: int | None = None
+    ordering: str | None = None
+    package: str | None = None
     dense_lu: Any = None
     dense_solver: Any = "trsm"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
-from swell.core.settings import positive
+from swell.core.settings import choose_by_none, positive
 from swell.formats.blocks import LARGEST, divisors
 
 WITHOUT_BLOCKS = 4      # rows of a block for a matrix without dense blocks
@@ -27,16 +27,17 @@ class BlockJacobi(Preconditioner):
     Attributes
     ----------
     block : int
-        Rows of a block, 1 to 32; 0: A's block size, or 4 if A has no dense blocks.
+        Rows of a block, 1 to 32; None: A's block size, or 4 if A has no dense blocks.
     """
 
-    block: int = 0
+    block: int | None = None
 
     problem = "any matrix whose diagonal blocks are not singular; unknowns in groups"
     cost = "`block` + 2 words a row"
 
     def __post_init__(self):
-        positive(self, "block", 0, LARGEST)
+        choose_by_none(self, 0, "block")
+        positive(self, "block", most=LARGEST)
 
     def build(self, A):
         return BlockJacobiOperator(A, self)
@@ -61,8 +62,8 @@ class BlockJacobiOperator(LinearOperator):
 
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
-        size = divisors(A.block_size)[-1] if settings.block == 0 else settings.block
-        self.block = s = WITHOUT_BLOCKS if settings.block == 0 and size == 1 else size
+        s = settings.block or divisors(A.block_size)[-1]
+        self.block = s = WITHOUT_BLOCKS if settings.block is None and s == 1 else s
         self._blocks = -(-A.shape[0] // s)
         self.inverses = A.space.empty((self._blocks, s, s), A.dtype)
         self._kernels = A.space.kernels("swell.preconditioners", "block_jacobi", A.dtype)

@@ -145,7 +145,7 @@ class BlockScheduled(BlockTriangular):
         self.rows = self.schedule.sequence.astype(self.ptr.dtype, copy=False)
         self.schedule.bounds, self.schedule.place = self.schedule.bounds.astype(self.ptr.dtype), None
         deep = self.schedule.levels > FEW
-        self.sync_free = deep if settings.schedule == "auto" else settings.schedule == "sync_free"
+        self.sync_free = deep if settings.schedule is None else settings.schedule == "sync_free"
         if self.sync_free:
             self.w = self.space.xp.empty(2 * F.count * F.block, F.dtype)      # one half is written, one emptied
             self.w.view(np.uint8).fill(255)      # a NaN marks a row that is not yet solved

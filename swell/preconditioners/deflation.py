@@ -35,7 +35,7 @@ from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
-from swell.core.settings import positive
+from swell.core.settings import choose_by_none, positive
 from swell.core.space import accumulator
 from swell.core.stopping import Stopping
 from swell.core.workspace import Workspace
@@ -58,7 +58,7 @@ class Deflation(Preconditioner):
     vectors : int
         Number of vectors in U.
     steps : int
-        Steps of FGMRES that find them; 0: four times ``vectors``. More steps make better vectors.
+        Steps of FGMRES that find them; None: four times ``vectors``. More steps make better vectors.
     family : object, or None
         How A depends on ω, from a front end: attributes ``A`` (the matrix) and ``omega``, and ``form(omega)``, which
         writes the values for another ω into ``A``. They are polynomials of second degree in ω. W and E then need no
@@ -67,7 +67,7 @@ class Deflation(Preconditioner):
 
     inner: Any = "ilu0"
     vectors: int = 40
-    steps: int = 0
+    steps: int | None = None
     family: Any = field(default=None, repr=False, compare=False)
 
     problem = "the problems of its inner preconditioner, solved many times"
@@ -76,7 +76,8 @@ class Deflation(Preconditioner):
 
     def __post_init__(self):
         positive(self, "vectors", most=MOST // 2)
-        positive(self, "steps", 0, MOST)
+        choose_by_none(self, 0, "steps")
+        positive(self, "steps", most=MOST)
         if self.steps and self.steps < self.vectors:
             raise InputError(f"Deflation(vectors={self.vectors}, steps={self.steps}): expected at least as many "
                              "steps as vectors, better four times as many")

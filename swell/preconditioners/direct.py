@@ -22,7 +22,7 @@ from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError, MissingDependency
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
-from swell.core.settings import ON_GPU, Idle, circumstances, idle_notes, positive, shown, without_effect
+from swell.core.settings import ON_GPU, Idle, choose_by_none, circumstances, idle_notes, positive, shown, without_effect
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import eliminate
@@ -32,8 +32,8 @@ from swell.preconditioners.factors import Factors
 from swell.preconditioners.rslab_factors import BLOCKED, RSLABOperator, unsuited
 from swell.preconditioners.superlu_factors import SuperLUOperator
 
-ORDERINGS = "auto", "minimum_degree", "colamd"
-PACKAGES = "auto", "superlu", "rslab"
+ORDERINGS = None, "minimum_degree", "colamd"
+PACKAGES = None, "superlu", "rslab"
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class Direct(Preconditioner):
     Attributes
     ----------
     largest : int
-        On a CPU, entries of the factors, by estimate, above which the factorisation is refused; 0: never. A GPU's
+        On a CPU, entries of the factors, by estimate, above which the factorisation is refused; None: never. A GPU's
         memory is checked by cuDSS.
-    ordering : {"auto", "minimum_degree", "colamd"}
+    ordering : {"minimum_degree", "colamd"}, optional
         On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
         entry, where smaller ones wait or rows are exchanged and scaled; or COLAMD with the largest pivot of
-        each column. "auto" takes minimum degree, or factors a full matrix. RSLAB and cuDSS have their own.
-    package : {"auto", "superlu", "rslab"}
+        each column. None takes minimum degree, or factors a full matrix. RSLAB and cuDSS have their own.
+    package : {"superlu", "rslab"}, optional
         What factors a sparse matrix on a CPU. RSLAB, ``pip install 'swell[direct]'``, takes symmetric ones, real or
-        complex, as L D Lᵀ. "auto" takes it, if it is installed, for those with much fill and without weak pivots on the
+        complex, as L D Lᵀ. None takes it, if it is installed, for those with much fill and without weak pivots on the
         diagonal, and else SuperLU, which also factors what RSLAB gives up; a note says so.
     dense_lu : str, Decomposer or None
         Factor A as a full matrix by a decomposer of `swell.dense`: "getrf", "pcm(x=8)", "icm(x=32)", …
@@ -63,9 +63,9 @@ class Direct(Preconditioner):
         The solver with the factors of ``dense_lu``: "trsm", "getrs", "is(x=32)", "ss".
     """
 
-    largest: int = 0
-    ordering: str = "auto"
-    package: str = "auto"
+    largest: int | None = None
+    ordering: str | None = None
+    package: str | None = None
     dense_lu: Any = None
     dense_solver: Any = "trsm"
 
@@ -77,11 +77,13 @@ class Direct(Preconditioner):
             Idle("package", ON_GPU, "cuDSS factors there"))
 
     def __post_init__(self):
-        positive(self, "largest", 0)
+        choose_by_none(self, 0, "largest")
+        choose_by_none(self, "auto", "ordering", "package")
+        positive(self, "largest")
         if self.ordering not in ORDERINGS:
-            raise InputError(f"Direct(ordering={shown(self.ordering)}): expected one of {', '.join(ORDERINGS)}")
+            raise InputError(f"Direct(ordering={shown(self.ordering)}): expected {', '.join(map(str, ORDERINGS))}")
         if self.package not in PACKAGES:
-            raise InputError(f"Direct(package={shown(self.package)}): expected one of {', '.join(PACKAGES)}")
+            raise InputError(f"Direct(package={shown(self.package)}): expected {', '.join(map(str, PACKAGES))}")
         if self.package == "rslab":
             without_effect(self, "with package='rslab', which has its own", "take package='superlu'", "ordering")
         if resolve("dense_solver", self.dense_solver) is None:
@@ -97,8 +99,8 @@ class Direct(Preconditioner):
         if decomposer is not None:
             return DecomposedOperator(A, decomposer, resolve("dense_solver", self.dense_solver))
         on_gpu = A.space.name != "cpu"
-        unnamed = self.ordering == "auto" and self.package == "auto"
-        free = on_gpu or unnamed and not 0 < self.largest < A.shape[0] ** 2
+        unnamed = self.ordering is None and self.package is None
+        free = on_gpu or unnamed and not (self.largest and self.largest < A.shape[0] ** 2)
         if free and factored_full(A):
             M = DenseFactorsOperator(A)
         elif free and factored_banded(A):
@@ -115,7 +117,7 @@ class Direct(Preconditioner):
         blocked, found = self.package == "rslab", None
         if unnamed and unsuited(A) is None:
             # L has half of the entries of L and U: RSLAB may factor what exceeds `largest` as LU.
-            found = eliminate(A, entries=2 * self.largest or np.inf)
+            found = eliminate(A, entries=2 * (self.largest or np.inf))
             blocked = not found.cost.complete or found.cost.flops > BLOCKED * found.cost.entries
         if blocked:
             return RSLABOperator(A, self.largest, lambda A: SuperLUOperator(A, self.largest, self.ordering))

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import ON_CPU, Idle, describe, switch
+from swell.core.settings import ON_CPU, Idle, choose_by_none, describe, switch
 from swell.core.cpu import SERIAL
 from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
@@ -50,22 +50,23 @@ class Exact(TriangularSolve):
 
     Attributes
     ----------
-    schedule : str
+    schedule : {"levels", "sync_free"}, optional
         On a GPU: "levels", one level of independent rows after the other; "sync_free", one launch, where every row
-        starts as soon as the rows that it needs are solved; "auto", "levels" up to 32 levels, else "sync_free".
+        starts as soon as the rows that it needs are solved. None: "levels" up to 32 levels, else "sync_free".
     single : bool
         Store the factor in single precision; vectors keep their precision.
     """
 
-    schedule: str = "auto"
+    schedule: str | None = None
     single: bool = False
 
     idle = Idle("schedule", ON_CPU, "rows are solved one after the other"), SINGLE
     cost = "10 to 12 bytes an entry, 8 to 16 and the vectors a row; on a GPU a step for every level"
 
     def __post_init__(self):
-        if self.schedule not in ("auto", "levels", "sync_free"):
-            raise InputError(f"Exact(schedule={self.schedule!r}): expected 'auto', 'levels' or 'sync_free'")
+        choose_by_none(self, "auto", "schedule")
+        if self.schedule not in (None, "levels", "sync_free"):
+            raise InputError(f"Exact(schedule={self.schedule!r}): expected 'levels', 'sync_free' or None")
         switch(self, "single")
 
     def build(self, T, lower, unit=False, order=None):

@@ -8,7 +8,7 @@ the number of threads.
 
 Bunch and Kaufman (1977) pivot within a supernode only. A positive definite A needs no more. In an indefinite A a pivot
 may be missing there although A is well conditioned, as in mixed finite elements; RSLAB then says that A is singular. So
-"auto" takes no matrix with weak pivots, and SuperLU factors what RSLAB gives up; ``repairs`` says so.
+swell's own choice takes no matrix with weak pivots, and SuperLU factors what RSLAB gives up; ``repairs`` says so.
 
 An application: 1 solve with the factors. Storage: L, about half of the entries of LU factors.
 """
@@ -79,9 +79,9 @@ class RSLABOperator(Factors):
         super().__init__(A.shape, A.dtype, A.space)
         if not installed():
             raise MissingDependency("Direct(package='rslab') needs RSLAB: pip install 'swell[direct]', or take "
-                                    "package='auto'")
+                                    "package=None")
         if not A.facts().symmetric:
-            raise InputError("Direct(package='rslab'): A is not symmetric, expected A = Aᵀ; take package='auto'")
+            raise InputError("Direct(package='rslab'): A is not symmetric, expected A = Aᵀ; leave package out")
         self._another, self.wide = another, np.result_type(A.dtype, np.float64)
         self._source = np.flatnonzero(A.indices >= A.rows())       # columns of the lower triangle: rows of the upper
         self._analysis = self._analyse(A, largest)

@@ -30,7 +30,7 @@ from swell.core.errors import InputError, MissingDependency
 from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
-from swell.core.settings import Idle, describe, idle_notes, positive, without_effect
+from swell.core.settings import Idle, choose_by_none, describe, idle_notes, positive, without_effect
 from swell.formats.csr import CSRMatrix
 from swell.orderings.ordering import adjacency
 from swell.preconditioners.coarse_space import CoarseSpace
@@ -48,7 +48,7 @@ class Schwarz(Preconditioner):
     Attributes
     ----------
     domains : int
-        Number of subdomains; 0: so that each has about 4096 rows.
+        Number of subdomains; None: so that each has about 4096 rows.
     overlap : int or None
         Layers of neighbours added to each subdomain; 0 is block Jacobi. None: 1, or 2 with a transmission condition,
         which with one layer may do worse than "dirichlet".
@@ -72,7 +72,7 @@ class Schwarz(Preconditioner):
         rows, or its own.
     """
 
-    domains: int = 0
+    domains: int | None = None
     overlap: int | None = None
     kind: str = "restricted"
     partition: str = "rows"
@@ -89,7 +89,8 @@ class Schwarz(Preconditioner):
     cost = "the inner preconditioner on all copies, and two gathers"
 
     def __post_init__(self):
-        positive(self, "domains", 0)
+        choose_by_none(self, 0, "domains")
+        positive(self, "domains")
         if self.overlap is not None:
             positive(self, "overlap", 0)
         for name, known in (("kind", ("restricted", "additive", "weighted")), ("partition", ("rows", "graph")),

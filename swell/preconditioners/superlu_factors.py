@@ -37,7 +37,7 @@ class SuperLUOperator(Factors):
         If a pivot is exactly zero, or the factors do not fit in memory or exceed ``largest``.
     """
 
-    def __init__(self, A, largest=0, ordering="auto", found=None):
+    def __init__(self, A, largest=None, ordering=None, found=None):
         super().__init__(A.shape, A.dtype, A.space)
         self._largest, self._ordering, self._found = largest, ordering, found
         self._made = None, None                  # the `Permuted` A, None for COLAMD, and the factors; replaced together
@@ -74,7 +74,7 @@ class SuperLUOperator(Factors):
             return None
         found, match = (self._found, None) if self._found else eliminate_with_pivots(A, self._largest or np.inf)
         self._found = None
-        if not found.cost.complete or 0 < self._largest < found.cost.entries:
+        if not found.cost.complete or self._largest and self._largest < found.cost.entries:
             raise FactorisationError(f"the factors would have more than {self._largest} entries, too many to be tried "
                                      "unasked: method='direct' tries it")
         # SuperLU cannot be interrupted, and writes to the terminal when memory ends.

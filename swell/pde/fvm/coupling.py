@@ -284,16 +284,16 @@ class Coupling:
         return metrics.refresh(wider)
 
     def _momentum_solver(self, A):
-        """Prepare the solver of the momentum equation with the matrix A. With momentum="auto" it is the advisor's first
+        """Prepare the solver of the momentum equation with the matrix A. With momentum=None it is the advisor's first
         choice, but no direct method, which would factor every matrix anew for one or two digits."""
         from swell.api import prepare
         from swell.formats.symmetry import hermitian
         settings, stopping = self.settings, self.stopping
         method, precond, scaling = settings.momentum, settings.momentum_precond, None
         self.provisional = False
-        if method == "auto" and precond is not None:
+        if method is None and precond is not None:
             method = "bicgstab"
-        elif method == "auto":
+        elif method is None:
             self.provisional = hermitian(A)                                     # of a fluid at rest, and of no other
             method, precond = "bicgstab", "jacobi"
             if not self.provisional:

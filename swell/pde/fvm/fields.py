@@ -8,22 +8,25 @@ no further part.
 """
 from __future__ import annotations
 
+from typing import Unpack
+
 from swell.core.errors import InputError
+from swell.options import OptionsDict
 from swell.pde.fvm.corrections import run
 from swell.pde.fvm.part_mesh import PartMesh
-from swell.pde.fvm.problem import Problem
+from swell.pde.fvm.problem import OPTIONS, Problem
 
 
-def solve_together(problems, *, method="default", precond="default", scaling="default", ordering=None, format=None,
-                   rtol=1e-8, maxiter=None, device="cpu", dtype="float64", monitor=None) -> list:
+@OPTIONS.shown
+def solve_together(problems, *, monitor=None, **options: Unpack[OptionsDict]) -> list:
     """Solve several steady equations that share their matrix: the same operator, other sources or boundary values.
 
     Parameters
     ----------
     problems : list of Poisson or of ScalarTransport
         On one mesh, with the same velocity, diffusivity, schemes and kinds of conditions.
-    method, precond, scaling, ordering, format, rtol, maxiter, device, dtype, monitor
-        See the problems' ``solve``, whose defaults these are.
+    monitor, method, precond, ..., dtype
+        See the problems' ``solve``, whose defaults hold.
 
     Returns
     -------
@@ -45,8 +48,8 @@ def solve_together(problems, *, method="default", precond="default", scaling="de
     True
     """
     problems = _checked(problems)
-    solvers = problems[0].solvers(method, precond, scaling, ordering, format, rtol, maxiter)
-    first = problems[0].assemble(device, dtype)
+    solvers = problems[0].linear_solves(options)
+    first = problems[0].assemble(solvers.options.device, solvers.options.dtype)
     with first.space.active(problems[0].mesh.n_cells):
         systems = [first, *(problem.beside(first) for problem in problems[1:])]
         for k, system in enumerate(systems):

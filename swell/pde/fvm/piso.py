@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive, real
+from swell.core.settings import choose_by_none, positive, real
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import Boundary, Neumann
 from swell.pde.fvm.convection import check_scheme
@@ -60,7 +60,7 @@ class PISO:
     scheme : {"linear", "linear_upwind", "upwind"}
         Scheme of convection. "linear" is in the matrix; the others are deferred.
     momentum, pressure_solver : str or settings object
-        Methods of the two linear solves. "auto": the advisor chooses, once, for the first momentum matrix of a fluid
+        Methods of the two linear solves. None: the advisor chooses, once, for the first momentum matrix of a fluid
         that moves; with a preconditioner named, bicgstab.
     momentum_precond, pressure_precond : str, settings object or None
         Their preconditioners; without one, the pressure equation is scaled by its diagonal.
@@ -76,7 +76,7 @@ class PISO:
     correctors: int = 2
     time: str = "bdf2"
     scheme: str = "linear"
-    momentum: str | type | Method = "auto"
+    momentum: str | type | Method | None = None
     momentum_precond: str | type | Preconditioner | None = None
     momentum_rtol: float = 1e-6
     pressure_solver: str | type | Method = "cg"
@@ -85,6 +85,7 @@ class PISO:
     pressure_renewal: int = 2
 
     def __post_init__(self):
+        choose_by_none(self, "auto", "momentum")
         check_scheme(self.scheme)
         check_step(self.dt, self.time)
         positive(self, "correctors")

@@ -9,16 +9,16 @@ import copy
 import math
 import numbers
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.registry import resolve
 from swell.core.settings import REAL, real
 from swell.core.devices import make_space
 from swell.core.stopping import Stopping
+from swell.options import Accepted, OptionsDict
 from swell.pde.fvm.boundary import by_patch, check_mesh, lines
 from swell.pde.fvm.convection import check_scheme
 from swell.pde.fvm.corrections import corrections, run
@@ -27,50 +27,49 @@ from swell.pde.fvm.solution import PartSolution, Solution
 from swell.pde.fvm.system import System
 from swell.pde.fvm.time import check_step, time_terms
 
-if TYPE_CHECKING:
-    from swell.core.preconditioner import Preconditioner
-    from swell.krylov.method import Method
-    from swell.orderings.ordering import Ordering
-
+OPTIONS = Accepted(without=("nullspace", "block", "atol", "stopping"), rtol=1e-8, device="cpu", dtype="float64")
 TINY = 1e-30            # a positive tolerance for an infinite measured residual
 
 
-@dataclass(frozen=True, eq=False)
-class Solvers:
-    """How swell solves the linear systems: the arguments of ``swell.prepare`` that a problem passes on."""
+class LinearSolves:
+    """How a problem's linear systems are solved: the options, and the tolerances of a sequence of solves.
 
-    method: str | type | Method | None
-    precond: str | type | Preconditioner | None = None
-    scaling: Any = None
-    ordering: str | type | Ordering | None = None
-    format: Any = None
-    rtol: float = 1e-8
-    maxiter: int | None = None
+    Attributes
+    ----------
+    options : Options
+    rtol : float
+        Relative tolerance of the equation with its corrections.
+    """
+
+    def __init__(self, options):
+        self.options, self.rtol = options, options.rtol
 
     def prepare(self, A, floating=False):
         """Return a ``swell.Solver`` for an assembled matrix A; ``floating``: True if the null space of A holds the
         constants."""
         from swell.advisor.choose import default_format
         from swell.api import prepare
-        return prepare(A, method=self.method, precond=self.precond, scaling=self.scaling, ordering=self.ordering,
-                       format=self.format or default_format(A.diagonal_block),
-                       nullspace="constants" if floating else None, stopping=self.first(self.rtol))
+        options = replace(self.options, device=None, dtype=None, rtol=None, maxiter=None,
+                          stopping=self.first(self.rtol), nullspace="constants" if floating else None,
+                          format=self.options.format or default_format(A.diagonal_block))
+        return prepare(A, **options.keywords())
 
     def first(self, rtol):
         """Return the Stopping of an equation's first linear solve, with the relative tolerance ``rtol``."""
-        return Stopping(rtol=rtol, maxiter=self.maxiter)
+        return Stopping(rtol=rtol, maxiter=self.options.maxiter)
 
     def following(self, measured, least):
         """Return the Stopping of a later solve: it reduces its first residual to the fraction 0.2 rtol / measured, but
         not below ``least``. ``measured``: the equation's relative residual before this solve."""
-        return Stopping(rtol=max(least, 0.2 * self.rtol / measured, TINY), maxiter=self.maxiter, relative_to="r0")
+        return Stopping(rtol=max(least, 0.2 * self.rtol / measured, TINY), maxiter=self.options.maxiter,
+                        relative_to="r0")
 
 
 class Problem:
     """The base of Poisson and ScalarTransport: the checked data of an equation; ``assemble`` builds its system."""
 
     velocity, scheme = None, "upwind"
-    usual: tuple = ("cg", None)                  # method and preconditioner of the kind
+    accepted = OPTIONS                           # with the defaults of the kind
     scaled = True                                # scaled by the diagonal where there is no preconditioner
 
     def __init__(self, mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient):
@@ -102,13 +101,12 @@ class Problem:
         """Return the System of this problem in the space and the type of ``other``, a System of the same mesh."""
         return System(self, other.space, other.A.dtype, other.metrics)
 
-    def solvers(self, method, precond, scaling, ordering, format, rtol, maxiter) -> Solvers:
-        """Return the `Solvers` with these settings; "default" stands for what is usual for this kind of problem."""
-        method = self.usual[0] if method == "default" else method
-        precond = self.usual[1] if precond == "default" else precond
-        if scaling == "default":
-            scaling = "jacobi" if self.scaled and resolve("precond", precond) is None else None
-        return Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
+    def linear_solves(self, options: dict) -> LinearSolves:
+        """Return how the linear systems are solved, by the keyword arguments of `solve`."""
+        chosen = self.accepted.read(options)
+        if chosen.scaling is None and self.scaled and chosen.configuration.precond is None:
+            chosen = replace(chosen, scaling="jacobi")
+        return LinearSolves(chosen)
 
     def of_part(self, division) -> "Problem":
         """Return a copy of this problem, restricted to this rank's part of the mesh, by a Division."""
@@ -118,16 +116,17 @@ class Problem:
         part.velocity = division.of_part(self.velocity) if np.ndim(self.velocity) == 2 else self.velocity
         return part
 
-    def _steady(self, named, device, dtype, balance, mean, monitor=None, ranks=None) -> Solution:
+    def _steady(self, options, balance, mean, monitor=None, ranks=None) -> Solution:
         """Solve the steady equation by outer corrections, on one device or across ranks; see `Poisson.solve` for the
-        arguments. ``named``: the arguments of `solvers`."""
+        arguments."""
         in_parts = isinstance(self.mesh, PartMesh)
         ranks = self.mesh.ranks if in_parts else ranks
         across = in_parts or ranks is not None and ranks.size > 1
         with ranks.agreed() if across else nullcontext():
             if not real(mean) or not math.isfinite(mean):
                 raise InputError(f"mean={mean!r}: expected a finite number, the mean of p over the volume")
-            solvers = self.solvers(*named)
+            solvers = self.linear_solves(options)
+            device, dtype = solvers.options.device, solvers.options.dtype
         if across:
             from swell.pde.fvm.across_ranks import RankSystem
             ranks.require_equal({"correction": self.correction, "corrections": self.corrections,
@@ -191,19 +190,20 @@ class Poisson(Problem):
     True
     """
 
+    accepted = OPTIONS.but(method="cg")
+
     def __init__(self, mesh, conditions, diffusivity=1.0, source=0.0, *, correction="over_relaxed", corrections=50,
                  interpolation="harmonic", gradient="least_squares"):
         super().__init__(mesh, conditions, diffusivity, source, correction, corrections, interpolation, gradient)
 
-    def solve(self, *, method="cg", precond=None, scaling="default", ordering=None, format=None, rtol=1e-8,
-              maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None,
-              ranks=None) -> Solution:
+    @accepted.shown
+    def solve(self, *, balance=False, mean=0.0, monitor=None, ranks=None, **options: Unpack[OptionsDict]) -> Solution:
         """Assemble and solve.
 
         Parameters
         ----------
-        method, precond, scaling, ordering, format, rtol, maxiter, device, dtype
-            See ``swell.solve``. rtol holds for the equation with its corrections. The default scaling is Jacobi
+        method, precond, ..., dtype
+            See `swell.Options`. rtol holds for the equation with its corrections. The default scaling is Jacobi
             without a preconditioner, and none with one: algebraic multigrid reads row sums, which a scaling hides.
         balance : bool
             Without Dirichlet data, the source must equal the outflow at the boundary. True: a source that differs is
@@ -227,8 +227,7 @@ class Poisson(Problem):
         InputError
             Without Dirichlet data, for a source that differs from the outflow; the message says by how much.
         """
-        named = method, precond, scaling, ordering, format, rtol, maxiter
-        return self._steady(named, device, dtype, balance, mean, monitor, ranks)
+        return self._steady(options, balance, mean, monitor, ranks)
 
 
 class ScalarTransport(Problem):
@@ -244,7 +243,8 @@ class ScalarTransport(Problem):
         How convection takes p on the faces (see ``convection.py``).
     """
 
-    usual, scaled = ("bicgstab", "jacobi"), False
+    accepted = OPTIONS.but(method="bicgstab", precond="jacobi")
+    scaled = False
 
     def __init__(self, mesh, conditions, velocity=None, diffusivity=1.0, source=0.0, *, scheme="linear_upwind",
                  correction="over_relaxed", corrections=50, interpolation="harmonic", gradient="least_squares"):
@@ -253,15 +253,13 @@ class ScalarTransport(Problem):
             check_scheme(scheme)
         self.velocity, self.scheme = velocity, scheme
 
-    def solve(self, *, method="bicgstab", precond="jacobi", scaling=None, ordering=None, format=None, rtol=1e-8,
-              maxiter=None, device="cpu", dtype="float64", balance=False, mean=0.0, monitor=None,
-              ranks=None) -> Solution:
+    @accepted.shown
+    def solve(self, *, balance=False, mean=0.0, monitor=None, ranks=None, **options: Unpack[OptionsDict]) -> Solution:
         """Assemble and solve the steady equation; return a Solution. See ``Poisson.solve`` for the parameters."""
-        named = method, precond, scaling, ordering, format, rtol, maxiter
-        return self._steady(named, device, dtype, balance, mean, monitor, ranks)
+        return self._steady(options, balance, mean, monitor, ranks)
 
-    def advance(self, start, dt, steps, *, time="bdf2", method="bicgstab", precond="jacobi", scaling=None,
-                ordering=None, format=None, rtol=1e-8, maxiter=None, device="cpu", dtype="float64") -> Solution:
+    @accepted.shown
+    def advance(self, start, dt, steps, *, time="bdf2", **options: Unpack[OptionsDict]) -> Solution:
         """Return the solution after some time steps; all steps share the solver's analysis and buffers.
 
         Parameters
@@ -273,8 +271,8 @@ class ScalarTransport(Problem):
         steps : int
         time : {"euler", "bdf2"}
             Time scheme.
-        method, precond, scaling, ordering, format, rtol, maxiter, device, dtype
-            See ``swell.solve``.
+        method, precond, ..., dtype
+            See `swell.Options`.
 
         Returns
         -------
@@ -284,8 +282,8 @@ class ScalarTransport(Problem):
         check_step(dt, time)
         if not isinstance(steps, numbers.Integral) or steps < 1:
             raise InputError(f"steps={steps!r}: expected a positive whole number of time steps")
-        solvers = Solvers(method, precond, scaling, ordering, format, rtol, maxiter)
-        system = self.assemble(device, dtype)
+        solvers = self.linear_solves(options)
+        system = self.assemble(solvers.options.device, solvers.options.dtype)
         with system.space.active(self.mesh.n_cells):
             metrics, solver, before = system.metrics, None, None
             p = metrics.full(start, "start")

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from swell.core.errors import InputError
-from swell.core.settings import positive, real
+from swell.core.settings import choose_by_none, positive, real
 from swell.core.stopping import Stopping
 from swell.pde.fvm.boundary import Boundary, Dirichlet, Extrapolated, Neumann
 from swell.pde.fvm.convection import check_scheme
@@ -71,7 +71,7 @@ class SIMPLE:
     maxiter : int
         Maximum of outer iterations.
     momentum, pressure_solver : str or settings object
-        Methods of the two linear solves. "auto": the advisor chooses, once, for the first momentum matrix of a fluid
+        Methods of the two linear solves. None: the advisor chooses, once, for the first momentum matrix of a fluid
         that moves; with a preconditioner named, bicgstab.
     momentum_precond, pressure_precond : str, settings object or None
         Their preconditioners; without one, the pressure equation is scaled by its diagonal.
@@ -88,7 +88,7 @@ class SIMPLE:
     scheme: str = "linear_upwind"
     rtol: float = 1e-6
     maxiter: int = 2000
-    momentum: str | type | Method = "auto"
+    momentum: str | type | Method | None = None
     momentum_precond: str | type | Preconditioner | None = None
     momentum_rtol: float = 0.1
     pressure_solver: str | type | Method = "cg"
@@ -97,6 +97,7 @@ class SIMPLE:
     pressure_renewal: int = 2
 
     def __post_init__(self):
+        choose_by_none(self, "auto", "momentum")
         check_scheme(self.scheme)
         for name, most in (("velocity", 1.0), ("pressure", 1.0 + 1e-12), ("rtol", 1.0), ("momentum_rtol", 1.0),
                            ("pressure_rtol", 1.0)):

@@ -32,6 +32,6 @@ def informed(choice, system, interface=None):
         return replace(settings, interface=interface(system))
     if isinstance(settings, BDDC) and settings.subdomains is None and interface is not None:
         faces = interface(system)
-        return replace(settings, domains=0, subdomains=MeshSubdomains(faces.problem, faces.free, settings.domains,
+        return replace(settings, domains=None, subdomains=MeshSubdomains(faces.problem, faces.free, settings.domains,
                                                                       system=system))
     return settings

@@ -38,15 +38,15 @@ class MeshSubdomains(SubdomainSource):
     problem : Helmholtz
     free : int array
         The dof of each row of A.
-    domains : int or int array, shape (cells,)
-        Number of subdomains, cut by recursive bisection of the cells' centres; 0: `CELLS` cells along an edge. Or the
+    domains : int or int array, shape (cells,), optional
+        Number of subdomains, cut by recursive bisection of the cells' centres; None: `CELLS` cells along an edge. Or the
         subdomain of each cell.
     transmission : {"neumann", "robin"}
     system : System, optional
         Has the present angular frequency, for `present`.
     """
 
-    def __init__(self, problem, free, domains=0, transmission="neumann", system=None):
+    def __init__(self, problem, free, domains=None, transmission="neumann", system=None):
         if transmission not in TRANSMISSIONS:
             raise InputError(f"transmission={transmission!r}: expected 'robin' or 'neumann'")
         if problem.varying:
@@ -121,7 +121,7 @@ class MeshSubdomains(SubdomainSource):
         return sp.coo_array((np.concatenate(data), np.concatenate(at, axis=1)), (rows.size,) * 2).tocsr()
 
 
-def subdomains(problem, frequency, domains=0, transmission="neumann") -> Subdomains:
+def subdomains(problem, frequency, domains=None, transmission="neumann") -> Subdomains:
     """Return the subdomains of a problem at one frequency, for ``swell.BDDC(subdomains=...)``.
 
     Parameters
@@ -129,7 +129,7 @@ def subdomains(problem, frequency, domains=0, transmission="neumann") -> Subdoma
     problem : Helmholtz
     frequency : float
         Hz.
-    domains : int or int array, shape (cells,)
+    domains : int or int array, shape (cells,), optional
         Number of subdomains; 0: about 7 cells along an edge of each. Or the subdomain of each cell.
     transmission : {"neumann", "robin"}
         "robin": terms ± iω/Z on the faces between subdomains, which cancel in A.
@@ -181,10 +181,10 @@ def owners(mesh, domains):
     """Return the subdomain of each cell, an int array; ``domains`` as in `MeshSubdomains`. Raises InputError for
     anything else."""
     cells = len(mesh.cells)
-    if isinstance(domains, (int, np.integer)) and not isinstance(domains, bool):
-        count = int(domains) or max(2, round(cells / CELLS ** mesh.dim))
+    if domains is None or isinstance(domains, (int, np.integer)) and not isinstance(domains, bool):
+        count = max(2, round(cells / CELLS ** mesh.dim)) if domains is None else int(domains)
         if not 1 <= count <= cells:
-            raise InputError(f"domains={domains}: expected a number from 1 to {cells}, the cells; or 0")
+            raise InputError(f"domains={domains}: expected a number from 1 to {cells}, the cells; or None")
         owner = np.zeros(cells, np.int64)
         _bisect(mesh.centres, np.arange(cells), count, 0, owner)
         return owner

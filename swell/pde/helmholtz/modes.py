@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from swell.core.encoding import printable
 from swell.core.errors import InputError, SwellError
 from swell.core.settings import real
-from swell.core.stopping import Reason, Stopping
+from swell.core.stopping import Reason
+from swell.options import Accepted, OptionsDict
 from swell.pde.helmholtz.field import decibels
 from swell.pde.helmholtz.frequencies import checked
 from swell.pde.helmholtz.locating import locate
@@ -30,6 +31,7 @@ from swell.pde.helmholtz.sources import separate
 if TYPE_CHECKING:
     from swell.pde.helmholtz.problem import Helmholtz
 
+OPTIONS = Accepted(without=("M", "block", "atol", "stopping", "dtype"), rtol=1e-8, device="cpu")
 INNER = 1e-2            # tolerance of a solve over the tolerance of a mode
 ROUNDING = 1e-12        # eigenvalues below this fraction of |σ| are zero
 DEPENDENT = 1e-8        # residual vectors below this fraction of their norm lie in the span of the others
@@ -189,14 +191,14 @@ class ShiftInvert:
         σ.
     rtol : float
         Relative tolerance of a solve.
-    settings : dict
-        Arguments of ``swell.prepare``.
+    options : Options
+        How to solve, apart from the tolerance.
     """
 
-    def __init__(self, K, M, shift, rtol, settings):
+    def __init__(self, K, M, shift, rtol, options):
         from swell.api import prepare
         self.M, self.shift = M, shift
-        self.solver = prepare(K - shift * M, stopping=Stopping(rtol=rtol), **settings)
+        self.solver = prepare(K - shift * M, **replace(options, rtol=rtol).keywords())
         self.solves = self.iterations = 0
         self.configuration = ""
 
@@ -234,8 +236,8 @@ class ShiftInvert:
         return V
 
 
-def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, scaling=None, ordering=None, format=None,
-         device="cpu") -> Modes:
+@OPTIONS.shown
+def find(problem, count=10, near=0.0, **options: Unpack[OptionsDict]) -> Modes:
     """Find the modes of a cavity whose frequencies are nearest to ``near``.
 
     Parameters
@@ -248,8 +250,8 @@ def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, s
         Hz. 0: the lowest modes; a closed cavity then begins with 0 Hz, a constant pressure.
     rtol : float
         Tolerance of the modes' residuals.
-    method, precond, scaling, ordering, format, device
-        See ``swell.prepare``; they solve with K − σM. Without a method, swell chooses, and takes "direct" for
+    method, precond, ..., maxiter
+        See `swell.Options`; they solve with K − σM. Without a method, swell chooses, and takes "direct" for
         ``near`` above 0, where the matrix is indefinite and one factorisation serves all solves.
 
     Returns
@@ -274,12 +276,13 @@ def find(problem, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, s
                          f"{free.size} free dofs")
     if not real(near) or not 0 <= near < np.inf:
         raise InputError(f"modes: near={near!r}: expected a frequency in Hz, 0 or more")
+    chosen = OPTIONS.read(options)
+    rtol = chosen.rtol
     if not real(rtol) or not 0 < rtol < 1:
         raise InputError(f"modes: rtol={rtol!r}: expected a number above 0 and below 1")
-    method = "direct" if near and method is None else method
-    inverse = ShiftInvert(K, M, _shift(problem, near), INNER * rtol, {
-        "method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "format": format,
-        "device": device})
+    if near and chosen.method is None:
+        chosen = replace(chosen, method="direct")
+    inverse = ShiftInvert(K, M, _shift(problem, near), INNER * rtol, chosen)
     notes, start = _notes(problem), np.random.default_rng(0).standard_normal(free.size)
     try:
         values, vectors = spla.eigsh(K, int(count), M, inverse.shift, tol=INNER * rtol, v0=start,

@@ -11,13 +11,16 @@ Tables over the frequency, and perfectly matched layers, add parts that are comp
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property, partial
+from typing import Unpack
 
 import numpy as np
 
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError, SwellError
 from swell.core.stopping import Reason
+from swell.options import Accepted, OptionsDict
 from swell.pde.helmholtz import conditions as walls
 from swell.pde.helmholtz import modes, parts, remarks
 from swell.pde.helmholtz.across_ranks import Part
@@ -35,6 +38,7 @@ from swell.pde.helmholtz.sweeping import REMEMBERED, Sweep, columns_of
 from swell.pde.helmholtz.table import Table
 
 AIR = Medium()
+OPTIONS = Accepted(without=("M", "block"), device="cpu", dtype="complex128")
 MANY, COSTLY = 20, 30   # numbers of frequencies and of iterations at each above which deflation is recommended
 
 
@@ -232,21 +236,20 @@ class Helmholtz:
         A.sort_indices()
         return A, self._right_hand_side(source).on_host(omega), free
 
-    def solve(self, frequency, source=None, *, method=None, precond=None, scaling=None, ordering=None, format=None,
-              rtol=None, maxiter=None, device="cpu", dtype="complex128") -> Field:
-        """Solve at one frequency (Hz); return the Field. See `response` for the parameters. rtol is 1e-8 by default."""
-        if rtol is None and str(dtype) == "complex128":
-            rtol = 1e-8
-        response = self.response(source, None, [frequency], method=method, precond=precond, scaling=scaling,
-                                 ordering=ordering, format=format, rtol=rtol, maxiter=maxiter, device=device,
-                                 dtype=dtype, fields=[frequency])
+    @OPTIONS.shown
+    def solve(self, frequency, source=None, **options: Unpack[OptionsDict]) -> Field:
+        """Solve at one frequency (Hz); return the Field. See `response` for the parameters.
+
+        rtol is 1e-8 by default, and 1e-4 in complex64."""
+        chosen = _with_tolerance(OPTIONS.read(options), 1e-8)
+        response = self.response(source, None, [frequency], fields=[frequency], **chosen.keywords())
         if not response.fields:
             raise KeyboardInterrupt                              # Ctrl-C came before the first iterate
         return response.fields[float(frequency)]
 
-    def response(self, source=None, ear=None, frequencies=(), *, method=None, precond=None, scaling=None,
-                 ordering=None, format=None, rtol=None, maxiter=None, device="cpu", dtype="complex128", reuse=True,
-                 remember=REMEMBERED, together=None, fields=(), watch=None, ranks=None, sources=None) -> Response:
+    @OPTIONS.shown
+    def response(self, source=None, ear=None, frequencies=(), *, reuse=True, remember=REMEMBERED, together=None,
+                 fields=(), watch=None, ranks=None, sources=None, **options: Unpack[OptionsDict]) -> Response:
         """Compute the frequency response at one ear or several, to one source or to each of several.
 
         Parameters
@@ -259,8 +262,8 @@ class Helmholtz:
             Positions of the listeners, m.
         frequencies : sequence of float
             Hz; `band` makes such a sequence.
-        method, precond, scaling, ordering, format, rtol, maxiter, device, dtype, reuse, remember, together
-            See `Sweep`. rtol is 1e-6 by default, and 1e-4 in complex64, which cannot reach less.
+        reuse, remember, together
+            See `Sweep`.
         fields : sequence of float
             Frequencies at which the whole field is kept.
         watch : callable, optional
@@ -272,6 +275,8 @@ class Helmholtz:
             Several sources in place of ``source``, each one as ``source`` takes it. Each sounds on its own, and the
             pressure has shape (frequencies, sources, ears): the transfer matrix. They share the preconditioner and
             each solve.
+        method, precond, ..., dtype
+            See `swell.Options`. rtol is 1e-6 by default, and 1e-4 in complex64, which cannot reach less.
 
         Returns
         -------
@@ -285,9 +290,8 @@ class Helmholtz:
         """
         if sources is not None and source is not None:
             raise InputError("both source and sources were given: put all sources into sources")
+        chosen = _with_tolerance(OPTIONS.read(options), 1e-6)
         sources = None if sources is None else separate(sources)
-        if rtol is None:
-            rtol = 1e-4 if str(dtype) == "complex64" else 1e-6
         frequencies, fields = checked(frequencies), checked(fields) if len(fields) else np.zeros(0)
         strange = ~np.isin(fields, frequencies)
         if strange.any():
@@ -304,15 +308,14 @@ class Helmholtz:
             rhs.on_host(omega)                   # a table that does not cover the band is an error before any solve
             for varies, _ in varying:
                 varies.values(omega)
-        sweep = Sweep(K, M, B, method=method, precond=precond, scaling=scaling, ordering=ordering, format=format,
-                      rtol=rtol, maxiter=maxiter, device=device, dtype=dtype, reuse=reuse, remember=remember,
-                      together=together if sources else None, part=part, free=free, varying=varying,
-                      interface=None if part or varying else partial(Faces, self, free))
+        sweep = Sweep(K, M, B, reuse=reuse, remember=remember, together=together if sources else None, part=part,
+                      free=free, varying=varying, interface=None if part or varying else partial(Faces, self, free),
+                      **chosen.keywords())
         answer = Response(self, np.array(ears).reshape(-1, self.mesh.dim), sweep.space.describe(), len(frequencies),
                           sources=None if sources is None else [label(one) for one in sources])
         answer.notes += remarks.of_band(self, frequencies)
         with sweep.space.active(sweep.n):
-            rhs.bind(sweep.space, sweep.rows, np.dtype(dtype))
+            rhs.bind(sweep.space, sweep.rows, np.dtype(chosen.dtype))
         try:
             for frequency in frequencies:
                 point = self._one(sweep, frequency, rhs, free, listeners, frequency in fields, answer)
@@ -338,11 +341,10 @@ class Helmholtz:
                                 "time")
         return answer
 
-    def modes(self, count=10, near=0.0, *, rtol=1e-8, method=None, precond=None, scaling=None, ordering=None,
-              format=None, device="cpu") -> modes.Modes:
+    @modes.OPTIONS.shown
+    def modes(self, count=10, near=0.0, **options: Unpack[OptionsDict]) -> modes.Modes:
         """Find the ``count`` eigenfrequencies nearest to ``near`` (Hz), and their modes; see `modes.find`."""
-        return modes.find(self, count, near, rtol=rtol, method=method, precond=precond, scaling=scaling,
-                          ordering=ordering, format=format, device=device)
+        return modes.find(self, count, near, **options)
 
     def _one(self, sweep, frequency, rhs, free, listeners, keep, answer):
         """Solve for one frequency by ``sweep``, a Sweep; return its Point. ``rhs``: the `RightHandSide`; ``free``: the
@@ -381,3 +383,10 @@ class Helmholtz:
             raise InputError(f"ear has shape {ears.shape}: expected a point of {self.mesh.dim} coordinates in m, or a "
                              "list of them")
         return list(np.atleast_2d(ears))
+
+
+def _with_tolerance(options, usual):
+    """Return the options with a tolerance: ``usual`` if none was given, and 1e-4 in complex64."""
+    if options.rtol is not None or options.stopping is not None:
+        return options
+    return replace(options, rtol=1e-4 if str(options.dtype) == "complex64" else usual)

@@ -12,6 +12,8 @@ Several right-hand sides share all of it: one A(ω), one preconditioner, one sol
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +24,7 @@ from swell.core.settings import COMPLEX, real
 from swell.core.devices import make_space
 from swell.core.stopping import Reason
 from swell.inputs import check_monitor
+from swell.options import Accepted, OptionsDict
 from swell.pde.helmholtz.informed import informed
 from swell.pde.helmholtz.reduced_model import ReducedModel
 from swell.pde.helmholtz.starting_guess import StartingGuess, StartingGuesses
@@ -33,6 +36,8 @@ REMEMBERED = 32         # solutions of each right-hand side that the starting gu
 ROUNDING = 1e-13        # of the largest entry: differences of A and its transpose that assembly leaves
 ENDED = Reason.INTERRUPTED, Reason.STOPPED               # ends that the user asked for
 
+OPTIONS = Accepted(without=("M", "block"), rtol=1e-8, device="cpu", dtype="complex128")
+
 
 class Sweep:
     """Solves (K − ω² M + iω B) x = b for many ω, and for one right-hand side or several at each.
@@ -41,10 +46,10 @@ class Sweep:
     ----------
     K, M, B : scipy.sparse matrices, n × n
         Stiffness (real), mass and boundary matrices.
-    method, precond, scaling, ordering, format, rtol, maxiter, device
-        See ``swell.solve``. Without a method, the advisor chooses one at the first frequency; where it chooses cocg,
-        and no preconditioner is named, the sweep takes the shifted Laplacian by multigrid.
-    dtype : {"complex128", "complex64"}
+    method, precond, ..., dtype
+        See `swell.Options`; dtype is "complex128" or "complex64". Without a method, the advisor chooses one at the
+        first frequency; where it chooses cocg, and no preconditioner is named, the sweep takes the shifted Laplacian
+        by multigrid.
     reuse : bool
         False: every frequency gets a new preconditioner and x₀ = 0.
     remember : int
@@ -77,23 +82,22 @@ class Sweep:
     (400, 16)
     """
 
-    def __init__(self, K, M, B, *, method=None, precond=None, scaling=None, ordering=None, format=None, rtol=1e-8,
-                 maxiter=None, device="cpu", dtype="complex128", reuse=True, remember=REMEMBERED, together=None,
-                 interface=None, part=None, free=None, varying=()):
-        if str(dtype) not in COMPLEX:
-            raise InputError(f"dtype={dtype!r}: expected one of {', '.join(COMPLEX)}; A(ω) is complex")
+    @OPTIONS.shown
+    def __init__(self, K, M, B, *, reuse=True, remember=REMEMBERED, together=None, interface=None, part=None, free=None,
+                 varying=(), **options: Unpack[OptionsDict]):
+        chosen = OPTIONS.read(options)
+        if str(chosen.dtype) not in COMPLEX:
+            raise InputError(f"dtype={chosen.dtype!r}: expected one of {', '.join(COMPLEX)}; A(ω) is complex")
         if not isinstance(remember, numbers.Integral) or isinstance(remember, bool) or remember < 0:
             raise InputError(f"remember={remember!r}: expected a number of earlier solutions, 0 for none")
         if not isinstance(reuse, bool):
             raise InputError(f"reuse={reuse!r}: expected True or False")
         check_monitor(None, together)
-        self._named = {"method": method, "precond": precond, "scaling": scaling, "ordering": ordering, "rtol": rtol,
-                       "maxiter": maxiter}
-        self._format, self.reuse, self.together = format, reuse, together
+        self.reuse, self.together = reuse, together
         if part is None:
             K, M, B = (_read(name, A) for name, A in zip("KMB", (K, M, B)))
         self.n = K.shape[0]
-        self.system = _system(K, M, B, device, dtype, part, free, varying)
+        self.system = _system(K, M, B, chosen.device, chosen.dtype, part, free, varying)
         self.space = self.system.space
         self._remembered = remember if reuse else 0
         self._guess, self._guessed = None, None
@@ -101,9 +105,10 @@ class Sweep:
                          and symmetric(K, M, B))
         self._make_room(())
         with self.space.active(self.n):
-            self._named["precond"] = informed(precond, self.system, interface)
+            self._options = replace(chosen, precond=informed(chosen.precond, self.system, interface), device=None)
         self.solver, self._replaced, self.setups = None, False, 0
-        self._own = method is None and precond is None and self.space.ranks.single and self.system.quadratic
+        free_choice = chosen.method is None and chosen.precond is None
+        self._own = free_choice and self.space.ranks.single and self.system.quadratic
         self._serves = False
 
     def solve(self, omega, b, monitor=None):
@@ -258,22 +263,23 @@ class Sweep:
         if self.solver is None:
             from swell.advisor.choose import default_format
             from swell.api import prepare
-            with self.space.active(self.n):
-                form = self._format or default_format(self.system.A.diagonal_block)
-            self.solver = prepare(self.system.A, format=form, **self._named)
+            if self._options.format is None:
+                with self.space.active(self.n):
+                    self._options = replace(self._options, format=default_format(self.system.A.diagonal_block))
+            self.solver = prepare(self.system.A, **self._options.keywords())
             if self._own and self.solver.chain[0].name("method") == "cocg":
-                self._with_multigrid(form)
+                self._with_multigrid()
         else:
             self.solver.update(self.system.A, keep_preconditioner=kept)
         self.setups += not kept
 
-    def _with_multigrid(self, form):
+    def _with_multigrid(self):
         """Replace the advisor's cocg by cocg with the shifted Laplacian by multigrid: a sweep knows ω²M, and makes its
         setup good over many solves. The advisor's setup is freed, and stays only where multigrid has none."""
         from swell.api import prepare
-        wave = {**self._named, "method": "cocg", "precond": informed(ShiftedLaplacian(inner="amg"), self.system)}
+        wave = replace(self._options, method="cocg", precond=informed(ShiftedLaplacian(inner="amg"), self.system))
         try:
-            self.solver = prepare(self.system.A, format=form, **wave)
+            self.solver = prepare(self.system.A, **wave.keywords())
         except SwellError:
             return
         self._replaced, self.setups = True, self.setups + 1

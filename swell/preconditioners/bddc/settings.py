@@ -32,7 +32,7 @@ from swell.core.errors import InputError
 from swell.core.operator import Wrapper
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
-from swell.core.settings import describe, positive, real, without_effect
+from swell.core.settings import choose_by_none, describe, positive, real, without_effect
 from swell.preconditioners.bddc.inverse import STORED, solver_of
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
@@ -82,7 +82,7 @@ class BDDC(Preconditioner):
         `swell.distributed.from_subdomains` on a rank. None: A is split. Its symmetric part must then have no positive
         entries off the diagonal or negative row sums (finite volumes, upwind schemes, most finite differences).
     domains : int
-        Without ``subdomains``: the number of subdomains, of all ranks; 0: so that each has about 4096 rows.
+        Without ``subdomains``: the number of subdomains, of all ranks; None: so that each has about 4096 rows.
     partition : {"graph", "rows"}
         Without ``subdomains``: split A by parts of its graph (needs pymetis), or by consecutive rows; each rank splits
         its own rows.
@@ -106,7 +106,7 @@ class BDDC(Preconditioner):
     dense_lu: Any = "getrf"
     interior: Any = "direct"
     subdomains: Any = field(default=None, repr=False, compare=False)
-    domains: int = 0
+    domains: int | None = None
     partition: str = "graph"
     adaptive: float = 0.0
     coarse: Any = "exact"
@@ -123,7 +123,8 @@ class BDDC(Preconditioner):
 
     def __post_init__(self):
         positive(self, "levels", 2)
-        positive(self, "domains", 0)
+        choose_by_none(self, 0, "domains")
+        positive(self, "domains")
         letters = self.constraints
         if not isinstance(letters, str) or not letters or set(letters) - set("cef") or len(set(letters)) < len(letters):
             raise InputError(f"BDDC(constraints={letters!r}): expected some of the letters c (corners), e (edges) "
