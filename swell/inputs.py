@@ -120,7 +120,7 @@ def read_factor(A, space):
         For a matrix that is matrix-free, distributed, in another space, or of an unsupported type.
     """
     if isinstance(A, LinearOperator):
-        if not (A.space.single_rank and hasattr(A, "to_csr")):
+        if not (A.space.ranks.single and hasattr(A, "to_csr")):
             raise InputError(f"A is a {type(A).__name__}, which has no entries here: expected a matrix on one device")
         if A.space.device_name != space.device_name:
             raise InputError(f"A is on {A.space.device_name} and the product on {space.device_name}: build A there")
@@ -198,7 +198,7 @@ def _read_own(A, device, dtype, b_dtype, search_below) -> Input:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
     if A.dtype.name not in DTYPES:
         raise InputError(f"A is {A.dtype.name}: expected one of {', '.join(DTYPES)}; build it from values of that type")
-    if not A.space.single_rank:
+    if not A.space.ranks.single:
         return _read_distributed(A, dtype, b_dtype)
     if dtype is not None and _named_dtype(dtype) != A.dtype:
         raise InputError(f"A is {A.dtype.name} and dtype={dtype} was asked for: convert it before building the format")
@@ -217,7 +217,7 @@ def _read_own(A, device, dtype, b_dtype, search_below) -> Input:
 def _read_distributed(A, dtype, b_dtype) -> Input:
     """Check a distributed matrix; all ranks convert it to the same type."""
     wanted = solve_dtype(dtype, A.dtype, b_dtype)
-    A.space.require_equal(wanted.name, "the type to solve in (dtype, or whether b is complex)")
+    A.space.ranks.require_equal(wanted.name, "the type to solve in (dtype, or whether b is complex)")
     check_not_real(wanted, A.dtype)
     notes = [f"A was converted from {A.dtype.name} to {wanted.name}"] if dtype and wanted != A.dtype else []
     if wanted != A.dtype:
@@ -301,9 +301,9 @@ def read_vectors(A, b, x0=None, finite_later=False):
         If ``read_vector`` refuses b or x0, their shapes differ, or one of them is complex and A is real.
     """
     n = A.shape[0]
-    rows = A.space.local_rows(n)
+    rows = A.space.ranks.local_rows(n)
     part = "" if rows == n else "[A.rows], this rank's part"
-    rhs = read_vector(b, rows, "b", part, A.space, finite_later and A.space.single_rank)
+    rhs = read_vector(b, rows, "b", part, A.space, finite_later and A.space.ranks.single)
     guess = None if x0 is None else read_vector(x0, rows, "x0", part, A.space)
     if rhs.dtype.kind == "c" and A.dtype.kind != "c":
         raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")

@@ -107,18 +107,18 @@ class Solver:
     def _together(self):
         """Take the turn of this Solver. Where A is in parts, all ranks do it together, and an error of one is raised on
         all of them."""
-        with self._turn, self.space.agreed():
+        with self._turn, self.space.ranks.agreed():
             yield
 
     def _prepare(self, k) -> Prepared:
         if self._failure is not None:
             raise InputError(f"the last update failed ({self._failure}): update with another matrix, or prepare again")
         if k not in self._prepared:
-            with self.space.agreed():            # a caller may go on to the next choice, which all ranks then do
+            with self.space.ranks.agreed():            # a caller may go on to the next choice, which all ranks then do
                 made = Prepared(self.A, self.choices[k], self.stopping, self.kept)
             self._prepared[k] = made
         elif k in self._stale:
-            with self.space.agreed():
+            with self.space.ranks.agreed():
                 self._prepared[k].update(self.A)
             self._stale.discard(k)
         return self._prepared[k]
@@ -167,9 +167,9 @@ class Solver:
 
     def _solve_all(self, rhs, guess, monitor, b, together=None, adjoint=False) -> Result | Results:
         """Solve for vectors that `inputs` has checked; x is converted to the array type of b."""
-        self.space.require_equal((rhs.shape[1:], guess is not None, together, adjoint), "the right-hand sides and "
-                                 "starting vectors (shape beside the rows, whether there is an x0), together, or "
-                                 "adjoint")
+        self.space.ranks.require_equal((rhs.shape[1:], guess is not None, together, adjoint),
+                                       "the right-hand sides and starting vectors (shape beside the rows, whether "
+                                       "there is an x0), together, or adjoint")
         if rhs.ndim == 1:
             return self._solve_one(rhs, guess, monitor, b, adjoint)
         with self.space.active(self.A.shape[0]):
@@ -208,8 +208,8 @@ class Solver:
             until another update succeeds.
         """
         with self._together():
-            self.space.require_equal(keep_preconditioner, "keep_preconditioner")
-            with self.space.agreed():
+            self.space.ranks.require_equal(keep_preconditioner, "keep_preconditioner")
+            with self.space.ranks.agreed():
                 given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
                 new, old = given.A, self.A
                 if not (old.has_entries and type(new) is type(old)):
@@ -222,7 +222,7 @@ class Solver:
                 if self._arrays_shared:
                     self.A = old.with_values(old.data.copy())
                     self._prepared, self._stale, self._arrays_shared = {}, set(), False
-                with self.space.agreed():        # a rank whose update is refused must not begin a setup
+                with self.space.ranks.agreed():  # a rank whose update is refused must not begin a setup
                     self.A.update(new)
                 try:
                     self._update_first(keep_preconditioner)
@@ -254,7 +254,7 @@ class Solver:
         with self._together():
             if not isinstance(stopping, Stopping):
                 raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
-            self.space.require_equal(stopping, "when to stop")
+            self.space.ranks.require_equal(stopping, "when to stop")
             self.stopping = stopping = stopping.for_type(self.A.dtype)
             with self.space.active(self.A.shape[0]):
                 for prepared in self._prepared.values():
@@ -321,8 +321,8 @@ class Solver:
 
     def __reduce__(self):
         """Pickle the matrix and the user's choices; loading prepares the Solver again."""
-        if not self.A.has_entries or not self.space.single_rank:
-            what = "matrix-free" if self.space.single_rank else "across ranks"
+        if not self.A.has_entries or not self.space.ranks.single:
+            what = "matrix-free" if self.space.ranks.single else "across ranks"
             raise InputError(f"a Solver of a system that is {what} cannot be pickled: prepare it where it is used")
         if self.kept is not None:
             raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from "

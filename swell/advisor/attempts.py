@@ -42,7 +42,7 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original) -> Result:
                 break
             start = order.start(x0)              # an attempt's x is an array of the user's library
             start = None if start is None else guest_of(start).read_vector(start, "x0")
-            with ready.space.agreed():           # all ranks go on to the next choice, or no rank does
+            with ready.space.ranks.agreed():           # all ranks go on to the next choice, or no rank does
                 result = ready.run(b, start, _converting(monitor, ready.space, original), order.watch(k))
         except (InputError, MemoryError) as error:               # of this choice; another one may still run
             if not attempts:
@@ -75,7 +75,7 @@ def _converting(monitor, space, original):
     InputError across ranks."""
     if not isinstance(monitor, SolutionMonitor):
         return monitor
-    if not space.single_rank:
+    if not space.ranks.single:
         raise InputError("a SolutionMonitor needs all of x, and each rank has a part: use a function of (iteration, "
                          "relative_residual)")
     return monitor.converting(lambda x: inputs.returned(x, space, original))

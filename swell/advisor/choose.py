@@ -91,7 +91,7 @@ def _choices(A, named, resident) -> list[Configuration]:
     """Return the choices that suit A, in the order in which to try them. For the arguments see `choose`."""
     if not A.has_entries:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
-    if not A.space.single_rank:
+    if not A.space.ranks.single:
         return _across_ranks(A, named)
     resident, by_user = resident and named.format is None and named.smoother is None, named
     if nearly_full(A):                           # a search for blocks would not pay: iterations are a last resort
@@ -156,7 +156,7 @@ def _across_ranks(A, named):
                        precond=load("precond", factor)(**solve) if named.free("precond") else named.precond)
 
     choices, why = [], "the iterative choice failed"
-    elastic = definite and A.space.max_over_ranks(A.dtype.kind == "f" and like_elasticity(A.diagonal_block))
+    elastic = definite and A.space.ranks.max(A.dtype.kind == "f" and like_elasticity(A.diagonal_block))
     if definite and free and A.dtype.kind == "f" and A.shape[0] >= MULTIGRID_FROM and not elastic:
         choices.append(replace(named, method=setting("method", "cg"), precond=setting("precond", "amg"),
                              why=(f"A is Hermitian with a positive diagonal, and has {MULTIGRID_FROM} rows or more",)))

@@ -122,7 +122,7 @@ class Task:
     def _in_groups(self, order, k):
         """Solve together, at most `MAX_COLUMNS` columns at a time; return (the results, a note on the groups)."""
         most = MAX_COLUMNS if self._block_form(k, BLOCK[0]) is None else BLOCK[-1]
-        columns, width, sizes, one_rank = [], most, [], self.prepare(k).space.single_rank
+        columns, width, sizes, one_rank = [], most, [], self.prepare(k).space.ranks.single
         while len(columns) < self.count:
             group = range(len(columns), min(len(columns) + width, self.count))
             try:

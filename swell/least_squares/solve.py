@@ -109,7 +109,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=None, atol=0.0, maxiter=None, x
 def _space(A, device):
     """Return the Space to solve in: that of ``device``, or of A's device if ``device`` is None."""
     if isinstance(A, LinearOperator):
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             raise InputError("lstsq runs on one device, and A is in parts on several ranks: give it the whole matrix")
         if device is None:
             return A.space

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.operator import OperatorLike
+from swell.core.operator import Wrapper
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
 from swell.core.settings import describe, real, without_effect
@@ -74,7 +74,7 @@ class ShiftedLaplacian(Preconditioner):
         return ShiftedLaplacianOperator(A, self)
 
 
-class ShiftedLaplacianOperator(OperatorLike):
+class ShiftedLaplacianOperator(Wrapper):
     """z = M r for one matrix.
 
     Attributes
@@ -126,6 +126,9 @@ class ShiftedLaplacianOperator(OperatorLike):
         self._form(A)
         self.shifted.discard_adjoint()
         self.inner.update(self.shifted)
+
+    def keep_for(self, A):
+        """Do nothing: P keeps its values."""
 
     def apply_dots(self, x, out, w, dots):
         self.inner.apply_dots(x, out, w, dots)

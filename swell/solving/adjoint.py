@@ -12,7 +12,7 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
-from swell.core.operator import OperatorLike
+from swell.core.operator import Wrapper
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix
 from swell.preconditioners.factors import Factors
@@ -21,13 +21,12 @@ from swell.solving.setup import SetUp
 EQUAL = 4               # aᵢⱼ and conj(aⱼᵢ) are equal if they differ by at most EQUAL eps minᵢ |aᵢᵢ|
 
 
-class Adjoint(OperatorLike):
+class Adjoint(Wrapper):
     """Aᴴ for an operator A, ``inner``: products and adjoint products change places."""
 
     def __init__(self, inner):
         super().__init__(inner.shape[::-1], inner.dtype, inner.space)
-        self.inner = inner
-        self.name, self.nnz, self.has_entries = inner.name, inner.nnz, inner.has_entries
+        self.inner, self.has_entries = inner, inner.has_entries
 
     def apply(self, x, out, alpha=1, beta=0):
         self.inner.apply_adjoint(x, out, alpha, beta)
@@ -64,11 +63,15 @@ class Adjoint(OperatorLike):
     def modulus_sums(self):
         """‖aᵢ‖₁ of each row of Aᴴ."""
         moduli = self.absolute()
-        rows = self.space.local_rows(self.shape[0])
+        rows = self.space.ranks.local_rows(self.shape[0])
         ones, sums = (self.space.empty(rows, moduli.dtype) for _ in range(2))
         ones.fill(1)
         moduli.apply(ones, sums)
         return sums
+
+    @property
+    def diagonal_block(self):
+        return Adjoint(self.inner.diagonal_block)
 
     def absolute(self):
         """|A|ᵀ for a matrix A."""
@@ -122,7 +125,7 @@ class AdjointSetup(SetUp):
         self.nullspace = None if setup.nullspace is None else self.transforms[0]
         self.permutation, self.effects, self.scaled = setup.permutation, [], setup.scaled
         self._setup = setup
-        with self.space.agreed():
+        with self.space.ranks.agreed():
             self._build_adjoints()
         self.norm_A = self.A.norm_inf()
         self.descriptions, self.part_notes = dict(setup.descriptions), setup.part_notes
@@ -131,7 +134,7 @@ class AdjointSetup(SetUp):
 
     def _build_adjoints(self):
         """Apply each operator once: the first use of an adjoint builds it, which a captured graph must not do."""
-        rows = self.space.local_rows(self.A.shape[0])
+        rows = self.space.ranks.local_rows(self.A.shape[0])
         x, out = (self.space.empty(rows, self.A.dtype) for _ in range(2))
         x.fill(0)
         for operator, what in ((self.A, "A"), (self.matrix, "A"), (self.M, "the preconditioner")):

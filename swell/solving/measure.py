@@ -184,7 +184,7 @@ class Measure:
     def __init__(self, A, norm_A, space, workspace, r):
         self.A, self.space, self._workspace = A, space, workspace
         self.dtype = accumulator(A.dtype)
-        self._rows = space.local_rows(A.shape[0])
+        self._rows = space.ranks.local_rows(A.shape[0])
         self.r = r if r.dtype == self.dtype else workspace.array("residual", self._rows, self.dtype)
         self.terms = workspace.array("terms", self._rows, np.dtype(np.float64))
         self._numbers = space.local.mapped(5, np.dtype(np.float64))
@@ -214,7 +214,7 @@ class Measure:
         D's diagonal, or 1. r is the residual of the last call of `of`."""
         r, x = column(self.r, j), column(x, j)
         sums = [float((abs(r) ** 2 / d).sum()), float((abs(x) ** 2 * d).sum())]  # sync
-        rr, xx = np.sum(self.space.of_ranks(sums), axis=0)
+        rr, xx = np.sum(self.space.ranks.allgather(sums), axis=0)
         return math.sqrt(rr / xx) / least if xx else math.nan
 
     def _assess(self, x) -> list:
@@ -226,7 +226,7 @@ class Measure:
         local = [host.tolist()] if self.space.columns == 1 else host.array.tolist()
         if not self._rows:
             local = [[0.0] * 5 for _ in local]
-        ranks = self.space.of_ranks(local)
+        ranks = self.space.ranks.allgather(local)
         if len(ranks) == 1:
             return local
         numbers = np.array(ranks)                # [rank, column, number]
@@ -258,11 +258,11 @@ class Measure:
         r, t = column(self.r, j), column(self.terms, j)
         squares = abs(r) ** 2, t * t
         sums = xp.stack([(square * (groups == g)).sum() for g in present for square in squares])
-        sums = np.sum(self.space.of_ranks(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
+        sums = np.sum(self.space.ranks.allgather(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
         norms = self.A.modulus_sums()
         moves = xp.where(norms > 0, abs(r) / xp.maximum(norms, np.finfo(np.float64).tiny), 0)
         ratios = [math.sqrt(rr / tt) if tt > 0 else 0.0 for rr, tt in sums]
-        shift = self.space.max_over_ranks(float(moves.max()) if moves.size else 0.0)  # sync
+        shift = self.space.ranks.max(float(moves.max()) if moves.size else 0.0)       # sync
         return max(ratios), shift, present[int(np.argmax(ratios))]
 
     def describe_rows(self, group) -> str:
@@ -271,7 +271,7 @@ class Measure:
         inside = groups == group
         first, count = self.space.find_true(inside)
         least, largest = (float(norms[inside].min()), float(norms[inside].max())) if count else (math.inf, 0.0)  # sync
-        ranks = self.space.of_ranks((count, least, largest))
+        ranks = self.space.ranks.allgather((count, least, largest))
         count, least, largest = (f(values) for f, values in zip((sum, min, max), zip(*ranks)))
         one = f", row {first} the first" if len(ranks) == 1 else ""
         return f"{count} of {self.A.shape[0]} rows, of size ‖aᵢ‖₁ from {least:.1e} to {largest:.1e}{one}"
@@ -283,4 +283,4 @@ class Measure:
             decades = xp.floor(xp.log10(self._norm_A / norms))
         groups = xp.clip(decades / DECADES, 0, MAX_GROUPS - 1).astype(np.uint8)
         counts = self.space.to_host(self.space.count(groups.astype(np.int32), MAX_GROUPS))  # sync
-        return groups, np.flatnonzero(np.sum(self.space.of_ranks(counts), axis=0)).tolist()
+        return groups, np.flatnonzero(np.sum(self.space.ranks.allgather(counts), axis=0)).tolist()

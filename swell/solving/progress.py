@@ -38,7 +38,7 @@ def live_line(progress, monitor, stopping, space=None):
     space : Space, optional
         Across ranks only rank 0 shows anything.
     """
-    if not progress or not (space is None or space.single_rank or space.communicator.rank == 0):
+    if not progress or not (space is None or space.ranks.single or space.ranks.communicator.rank == 0):
         yield monitor
         return
     with Progress() as line:

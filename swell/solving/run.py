@@ -55,7 +55,7 @@ class Prepared(Shareable):
         self.setup, self.stopping, self.space = setup, stopping, setup.space
         self._adjoint = None
         timings = setup.timings
-        with timed(timings, "workspace", self.space), self.space.agreed():
+        with timed(timings, "workspace", self.space), self.space.ranks.agreed():
             self._allocate()
         timings["setup"] += timings["workspace"]
 
@@ -92,7 +92,7 @@ class Prepared(Shareable):
     def _allocate(self):
         """Allocate the buffers of a run as attributes and bind the method to them; OutOfMemory if they do not fit."""
         self.check_fits(self.setup.configuration.method)
-        rows, dtype = self.space.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
+        rows, dtype = self.space.ranks.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
         self.workspace = Workspace(self.space)
         self.b, self.x, self.r0 = (self.workspace.array(name, rows, dtype) for name in ("b", "x", "r0"))
         self.b0, self.x0 = self.b, self.x
@@ -113,7 +113,7 @@ class Prepared(Shareable):
         """Return the iteration: ``method`` bound to the system and to ``loop``. Its buffers come from ``workspace``."""
         s = self.setup
         applied = s.configuration.precond        # None if the method has an inner operator of its own
-        M = s.M if applied is None or applied.across_ranks else self.space.guarded(s.M)
+        M = s.M if applied is None or applied.across_ranks else self.space.ranks.guarded(s.M)
         return method.bind(System(s.matrix, M, self.b, self.x, s.weights, workspace, loop, s.S))
 
     def read_b(self, b) -> tuple:
@@ -133,7 +133,7 @@ class Prepared(Shareable):
         n, dtype = self.setup.A.shape[0], self.setup.A.dtype
         columns = self.space.columns
         several = f" with {columns} right-hand sides" if columns > 1 else ""
-        self.space.check_fits(columns * self.space.local_rows(n) * dtype.itemsize * (5 + method.stored),
+        self.space.check_fits(columns * self.space.ranks.local_rows(n) * dtype.itemsize * (5 + method.stored),
                               f"{name_of('method', type(method))} on {n} unknowns{several}",
                               "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
                               "dtype='float32'")
@@ -149,7 +149,7 @@ class Prepared(Shareable):
         self.setup.update(A, keep_preconditioner)
         self.measure.update(self.setup.norm_A)
         self._description, self._adjoint_stale = None, True
-        if self.space.max_over_ranks(self._bound != self.setup.launched):    # M is new or gone, or launches other work
+        if self.space.ranks.max(self._bound != self.setup.launched):         # M is new or gone, or launches other work
             self._bind()
         self.companions = {k: together for k, together in self.companions.items() if together.update()}
 

@@ -93,7 +93,7 @@ class Setup(SetUp):
         with timed(self.timings, "preconditioner", self.space):
             self._factor(lambda: self._preconditioner(system))
             self.S = self._smoother(system)
-        with timed(self.timings, "format", self.space), self.space.agreed():
+        with timed(self.timings, "format", self.space), self.space.ranks.agreed():
             self.matrix = self._format(system, kept)
             self.norm_A = A.norm_inf()
         self.descriptions, self.part_notes = summary.described_parts(self)
@@ -145,7 +145,7 @@ class Setup(SetUp):
         Such a failure is an outcome of the solve, which does not raise it."""
         self.failure = None
         try:
-            with self.space.agreed():
+            with self.space.ranks.agreed():
                 self.M = build()
         except FactorisationError as error:
             self.M, self.failure = None, error
@@ -174,7 +174,7 @@ class Setup(SetUp):
                              f"{out}")
         if self.scaled and settings.against_scaling:
             self.notes.append(f"scaling={c.name('scaling')!r} may cost iterations: {settings.against_scaling}")
-        if not (settings.across_ranks or system.space.single_rank):
+        if not (settings.across_ranks or system.space.ranks.single):
             settings = settings.restricted(system, lambda array: array)
         M = settings.build(self._source_matrix(system))
         if isinstance(settings, User) and c.method.self_adjoint_only and M.self_adjoint is None and not M.variable:
@@ -193,8 +193,8 @@ class Setup(SetUp):
         It is no error: cg may converge all the same, as with an inner iteration or restricted Schwarz as M."""
         c = self.configuration
         symmetric, word = c.method.symmetric_only, "symmetric" if c.method.symmetric_only else "self-adjoint"
-        with self.space.deferred_errors():
-            size = estimated_asymmetry(self.space.guarded(M), self.space, conjugate=not symmetric)
+        with self.space.ranks.deferred_errors():
+            size = estimated_asymmetry(self.space.ranks.guarded(M), self.space, conjugate=not symmetric)
         if size > UNSYMMETRIC:
             self.notes.append(f"M is not {word}, and {c.name('method')} needs that: ‖M − M{'ᵀ' if symmetric else 'ᴴ'}‖ "
                               f"is about {size:.0e} ‖M‖; if the solve is slow or fails, use method='gmres', or "

@@ -41,7 +41,7 @@ def reasons_for_singularity(A, b=None) -> list[str]:
     """
     if not A.has_entries:
         return []
-    if not A.space.single_rank:
+    if not A.space.ranks.single:
         return _across_ranks(A)
     parts = Components(A)
     part = 0.0 if b is None else parts.incompatible(np.asarray(A.space.to_host(b)))
@@ -157,14 +157,14 @@ class Components:
 def _across_ranks(A) -> list[str]:
     """Return sentences for a distributed A: on empty rows, and on rows that all sum to zero."""
     space = A.space
-    ones = space.empty(space.local_rows(A.shape[0]), A.dtype)
+    ones = space.empty(space.ranks.local_rows(A.shape[0]), A.dtype)
     ones.fill(1)
     size, total = (space.to_host(v) for v in (A.modulus_sums(), abs(A.times(ones))))
     empty = np.arange(A.shape[0])[A.rows][size == 0]
     unbalanced = np.count_nonzero(total > ROUNDING * np.finfo(A.dtype).eps * size)
     counts = space.from_host(np.array([empty.size, unbalanced], np.float64))
-    space.allreduce(counts)
-    first = -space.max_over_ranks(-float(empty.min(initial=A.shape[0])))
+    space.ranks.allreduce(counts)
+    first = -space.ranks.max(-float(empty.min(initial=A.shape[0])))
     empties, unbalanced = (int(count) for count in space.to_host(counts))
     said = []
     if empties:

@@ -54,7 +54,7 @@ class Solve:
         self.watch, self.prepared, self.setup, self.space = Stopwatch(), prepared, prepared.setup, prepared.space
         self.method, self.workspace = prepared.setup.configuration.method, prepared.workspace
         self.iteration, self.loop, self.lengths = prepared.iteration, prepared.loop, [prepared.iteration.steps]
-        with self.space.agreed():                # on a GPU there may be no memory for b
+        with self.space.ranks.agreed():          # on a GPU there may be no memory for b
             norms = prepared.read_b(b)
         if earlier:
             self.columns = [earlier]
@@ -137,7 +137,7 @@ class Solve:
         if x0 is None:
             p.x.fill(0)
         else:
-            with self.space.agreed():            # on a GPU there may be no memory for x0
+            with self.space.ranks.agreed():      # on a GPU there may be no memory for x0
                 write(self.space, x0, p.x0)
             for j in np.flatnonzero(self._numbers("zero")):
                 column(p.x0, j).fill(0)
@@ -242,7 +242,7 @@ class Solve:
         loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
         loop.cycle = self.iteration.steps
         loop.slow_cycles = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
-        with self.space.deferred_errors():
+        with self.space.ranks.deferred_errors():
             loop.begin(self._numbers("aim"), np.maximum(self._numbers("norm_b"), self._numbers("first")),
                        self.method.window(n), self.columns[0].iterations,
                        self._on_iteration if self._monitor or self._watch else None,
@@ -270,7 +270,7 @@ class Solve:
         longer = self.method.longer(s.A.shape[0])
         self.iteration = self.loop = self.workspace = None       # free the previous basis first
         try:
-            with self.space.agreed():
+            with self.space.ranks.agreed():
                 p.check_fits(longer)
                 self.workspace, self.loop = Workspace(self.space), self.space.loop(p.stopping, s.A.shape[0])
                 self.iteration = p.bound(longer, self.workspace, self.loop)

@@ -12,8 +12,8 @@ def described_parts(setup):
     texts = {"device": space.describe(), "preconditioner": "" if M is None else M.describe(),
              "matrix": matrix.describe(), "format": matrix.name, "origin": matrix.origin}
     parts = (part for part in (setup.nullspace, matrix, M) if part is not None)
-    notes = space.said_notes([note for part in parts for note in part.notes])
-    return dict(zip(texts, space.said([*texts.values()]), strict=True)), notes
+    notes = space.ranks.said_notes([note for part in parts for note in part.notes])
+    return dict(zip(texts, space.ranks.said([*texts.values()]), strict=True)), notes
 
 
 class Description(NamedTuple):

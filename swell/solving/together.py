@@ -11,7 +11,7 @@ import weakref
 
 from swell.core.ahead import MATRIX
 from swell.core.columns import column
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.sharing import Widening
 from swell.solving.result import Result
 from swell.solving.solve import Solve
@@ -29,6 +29,14 @@ def obstacle(prepared) -> str | None:
     parts = [part.inner if isinstance(part, OperatorAround) else part for part in (s.matrix, s.M, s.S)]
     foreign = [part for part in parts if part is not None and not type(part).__module__.startswith("swell.")]
     return f"{type(foreign[0]).__name__}, an operator of your own, takes one vector at a time" if foreign else None
+
+
+def _all_parts(operator):
+    """Return ``operator`` and all operators that it applies, in a list; an empty one for None."""
+    if operator is None:
+        return []
+    parts = operator.parts if isinstance(operator, Composite) else ()
+    return [operator, *(each for part in parts for each in _all_parts(part))]
 
 
 def bound(prepared, columns, method=None) -> "Together":
@@ -56,7 +64,7 @@ class Together:
 
     def __init__(self, prepared, columns, method=None):
         setup = prepared.setup
-        with prepared.space.agreed():            # one rank alone may lack memory
+        with prepared.space.ranks.agreed():            # one rank alone may lack memory
             self._alone = weakref.ref(prepared)  # `prepared` holds this object; a cycle would keep their memory
             self.space = prepared.space.for_columns(columns)
             with self.space.active(setup.A.shape[0]):
@@ -74,7 +82,7 @@ class Together:
 
         Return False if the update replaced more than values, on this rank or another; this object is then of no use."""
         self.prepared.update_from(self.alone)
-        return not self.space.max_over_ranks(not self._copies.current())         # one answer for all ranks
+        return not self.space.ranks.max(not self._copies.current())         # one answer for all ranks
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.

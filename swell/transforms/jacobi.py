@@ -43,7 +43,7 @@ class JacobiTransform(Scaling):
 
     def update(self, A):
         """Recompute the scaling vector and the residual weights, in place, from the diagonal of another matrix A."""
-        with A.space.agreed():
+        with A.space.ranks.agreed():
             d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
         least, largest = A.diagonal_range()
         self.uniform = largest <= least

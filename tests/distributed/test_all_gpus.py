@@ -74,10 +74,10 @@ def test_what_a_solver_does():
 def test_blocks_are_not_cut():
     A = sp.bsr_array(sp.kron(gallery.poisson2d(7), np.full((3, 3), 0.2) + np.eye(3)), blocksize=(3, 3))
     s = prepared(A, 2, method="cg", precond="ilu(block=detected)")
-    assert s.A.block_size == 3 and (s.A.space.starts % 3 == 0).all()
+    assert s.A.block_size == 3 and (s.A.space.ranks.starts % 3 == 0).all()
     assert any("blocks of 3" in line for line in s.describe())
     few = sp.csr_array(sp.kron(gallery.poisson1d(3), np.eye(3) + 1))
-    assert prepared(few, 4, method="cg").A.space.starts.tolist() == [0, 3, 6, 9]         # three blocks, three ranks
+    assert prepared(few, 4, method="cg").A.space.ranks.starts.tolist() == [0, 3, 6, 9]   # three blocks, three ranks
 
 
 def test_complex_right_hand_sides():

@@ -50,7 +50,7 @@ def test_products(ranks, A, format, overlap):
             y, z, dots = np.empty_like(x[M.rows]), x[M.rows].copy(), np.zeros(2, A.dtype)
             M.apply_adjoint(x[M.rows], z, 3, 2)
             M.apply_dot(x[M.rows], y, w[M.rows], dots)
-            M.space.allreduce(dots)
+            M.space.ranks.allreduce(dots)
             found.append((M.gather(y), M.gather(z), dots[0]))
             M.update(given.scaled(np.full(y.size, 2.0), np.ones(y.size)))
         return found

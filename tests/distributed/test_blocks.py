@@ -51,7 +51,7 @@ def written(A, path, kind):
 def uncut(M, size):
     """Whether the matrix has this block size, and every rank whole blocks of the user's rows."""
     rows = np.arange(M.shape[0])[M.rows]
-    return (M.block_size == M.own.block_size == size and (M.space.starts % size == 0).all()
+    return (M.block_size == M.own.block_size == size and (M.space.ranks.starts % size == 0).all()
             and (rows.reshape(-1, size) == rows[::size, None] + np.arange(size)).all())
 
 

@@ -126,7 +126,7 @@ def test_inner_products_beside_a_product(count, dtype, overlap, messages, both_w
         two, one = (space.empty(2, accumulator(dtype)) for _ in range(2))
         M.apply_dots(mine, out, other, two)
         M.apply_dot(mine, out, other, one)
-        space.allreduce(two), space.allreduce(one)
+        space.ranks.allreduce(two), space.ranks.allreduce(one)
         return M.gather(out), space.to_host(two), space.to_host(one)[0]
 
     rounding = 1e-5 if dtype in ("float32", "complex64") else 1e-13
@@ -158,7 +158,7 @@ def test_many_messages_one_after_the_other(count, dtype, messages):
             x *= 0.75
             if k % 10 == 0:
                 sums.fill(communicator.rank + k)
-                space.allreduce(sums)
+                space.ranks.allreduce(sums)
                 all_sums.append(space.to_host(sums))
         return M.gather(x), np.array(all_sums)
 

@@ -76,7 +76,7 @@ def test_a_part_may_have_dependent_vectors():
 def wrong(what):
     """A function of the matrix on ranks that returns wrong near null vectors; the last rank's are wrong in parts."""
     def given(M):
-        last = M.space.communicator.rank == M.space.communicator.size - 1
+        last = M.space.ranks.communicator.rank == M.space.ranks.communicator.size - 1
         own = MODES[M.rows].copy()
         if what == "n rows":
             return MODES[:-3]

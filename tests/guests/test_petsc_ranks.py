@@ -387,11 +387,11 @@ def of_some_ranks():
     ours, theirs = ksp_for(A, ksp_swell_method="gmres", **OWN_KSP), ksp_for(A, ksp_type="gmres", ksp_rtol="1e-12")
     assert difference(solved(ours), solved(theirs, tolerance=1e-9)) < 1e-6
     if part.size > 1:
-        communicator = ours.getPythonContext()._solver.A.space.communicator
+        communicator = ours.getPythonContext()._solver.A.space.ranks.communicator
         again = ksp_for(A, **OWN_KSP)
         solved(again)
         assert communicator.rank == part.rank == 1 - world.rank
-        assert again.getPythonContext()._solver.A.space.communicator is communicator
+        assert again.getPythonContext()._solver.A.space.ranks.communicator is communicator
 
 
 ALONE = {"of_some_ranks", "a_real_system_of_blocks"}             # they have tests of their own

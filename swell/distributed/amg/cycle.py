@@ -100,7 +100,7 @@ class Whole:
 
     def __init__(self, hierarchy, scale, dtype, symmetry):
         space = hierarchy.last.space
-        others = np.r_[0:space.first, space.stop:space.starts[-1]].astype(np.int64)
+        others = np.r_[0:space.ranks.first, space.ranks.stop:space.ranks.starts[-1]].astype(np.int64)
         self._window, self._halo = Window(space, space.from_host(others)), Halo(space, others, dtype)
         self._border = Border(self._window)
         self.cycle = BalancedCycle(hierarchy.below, dtype, symmetry, len(hierarchy.levels), self._together(scale))

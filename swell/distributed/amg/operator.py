@@ -22,9 +22,9 @@ class RankAMG(AMGOperator):
         symmetry, settings = Symmetry.of(A), self.settings
         _check(A, settings, symmetry)
         space, nnz = A.space, A.own.nnz + A.rest.nnz
-        with space.agreed():
+        with space.ranks.agreed():
             space.local.check_fits(LEAN * nnz, f"algebraic multigrid for {nnz} entries a rank", "start more ranks")
-        lean = bool(space.max_over_ranks(KEPT * nnz > space.memory()[0]))
+        lean = bool(space.ranks.max(KEPT * nnz > space.memory()[0]))
         cycle = RankCycle(A, settings, symmetry, lean)
         self.hierarchy = cycle.hierarchy
         return cycle

@@ -91,7 +91,7 @@ class StartingGuess:
     def _summed(self, products):
         """Add ``products``, this rank's parts of inner products, over all ranks, in place; return the sums on the
         host."""
-        self.space.allreduce(products)
+        self.space.ranks.allreduce(products)
         return self.space.to_host(products)
 
 
@@ -109,7 +109,7 @@ class StartingGuesses:
     """
 
     def __init__(self, A, most, count):
-        width = MAX_COLUMNS if A.space.single_rank else 1
+        width = MAX_COLUMNS if A.space.ranks.single else 1
         self._groups = [(slice(first, min(first + width, count)), *self._group(A, most, min(width, count - first)))
                         for first in range(0, count, width)]
 

@@ -117,7 +117,7 @@ def check(A, settings):
                          "'shifted_laplacian' for waves")
     if settings.hermitian_only:
         require_hermitian(A, name)
-    facts = A.facts(search=False) if A.space.single_rank else None
+    facts = A.facts(search=False) if A.space.ranks.single else None
     if facts and facts.zero_diagonal:
         raise FactorisationError(f"{name} needs a {sign} diagonal, and {facts.zero_diagonal} diagonal entries are zero "
                                  f"(the first in row {facts.first_zero}): use method='direct', or precond='ilu0' with "

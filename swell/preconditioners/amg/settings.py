@@ -88,7 +88,7 @@ class AMG(SmoothedMultigrid):
 
     def build(self, A):
         """Return the cycle for a matrix, a new `AMGOperator`, which also says what is raised."""
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             return rank_operator("amg")(A, self)
         operator = AMGOperator(A, self)
         if operator.inner.symmetry.real and like_elasticity(A):
