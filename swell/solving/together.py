@@ -26,8 +26,8 @@ def obstacle(prepared) -> str | None:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:
         return "with a null space they are solved one by one"
-    parts = [part.inner if isinstance(part, OperatorAround) else part for part in (s.matrix, s.M, s.S)]
-    foreign = [part for part in parts if part is not None and not type(part).__module__.startswith("swell.")]
+    foreign = [part for whole in (s.matrix, s.M, s.S) for part in _all_parts(whole)
+               if not type(part).__module__.startswith("swell.")]
     return f"{type(foreign[0]).__name__}, an operator of your own, takes one vector at a time" if foreign else None
 
 
