@@ -26,7 +26,7 @@ from swell.core.stopping import Stopping
 from swell.preconditioners.user import resolve_preconditioner
 from swell.transforms.nullspace import resolve_nullspace
 
-ENTRY = "    options\n        See `swell.Options`.\n"     # `Accepted.shown` puts all entries into a docstring in its place
+ENTRY = "    options\n        See `swell.Options`.\n"     # `Accepted.shown` replaces it by all entries
 
 
 class OptionsDict(TypedDict, total=False):

@@ -46,7 +46,7 @@ class RankBDDC(BDDCOperator):
         return RankSubdomains(A, pieces, pieces.dofs, counts[communicator.rank])
 
     def _share(self, communicator):
-        """Return the number of subdomains on this rank, from ``settings.domains``. None means that it is chosen later by
+        """Return the number of subdomains on this rank, from ``settings.domains``; None: it is chosen later by
         the number of the rank's rows."""
         count, ranks = self.settings.domains, communicator.size
         if count is None:

@@ -111,7 +111,7 @@ def checked_block_size(block, n: int) -> int:
 
 
 def chosen_size(A, setting, name: str) -> int:
-    """The block size to use: ``setting.block``; if it is None, the largest divisor, up to `LARGEST`, of ``A.block_size``.
+    """The block size to use: ``setting.block``; if None, the largest divisor, up to `LARGEST`, of ``A.block_size``.
 
     Parameters
     ----------
