@@ -16,7 +16,8 @@ import swell
 from swell import distributed
 from swell.distributed.partition import consecutive
 
-PRECONDS = ("ilu(block=detected)", "block_jacobi", *(f"schwarz(inner=ilu(block=detected), overlap={k})" for k in range(4)))
+PRECONDS = ("ilu(block=detected)", "block_jacobi",
+            *(f"schwarz(inner=ilu(block=detected), overlap={k})" for k in range(4)))
 
 
 def iterations(A, ranks, block, precond) -> int:

@@ -49,8 +49,8 @@ from swell.preconditioners.lu_rows import BlockRows, EntryRows
 from swell.preconditioners.triangular import combine, resolve_solve
 
 DROP, FILL = 1e-3, 10.0     # of ILUT, where one of them is given
-SIZES_THAT_FIT = {None: "single entries", 1: "blocks of 1, which divide everything",
-                  "detected": "a detected size, which always divides"}
+ALWAYS_FIT = {None: "single entries", 1: "blocks of 1, which divide everything",
+              "detected": "a detected size, which always divides"}
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,13 @@ class ILU(Preconditioner):
         if self.block == 0 and not isinstance(self.block, bool):
             warnings.warn("ILU(block=0) is called ILU(block='detected') now", FutureWarning, stacklevel=3)
             object.__setattr__(self, "block", "detected")
-        if self.block != "detected":
+        if isinstance(self.block, str):
+            one_of(self, "block", ("detected",))
+        else:
             positive(self, "block", most=LARGEST)
         switch(self, "pad")
-        if self.block in SIZES_THAT_FIT:
-            without_effect(self, f"with {SIZES_THAT_FIT[self.block]}", "name a block size of 2 or more", "pad")
+        if self.block in ALWAYS_FIT:
+            without_effect(self, f"with {ALWAYS_FIT[self.block]}", "name a block size of 2 or more", "pad")
 
     @property
     def threshold(self) -> tuple[float, float] | None:

@@ -45,6 +45,8 @@ class Threshold(ABC):
         The preconditioner, for messages.
     """
 
+    unit: str                                    # what a factor stores, for messages
+    block: int
     change = 0.0
 
     def __init__(self, T, threshold, name):

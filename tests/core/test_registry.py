@@ -39,7 +39,8 @@ def test_former_names_still_work(kind, former):
 
 MEANT = {               # a former name with settings, and what it has always meant
     "iluk(level=2)": "ilu(level=2)", "ilut(fill=5)": "ilu(drop=0.001, fill=5)",
-    "ilut(drop=0.1)": "ilu(drop=0.1)", "block_ilu0(block=3)": "ilu(block=3)", "ick(shift=0.5)": "ic(level=1, shift=0.5)",
+    "ilut(drop=0.1)": "ilu(drop=0.1)", "block_ilu0(block=3)": "ilu(block=3)",
+    "ick(shift=0.5)": "ic(level=1, shift=0.5)",
     "block_iluk(pivot=error)": "ilu(level=1, block='detected', pivot='error')",
 }
 
@@ -55,7 +56,8 @@ def test_former_names_keep_their_defaults_and_say_the_new_spelling(former):
 def test_short_names_of_the_literature_are_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for short, name in (("ilu0", "ilu"), ("ILU0(block=3)", "ilu(block=3)"), ("ic0(ordering=rcm)", "ic(ordering=rcm)")):
+        for short, name in (("ilu0", "ilu"), ("ILU0(block=3)", "ilu(block=3)"),
+                            ("ic0(ordering=rcm)", "ic(ordering=rcm)")):
             assert resolve("precond", short) == resolve("precond", name)
         assert swell.ILU0 is swell.ILU and swell.IC0 is swell.IC
         for wrong, remedy in (("ilu0(level=1)", "ilu(level=1)"), ("ilu0(drop=0.1)", "ilu(drop=0.1)"),

@@ -158,7 +158,8 @@ SYSTEMS = {"coupled_transport": (gallery.coupled_transport((5, 5, 7), 4), 4),
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-@pytest.mark.parametrize("precond", ["ilu(block=detected)", "block_jacobi", "schwarz(inner=ilu(block=detected), overlap=0)",
+@pytest.mark.parametrize("precond", ["ilu(block=detected)", "block_jacobi",
+                                     "schwarz(inner=ilu(block=detected), overlap=0)",
                                      "schwarz(inner=ilu(block=detected), overlap=1)"])
 def test_preconditioners_take_the_size_of_the_matrix(name, precond):
     """Detected or given, and named in the preconditioner: the same solve."""
@@ -171,7 +172,7 @@ def test_preconditioners_take_the_size_of_the_matrix(name, precond):
 @pytest.mark.data
 @pytest.mark.parametrize("precond, cut, most", [
     ("ilu(block=detected)", "ilu(block=3, pad=True)", 0.8), ("block_jacobi", "block_jacobi(block=3)", 0.1),
-    *((f"schwarz(inner=ilu(block=detected), overlap={k})", f"schwarz(inner='ilu(block=3, pad=True)', overlap={k})", most)
+    *((f"schwarz(inner=ilu(block=detected), overlap={k})", f"schwarz(inner=ilu(block=3, pad=True), overlap={k})", most)
       for k, most in enumerate((0.6, 0.6, 0.2)))])
 def test_cut_cells_cost_iterations(data, precond, cut, most):
     """A reservoir of 302 cells with 3 unknowns each. Even shares of its 906 rows cut two cells."""

@@ -183,7 +183,8 @@ def test_one_device():
 
 
 @pytest.mark.parametrize("A, given", [(sparse(), {"block": 3}), (sp.bsr_array(sparse(), blocksize=(3, 3)), {}), (full(), {})])
-@pytest.mark.parametrize("parts", [{"precond": "ilu(block=detected)", "method": "gmres"}, {"format": "bsr", "method": "gmres"},
+@pytest.mark.parametrize("parts", [{"precond": "ilu(block=detected)", "method": "gmres"},
+                                   {"format": "bsr", "method": "gmres"},
                                    {"precond": "schwarz(domains=2, inner='ilu(block=detected)')", "method": "gmres"}])
 def test_solve_knows_the_blocks(A, given, parts):
     """Also where a Solver is loaded from a pickle, and where a copy has the arrays before an update."""

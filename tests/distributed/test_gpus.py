@@ -71,7 +71,8 @@ def test_product(count, partition, format, dtype, overlap, messages):
 
 @pytest.mark.parametrize("messages", ["peer", "nccl"])
 @pytest.mark.parametrize("format, precond", [
-    ("bsr", "ilu(block=detected)"), ("block_sell", "ilu(block=detected, solve='sweeps(count=2)')"), ("bsr", "block_jacobi"),
+    ("bsr", "ilu(block=detected)"), ("block_sell", "ilu(block=detected, solve='sweeps(count=2)')"),
+    ("bsr", "block_jacobi"),
     ("bsr", "schwarz(inner=ilu(block=detected), overlap=1)")])
 def test_systems_in_blocks(count, format, precond, messages):
     """From products to solves of several right-hand sides; the solver has the size of the matrix alone."""

@@ -40,7 +40,7 @@ def said(communicator, A, settings, cut=False, **parts):
     return result.configuration, result.notes, result.format
 
 
-@pytest.mark.parametrize("precond", ["ilu(block=detected)", "ilu0(block=detected)", "schwarz(inner='ilu(block=detected)')",
+@pytest.mark.parametrize("precond", ["ilu(block=detected)", "schwarz(inner='ilu(block=detected)')",
                                      "deflation(vectors=2, inner='ilu(block=detected)')"])
 def test_a_detected_size_of_blocks_is_that_of_all_ranks(precond):
     """Of five ranks the last three have 29 or 28 rows, which no block of 3 divides."""

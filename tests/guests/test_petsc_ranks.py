@@ -219,7 +219,8 @@ def blocks():
         A = spread_blocks(S, 2)
         exact = solved(ksp_for(A, ksp_type="gmres", ksp_rtol="1e-12"), tolerance=1e-10)
         views_are_of_blocks(A, S)
-        ksp = ksp_for(A, ksp_swell_method="gmres", ksp_swell_precond="ilu(block=detected)", ksp_swell_format="bsr", **OWN_KSP)
+        ksp = ksp_for(A, ksp_swell_method="gmres", ksp_swell_precond="ilu(block=detected)", ksp_swell_format="bsr",
+                      **OWN_KSP)
         assert difference(solved(ksp), exact) < 1e-6
         solver, said = ksp.getPythonContext()._solver, ksp.getPythonContext().result.configuration
         assert solver.A.block_size == 2 and any("off-diagonal part in blocks of 2" in line for line in said)

@@ -176,7 +176,7 @@ def test_more_fill_is_closer_to_the_inverse(space):
     A, x = blocked(3, dominance=2.0), vector(90)
     exact = np.linalg.solve(A.toarray(), x)
     with space.active():
-        for text, numbers in (("ilu(block=detected, level={})", (0, 1, 3)), ("ilu(block=detected, drop={})", (0.3, 1e-2, 1e-4))):
+        for text, numbers in (("ilu(block=3, level={})", (0, 1, 3)), ("ilu(block=3, drop={})", (0.3, 1e-2, 1e-4))):
             errors = [abs(applied(built(text.format(number), A, space), x) - exact).max() for number in numbers]
             assert errors[0] > errors[1] > errors[2]
 

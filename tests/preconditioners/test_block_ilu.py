@@ -487,6 +487,7 @@ def test_a_block_row_without_diagonal_block_is_named(space):
 
 
 @pytest.mark.parametrize("text, words", [("ilu(block=33)", "at most 32"), ("ilu(block=-1)", "at least 1"),
+                                         ("ilu(block=auto)", "expected 'detected'"),
                                          ("ilu(block=detected, factor='level')", "'levels' or 'sweeps'"),
                                          ("ilu(block=detected, solve=\"sweeps(guard='x')\")", "'more'"),
                                          ("ilu(block=detected, solve='sweeps(growth=0)')", "positive")])

@@ -44,8 +44,8 @@ struct List {
 
 // Write the pattern of L and U, or of U = Lᴴ alone if `upper`, with fill up to `level`, columns ascending, from the
 // pattern of A: row i has the columns columns[ptr[i]:ptr[i + 1]], with their levels in `levels`, and from beyond[i] on
-// those right of the diagonal. Rows from `first` on are written, as far as `columns` has room. Return the first row that
-// is not.
+// those right of the diagonal. Rows from `first` on are written, as far as `columns` has room. Return the first row
+// that is not.
 //
 // Row i is a linked list of ascending columns with their levels. For each of its columns m < i in turn, the columns of
 // row m right of the diagonal are merged into it.
