@@ -22,14 +22,14 @@ import swell
 from swell.cli import source
 from swell.core.devices import make_space
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.amg import balancing, classical, coarsest, cycle, hierarchy
+from swell.preconditioners.amg import balanced_cycle, balancing, classical, coarsest, hierarchy
 
 # part: (where it is looked up, its name there)
 PARTS = {
     "strong links": (classical, "strong_links"), "PMIS": (classical, "pmis"), "numbers": (classical, "coarse_numbers"),
     "interpolation": (classical, "interpolation"), "transpose": (hierarchy, "transposed"), "A P, R (A P)": (hierarchy, "Product"),
-    "scales": (cycle, "balancing"), "levels of four products": (cycle, "FourProducts"),
-    "levels of two products": (cycle, "TwoProducts"), "dense inverse": (cycle, "DenseInverse"),
+    "scales": (balanced_cycle, "balancing"), "levels of four products": (balanced_cycle, "FourProducts"),
+    "levels of two products": (balanced_cycle, "TwoProducts"), "dense inverse": (coarsest, "DenseInverse"),
 }
 
 

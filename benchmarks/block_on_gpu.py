@@ -53,7 +53,7 @@ def block_sweeps(space, speed, size, points):
         csr = CSRMatrix.from_scipy(A, space)
         x = space.xp.random.RandomState(7).random_sample(n)
         y = space.xp.empty_like(x)
-    took, M = second(space, lambda: resolve("precond", f"block_ilu0(block={size}, solve='sweeps(count=3)')").build(csr))
+    took, M = second(space, lambda: resolve("precond", f"ilu(block={size}, solve='sweeps(count=3)')").build(csr))
     each = replayed(space, lambda: M.apply(x, y))
     floor = (4 * ((8 + 4 / size**2) * strict + 24 * n) + 8 * size * n) / speed
     print(f"  block ILU(0), 3 sweeps: setup {took / 1e3:.1f} ms, application {each:.1f} µs, floor {floor:.1f} "

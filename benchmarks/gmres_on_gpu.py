@@ -48,7 +48,7 @@ def main():
         floor = predicted(A.shape[0], record["batch"], record["basis"], speed)
         print(f"basis {record['basis']}, {record['batch']} a launch: inner products {1e6 * record['inner_products']:.1f} µs "
               f"(predicted {floor[0]:.1f}), updates {1e6 * record['updates']:.1f} ({floor[1]:.1f})", flush=True)
-    for text in ("none", "ilu0", "block_ilu0(block=1, solve='sweeps(count=3)')"):
+    for text in ("none", "ilu0", "ilu(block=1, solve='sweeps(count=3)')"):
         for basis in ("full", "single"):
             solver = api.prepare(A, method=GMRES(STEPS, basis=basis), precond=None if text == "none" else text,
                                  device="cuda", b_like=b, rtol=1e-8)

@@ -24,8 +24,8 @@ def choices(domains):
     """(name, method, precond) of each row of the table."""
     yield from ((name, "cocg", name) for name in ("none", "jacobi", "ilu0", "shifted_laplacian"))
     yield "shifted_laplacian(0.1)", "cocg", "shifted_laplacian(shift=0.1)"
-    yield "iluk(level=1)", "cocg", "iluk(level=1)"
-    yield "shifted iluk(level=1)", "cocg", "shifted_laplacian(inner=iluk(level=1))"
+    yield "ilu(level=1)", "cocg", "ilu(level=1)"
+    yield "shifted ilu(level=1)", "cocg", "shifted_laplacian(inner=ilu(level=1))"
     for inner in ("ilu0", DIRECT):
         for condition in ("dirichlet", "robin", "second_order", "two_sided")[:2 if inner == "ilu0" else 4]:
             text = SCHWARZ.format(domains=domains, condition=condition, kind="restricted", inner=inner)

@@ -21,7 +21,7 @@ import tempfile
 import numpy as np
 
 RTOL = 1e-8
-PRECONDITIONERS = ("ic0", "ic0(ordering='twisted')", "ic0(solve='sweeps(count=3)')", "ick(level=1)")
+PRECONDITIONERS = ("ic0", "ic0(ordering='twisted')", "ic0(solve='sweeps(count=3)')", "ic(level=1)")
 PEER = """
 import json, sys, time
 import numpy as np, petsc4py

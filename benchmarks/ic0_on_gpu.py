@@ -20,7 +20,7 @@ from swell.core.devices import make_space
 from swell.core.timing import times
 from swell.formats.csr import CSRMatrix
 from swell.formats.sell import SELL
-from swell.preconditioners.incomplete_cholesky import FixedPointFactor, LevelFactor, lower_pattern, scatter
+from swell.preconditioners.ic import FixedPointFactor, LevelFactor, lower_pattern, scatter
 from swell.preconditioners.level_schedule import Schedule
 
 RTOL = 1e-8
@@ -29,7 +29,7 @@ PRECONDITIONERS = (
     "ic0(solve=\"exact(schedule='levels')\")", "ic0", "ic0(ordering='twisted')", "ic0(ordering='multicolor')",
     "ic0(ordering='multicolor', solve=\"exact(schedule='sync_free')\")", "ic0(ordering='greedy_coloring')",
     "ic0(solve='sweeps(count=3)')", "ic0(factor='sweeps', solve='sweeps(count=3)')",
-    "ic0(factor='sweeps', solve='sweeps(count=3)', shift=0.1)", "ick(level=1, ordering='multicolor')")
+    "ic0(factor='sweeps', solve='sweeps(count=3)', shift=0.1)", "ic(level=1, ordering='multicolor')")
 
 
 def replayed(space, launch, per_graph=4, repeat=7) -> float:

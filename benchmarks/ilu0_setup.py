@@ -2,7 +2,7 @@
 basis, of 15 vectors here: all threads' time, and wall time.
 
     python benchmarks/ilu0_setup.py atmosmodd~ --precond ilu0 "ilu0(ordering='twisted')"
-    python benchmarks/ilu0_setup.py coupled_transport4 --precond ilu0 "block_ilu0(block=4)"
+    python benchmarks/ilu0_setup.py coupled_transport4 --precond ilu0 "ilu(block=4)"
 
 Threads' time says what work there is even where other programs take the cores. Least of five, after one that compiles.
 """

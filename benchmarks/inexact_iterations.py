@@ -29,7 +29,7 @@ def main():
     print("matrix, reduction | exact |", *(f"{k} sweeps |" for k in SWEEPS), *(f"power {k} |" for k in POWERS))
     for name, (block, rtol) in CASES.items():
         A = sp.csr_array(scipy.io.mmread(arguments.folder / f"{name}.mtx.gz")).astype(float)
-        kind = "ilu0(" if block == 1 else f"block_ilu0(block={block}, "
+        kind = "ilu0(" if block == 1 else f"ilu(block={block}, "
         row = []
         for solve in SOLVES:
             result = swell.solve(A, A @ np.ones(A.shape[0]), method="gmres(restart=100)", rtol=rtol, maxiter=1000,

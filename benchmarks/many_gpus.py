@@ -25,7 +25,7 @@ SOLVES = {"thermal2~": [("cg", None, "jacobi"), ("single_reduction_cg", None, "j
 
 def slowest(A, value):
     """The largest of all ranks' values."""
-    return max(A.space.communicator.allgather(value))
+    return max(A.space.ranks.allgather(value))
 
 
 def measured(A, name, say, iterations):
@@ -61,7 +61,7 @@ def talk(A, say):
         A.halo.start(x)
         A.halo.finish()
 
-    took = [1e6 * slowest(A, seconds(space, what, 20)) for what in (exchange, lambda: space.allreduce(sums))]
+    took = [1e6 * slowest(A, seconds(space, what, 20)) for what in (exchange, lambda: space.ranks.allreduce(sums))]
     say("  exchange {:.1f} µs, sum of two numbers {:.1f}".format(*took))
 
 

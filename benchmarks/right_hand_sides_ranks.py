@@ -22,7 +22,7 @@ CASES = [("cg", None), ("single_reduction_cg", None), ("gmres(restart=30)", "sch
 
 def measured(A, B, method, precond, together):
     """(least seconds of the slowest rank, results) of solves for the columns of B."""
-    ranks, solver, took = A.space.communicator, swell.prepare(A, method=method, precond=precond, maxiter=2000), []
+    ranks, solver, took = A.space.ranks.communicator, swell.prepare(A, method=method, precond=precond, maxiter=2000), []
     for _ in range(4):                           # the first compiles and captures
         ranks.allgather(None)
         begin = time.perf_counter()
@@ -45,13 +45,14 @@ def main():
     with space.active():
         B = space.from_host(np.random.default_rng(ranks.rank).standard_normal((A.own.shape[0], given.columns)))
     if ranks.rank == 0:
-        print(f"{A.shape[0]} rows on {space.describe()}, {type(space.communicator).__name__}, {given.columns} columns")
+        print(f"{A.shape[0]} rows on {space.describe()}, {type(space.ranks.communicator).__name__}, "
+              f"{given.columns} columns")
     for method, precond in CASES:
         if (precond or "none").split("(")[0] not in given.preconds:
             continue
         seconds, found = zip(*(measured(A, B, method, precond, together) for together in (True, False)))
         with space.active():
-            difference = max(space.max_over_ranks(float(abs(space.to_host(a.x) - space.to_host(b.x)).max()))
+            difference = max(space.ranks.max(float(abs(space.to_host(a.x) - space.to_host(b.x)).max()))
                              for a, b in [found])
         alike = all(ranks.allgather(all(np.array_equal(a.history, b.history) for a, b in zip(*found))))
         if ranks.rank == 0:

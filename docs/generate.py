@@ -1,5 +1,5 @@
-"""Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, the contenders
-of docs/CHOICE.md from the advisor's table, and the stub ``__init__.pyi`` of each lazy package from its public names:
+"""Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, the choices of
+docs/CHOICE.md from the advisor's table, and the stub ``__init__.pyi`` of each lazy package from its public names:
 python docs/generate.py [--check]."""
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import runpy
 import sys
 import types
 
-from swell.advisor.contenders import CLASSES, IN_EVERY_CLASS
+from swell.advisor.choices import CLASSES, IN_EVERY_CLASS
 from swell.advisor.costs import COSTS
-from swell.advisor.estimate import AGGREGATED, ITERATIONS, LAST, LAYER, LEVELS, WAVES
+from swell.advisor.predictions import (AGGREGATION_ITERATIONS, AMG_ITERATIONS, GMRES_FACTOR, ITERATIONS,
+                                       LAYER_ITERATIONS, WAVE_FACTOR)
 from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -64,30 +65,32 @@ def architecture() -> str:
     return between(ARCHITECTURE, "layers", f"{layers.picture()}\n\n{layers.table()}")
 
 
-def expected(contender) -> str:
-    """The number of iterations that the advisor expects of a contender for n unknowns."""
-    if contender.method == "direct":
+def expected(rule) -> str:
+    """The number of iterations that the advisor expects of a rule's choice for n unknowns."""
+    if rule.method == "direct":
         return "none"
-    if contender.part == "amg":
-        return f"{LEVELS['m_matrix' in contender.suits.__name__]:g}"
-    if contender.part == "smoothed_aggregation":
-        return f"{AGGREGATED:g}"
-    factor = LAST if contender.method == "gmres" else WAVES if contender.method == "cocg" and contender.part != "jacobi" else 1
-    return f"{ITERATIONS[contender.part] * factor:g} ∛n"
+    if rule.part == "amg":
+        return f"{AMG_ITERATIONS['m_matrix' in rule.suits.__name__]:g}"
+    if rule.part == "smoothed_aggregation":
+        return f"{AGGREGATION_ITERATIONS:g}"
+    factor = GMRES_FACTOR if rule.method == "gmres" else 1
+    if rule.method == "cocg" and rule.part != "jacobi":
+        factor = WAVE_FACTOR
+    return f"{ITERATIONS[rule.part] * factor:g} ∛n"
 
 
 def choice() -> str:
-    """docs/CHOICE.md with the advisor's table of contenders."""
-    lines = ["| A | method | preconditioner or scaling | contends for | expected iterations |", "|---|---|---|---|---|"]
-    for title, contenders in (*((c.title, c.contenders) for c in CLASSES), ("in every class", IN_EVERY_CLASS)):
-        for c in contenders:
-            lines.append(f"| {title} | {c.method} | {c.part} | {c.suits.__doc__} | {expected(c)} |")
+    """docs/CHOICE.md with the advisor's tables of rules."""
+    lines = ["| A | method | preconditioner or scaling | a choice for | expected iterations |", "|---|---|---|---|---|"]
+    for title, rules in (*((c.title, c.rules) for c in CLASSES), ("in every class", IN_EVERY_CLASS)):
+        for rule in rules:
+            lines.append(f"| {title} | {rule.method} | {rule.part} | {rule.suits.__doc__} | {expected(rule)} |")
             title = ""
     sizes = ", ".join(f"{costs.multigrid_from} unknowns on {'a CPU' if name == 'cpu' else 'a GPU'}"
                       for name, costs in COSTS.items())
-    return between(CHOICE, "contenders", "\n".join([
+    return between(CHOICE, "choices", "\n".join([
         *lines, "", f"Large means at least {sizes}. In the class with a positive diagonal the graph's layers may ask for more "
-        f"iterations: {LAYER['jacobi']:g} for each with Jacobi, {LAYER['ic0']:g} with IC(0)."]))
+        f"iterations: {LAYER_ITERATIONS['jacobi']:g} for each with Jacobi, {LAYER_ITERATIONS['ic']:g} with IC(0)."]))
 
 
 def stub(package: types.ModuleType) -> str:

@@ -8,7 +8,7 @@ b = np.ones(A.shape[0])
 
 plain = swell.solve(A, b, method="cg", rtol=1e-10)
 ic0 = swell.solve(A, b, method="cg", precond="ic0", rtol=1e-10)
-ic2 = swell.solve(A, b, method="cg", precond=swell.ICK(level=2), rtol=1e-10)
+ic2 = swell.solve(A, b, method="cg", precond=swell.IC(level=2), rtol=1e-10)
 print("iterations:", plain.iterations, ic0.iterations, ic2.iterations)
 assert ic2.iterations < ic0.iterations < plain.iterations / 2
 

@@ -14,8 +14,9 @@ def iterations(precond, method="gmres"):
     return result.iterations
 
 
-# Fill makes the factors stronger and more expensive; it is limited by level, or by the size of entries.
-jacobi, ilu0, ilu1, ilut = (iterations(p) for p in ("jacobi", "ilu0", "iluk(level=1)", "ilut(drop=1e-3, fill=4.0)"))
+# Fill makes the factors stronger and more expensive; it is limited by level, or by the size of entries. ilu0 is ilu's
+# usual name for level 0.
+jacobi, ilu0, ilu1, ilut = (iterations(p) for p in ("jacobi", "ilu0", "ilu(level=1)", "ilu(drop=1e-3, fill=4.0)"))
 assert ilut < ilu1 < ilu0 < jacobi / 2
 assert iterations("ilu0", "bicgstab") < iterations("jacobi", "bicgstab") / 2
 

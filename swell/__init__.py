@@ -2,7 +2,7 @@
 
     import swell
     r = swell.solve(A, b)                   # swell chooses; print(r) says what it chose
-    r = swell.solve(A, b, method="gmres(restart=50)", precond=swell.ILU0(), device="cuda")
+    r = swell.solve(A, b, method="gmres(restart=50)", precond=swell.ILU(), device="cuda")
     s = swell.prepare(A)                    # set up once; then s.solve(b) as often as needed
 
 The public names by group. Brackets hold the argument that takes them, as objects or by the names
@@ -17,8 +17,7 @@ methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR,
                           GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
                           BlockCG, BlockGMRES, for several right-hand sides; Direct, Stationary
 methods of lstsq          LSQR, LSMR
-preconditioners (precond) Jacobi, BlockJacobi, IC0, ICK, ILU0, ILUK, ILUT, Direct;
-                          BlockILU0, BlockILUK, BlockILUT, for unknowns in groups;
+preconditioners (precond) Jacobi, BlockJacobi, IC and ILU, also IC0 and ILU0, Direct;
                           AMG, SmoothedAggregation, AIR, multigrid; AMS, for curl-curl problems;
                           FieldSplit, for several fields of unknowns;
                           Schwarz, BDDC and its Subdomains, for A in parts;
@@ -71,10 +70,8 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "SmoothedAggregation": "preconditioners.amg.smoothed_aggregation",
     "AIR": "preconditioners.amg.air", "AMS": "preconditioners.ams", "FieldSplit": "preconditioners.field_split",
     "NullSpace": "transforms.nullspace", "rigid_body_modes": "transforms.nullspace",
-    "IC0": "preconditioners.ic0", "ICK": "preconditioners.ick",
-    "ILU0": "preconditioners.ilu0", "ILUK": "preconditioners.iluk", "ILUT": "preconditioners.ilut",
-    "BlockILU0": "preconditioners.block_ilu0", "BlockILUK": "preconditioners.block_iluk",
-    "BlockILUT": "preconditioners.block_ilut",
+    "IC": "preconditioners.ic", "IC0": "preconditioners.ic",
+    "ILU": "preconditioners.ilu", "ILU0": "preconditioners.ilu",
     "Exact": "preconditioners.exact", "Sweeps": "preconditioners.sweeps",
     "ISAI": "preconditioners.isai",
     "Twisted": "orderings.twisted",
@@ -94,5 +91,9 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",
     "OutOfMemory": "core.errors", "quiet": "core.compilation",
     "read_matrix": "io", "read_vector": "io",
-}, modules=("dense", "distributed", "gallery", "io", "jax", "pde", "scipy_like", "report", "torch"))
+}, modules=("dense", "distributed", "gallery", "io", "jax", "pde", "scipy_like", "report", "torch"), former={
+    "ICK": ("IC", {"level": 1}), "ILUK": ("ILU", {"level": 1}), "ILUT": ("ILU", {"drop": 0.001}),
+    "BlockILU0": ("ILU", {"block": "detected"}), "BlockILUK": ("ILU", {"level": 1, "block": "detected"}),
+    "BlockILUT": ("ILU", {"drop": 0.001, "block": "detected"}),
+})
 __all__.insert(0, "__version__")

@@ -13,9 +13,6 @@ from swell.orderings.bisection import Bisection as Bisection
 from swell.krylov.block_cg import BlockCG as BlockCG
 from swell.krylov.block_gmres import BlockGMRES as BlockGMRES
 from swell.smoothers.block_gauss_seidel import BlockGaussSeidel as BlockGaussSeidel
-from swell.preconditioners.block_ilu0 import BlockILU0 as BlockILU0
-from swell.preconditioners.block_iluk import BlockILUK as BlockILUK
-from swell.preconditioners.block_ilut import BlockILUT as BlockILUT
 from swell.preconditioners.block_jacobi import BlockJacobi as BlockJacobi
 from swell.smoothers.block_jacobi import BlockJacobiSmoother as BlockJacobiSmoother
 from swell.formats.block_sell import BlockSELL as BlockSELL
@@ -35,12 +32,11 @@ from swell.preconditioners.field_split import FieldSplit as FieldSplit
 from swell.krylov.gmres import GMRES as GMRES
 from swell.smoothers.gauss_seidel import GaussSeidel as GaussSeidel
 from swell.orderings.multicolor import GreedyColoring as GreedyColoring
-from swell.preconditioners.ic0 import IC0 as IC0
-from swell.preconditioners.ick import ICK as ICK
+from swell.preconditioners.ic import IC as IC
+from swell.preconditioners.ic import IC0 as IC0
 from swell.krylov.idrs import IDRS as IDRS
-from swell.preconditioners.ilu0 import ILU0 as ILU0
-from swell.preconditioners.iluk import ILUK as ILUK
-from swell.preconditioners.ilut import ILUT as ILUT
+from swell.preconditioners.ilu import ILU as ILU
+from swell.preconditioners.ilu import ILU0 as ILU0
 from swell.preconditioners.isai import ISAI as ISAI
 from swell.core.errors import InputError as InputError
 from swell.preconditioners.jacobi import Jacobi as Jacobi

@@ -126,7 +126,7 @@ def prepare(A, *, b_like=None, adapt=True, **options: Unpack[OptionsDict]) -> "S
 
 def _agreed(A):
     """Return a context for a call with A: where A is in parts, an error of one rank is raised on all of them."""
-    return A.space.agreed() if isinstance(A, LinearOperator) else nullcontext()
+    return A.space.ranks.agreed() if isinstance(A, LinearOperator) else nullcontext()
 
 
 def _search_below(method) -> float:

@@ -44,7 +44,7 @@ def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below
 
     Returns
     -------
-    given : Input
+    checked : Input
     rhs : array
     guess : array or None
 
@@ -53,8 +53,8 @@ def read_system(A, b, x0=None, device=None, dtype=None, block=None, search_below
     InputError
         If any part cannot be solved as given.
     """
-    given = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block, search_below, parts)
-    return given, *read_vectors(given.A, b, x0)
+    checked = read_matrix(A, device, dtype, dtype_of(b), device_of(b), block, search_below, parts)
+    return checked, *read_vectors(checked.A, b, x0)
 
 
 def read_matrix(A, device=None, dtype=None, b_dtype=None, b_device="cpu", block=None, search_below=0,
@@ -120,7 +120,7 @@ def read_factor(A, space):
         For a matrix that is matrix-free, distributed, in another space, or of an unsupported type.
     """
     if isinstance(A, LinearOperator):
-        if not (A.space.single_rank and hasattr(A, "to_csr")):
+        if not (A.space.ranks.single and hasattr(A, "to_csr")):
             raise InputError(f"A is a {type(A).__name__}, which has no entries here: expected a matrix on one device")
         if A.space.device_name != space.device_name:
             raise InputError(f"A is on {A.space.device_name} and the product on {space.device_name}: build A there")
@@ -145,9 +145,9 @@ def _read_entries(A, space, dtype, b_dtype, block, search, parts) -> Input:
     return Input(csr, space, notes)
 
 
-def _check_gpu(given, name, space):
-    """Raise InputError if ``given``, called ``name``, lies on another GPU than the one of the space."""
-    where = device_of(given)
+def _check_gpu(array, name, space):
+    """Raise InputError if ``array``, called ``name``, lies on another GPU than the one of the space."""
+    where = device_of(array)
     if space.name == "cuda" and where not in ("cpu", space.device_name):
         raise InputError(f"{name} lies on {where} and the solve is on {space.device_name}: copy {name} there")
 
@@ -160,12 +160,12 @@ def _check_size(A, space):
                      "use dtype='float32' or a machine with more memory")
 
 
-def solve_dtype(dtype, own, b_dtype):
-    """The type to solve in: the requested one, or A's own, made complex if b is complex.
+def solve_dtype(dtype, A_dtype, b_dtype):
+    """The type to solve in: the requested one, or A's, made complex if b is complex.
 
-    ``dtype``: the request, or None. ``own``, ``b_dtype``: the types of A and b; None for an unknown b."""
+    ``dtype``: the request, or None. ``A_dtype``, ``b_dtype``: the types of A and b; None for an unknown b."""
     if dtype is None:
-        return np.dtype(np.result_type(checked_dtype(own, "A"), _complexity(b_dtype)))
+        return np.dtype(np.result_type(checked_dtype(A_dtype, "A"), _complexity(b_dtype)))
     return _named_dtype(dtype)
 
 
@@ -180,9 +180,9 @@ def _named_dtype(dtype):
     return np.dtype(name)
 
 
-def check_not_real(wanted, own, name="A"):
+def check_not_real(wanted, A_dtype, name="A"):
     """Raise InputError if a complex A, called ``name`` in the message, would become real."""
-    if wanted.kind != "c" and own.kind == "c":
+    if wanted.kind != "c" and A_dtype.kind == "c":
         raise InputError(f"dtype={wanted.name} would drop the imaginary part of a complex {name}: use complex64 or "
                          "complex128")
 
@@ -198,7 +198,7 @@ def _read_own(A, device, dtype, b_dtype, search_below) -> Input:
         raise InputError(f"A lives in the {A.space.name} space and device={device!r} was asked for: build it there")
     if A.dtype.name not in DTYPES:
         raise InputError(f"A is {A.dtype.name}: expected one of {', '.join(DTYPES)}; build it from values of that type")
-    if not A.space.single_rank:
+    if not A.space.ranks.single:
         return _read_distributed(A, dtype, b_dtype)
     if dtype is not None and _named_dtype(dtype) != A.dtype:
         raise InputError(f"A is {A.dtype.name} and dtype={dtype} was asked for: convert it before building the format")
@@ -217,7 +217,7 @@ def _read_own(A, device, dtype, b_dtype, search_below) -> Input:
 def _read_distributed(A, dtype, b_dtype) -> Input:
     """Check a distributed matrix; all ranks convert it to the same type."""
     wanted = solve_dtype(dtype, A.dtype, b_dtype)
-    A.space.require_equal(wanted.name, "the type to solve in (dtype, or whether b is complex)")
+    A.space.ranks.require_equal(wanted.name, "the type to solve in (dtype, or whether b is complex)")
     check_not_real(wanted, A.dtype)
     notes = [f"A was converted from {A.dtype.name} to {wanted.name}"] if dtype and wanted != A.dtype else []
     if wanted != A.dtype:
@@ -231,8 +231,7 @@ def _read_matrix_free(A, space, dtype, b_dtype) -> Input:
     if (device_of(A) == "cpu") != (space.name == "cpu"):
         raise InputError(f"a LinearOperator of {type(A).__module__.split('.')[0]} cannot run on device={space.name!r}: "
                          "its matvec takes that library's arrays; use device='cpu' with SciPy, 'cuda' with CuPy")
-    own = A.dtype if A.dtype is not None else np.float64
-    dtype = solve_dtype(dtype, own, b_dtype)
+    dtype = solve_dtype(dtype, np.float64 if A.dtype is None else A.dtype, b_dtype)
     operator = CallableOperator(A.shape, dtype, space, A.matvec, getattr(A, "rmatvec", None),
                                 name="user LinearOperator")
     return Input(operator, space, ["A is matrix-free: no format, ordering, scaling or matrix-based preconditioner"])
@@ -245,31 +244,33 @@ def _to_csr(A, space, notes, block=None, keep=True, search=False):
     _check_gpu(A, "A", space)
     guest.check(A, quick=True)
     _check_size(A, space)
-    given = guest.csr(A)
-    given = given._replace(shared=given.shared and keep)
+    read = guest.csr(A)
+    read = read._replace(shared=read.shared and keep)
     if block is not None:
         from swell.formats.blocks import checked_block_size
-        given = given._replace(block=checked_block_size(block, A.shape[0]))
-    csr = _move(given.csr, space, given)
+        read = read._replace(block=checked_block_size(block, A.shape[0]))
+    csr = _move(read.csr, space, read)
     if not csr.facts(search).in_range:
         guest.check(A)                           # gives a more precise error for an array on the host
         raise InputError(f"A has row pointers or column indices out of range: expected columns from 0 to "
                          f"{A.shape[1] - 1}, and row pointers that ascend from 0 to nnz")
     if not csr.facts(search).canonical:
-        csr = _move(guest.summed(given.csr), space, given._replace(shared=False))
-    if given.entries > csr.nnz:
-        notes.append(f"{given.entries - csr.nnz} duplicate entries of A were summed")
+        csr = _move(guest.summed(read.csr), space, read._replace(shared=False))
+    if read.entries > csr.nnz:
+        notes.append(f"{read.entries - csr.nnz} duplicate entries of A were summed")
     return csr
 
 
-def _move(csr, space, given):
-    """Move the arrays of a CSR matrix to the space; copy those that the user could change later."""
+def _move(csr, space, read):
+    """Return the CSRMatrix of ``csr`` in the space; copy the arrays that the user could change later.
+
+    ``read``: says whether arrays are shared with the user's matrix, and its block size."""
     from swell.formats.csr import CSRMatrix
     arrays = csr.indptr, csr.indices[:csr.nnz], csr.data[:csr.nnz].astype(checked_dtype(csr.dtype, "A"), copy=False)
-    own = (space.from_host(array) for array in arrays)
-    if given.shared:
-        own = (array.copy() if space.same_memory(array, theirs) else array for array, theirs in zip(own, arrays))
-    return CSRMatrix(space, *own, csr.shape, block=given.block)
+    moved = (space.from_host(array) for array in arrays)
+    if read.shared:
+        moved = (new.copy() if space.same_memory(new, array) else new for new, array in zip(moved, arrays))
+    return CSRMatrix(space, *moved, csr.shape, block=read.block)
 
 
 def check_finite_matrix(csr):
@@ -300,9 +301,9 @@ def read_vectors(A, b, x0=None, finite_later=False):
         If ``read_vector`` refuses b or x0, their shapes differ, or one of them is complex and A is real.
     """
     n = A.shape[0]
-    rows = A.space.local_rows(n)
+    rows = A.space.ranks.local_rows(n)
     part = "" if rows == n else "[A.rows], this rank's part"
-    rhs = read_vector(b, rows, "b", part, A.space, finite_later and A.space.single_rank)
+    rhs = read_vector(b, rows, "b", part, A.space, finite_later and A.space.ranks.single)
     guess = None if x0 is None else read_vector(x0, rows, "x0", part, A.space)
     if rhs.dtype.kind == "c" and A.dtype.kind != "c":
         raise InputError("b is complex and the system was prepared real: prepare(A, dtype='complex128')")
@@ -368,14 +369,14 @@ def check_monitor(monitor, together=None, shows_x=True):
                          "solve one by one, or None, to take what is predicted to be faster")
 
 
-def device_of(given) -> str:
+def device_of(array) -> str:
     """The device of an object of any library: "cpu" or "cuda:k"."""
-    return guest_of(given).device_of(given)
+    return guest_of(array).device_of(array)
 
 
-def dtype_of(given, name="b") -> np.dtype:
+def dtype_of(array, name="b") -> np.dtype:
     """The NumPy type of an array of any library; ``name`` is its name in error messages."""
-    return guest_of(given).dtype_of(given, name)
+    return guest_of(array).dtype_of(array, name)
 
 
 def returned(x, space, original):

@@ -26,7 +26,7 @@ from swell.core.stopping import Stopping
 from swell.preconditioners.user import resolve_preconditioner
 from swell.transforms.nullspace import resolve_nullspace
 
-ENTRY = "    options\n        See `swell.Options`.\n"     # `Accepted.shown` puts all entries into a docstring in its place
+ENTRY = "    options\n        See `swell.Options`.\n"     # `Accepted.shown` replaces it by all entries
 
 
 class OptionsDict(TypedDict, total=False):
@@ -81,6 +81,18 @@ class Options:
         iterations; by default n, but at least 1000 and at most 20 000.
     stopping : Stopping, optional
         All stopping settings at once, instead of ``rtol``, ``atol`` and ``maxiter``.
+
+    Examples
+    --------
+    >>> import numpy as np, swell
+    >>> options = swell.Options(method="cg", precond="jacobi", rtol=1e-10)
+    >>> A = swell.gallery.poisson2d(30)
+    >>> swell.solve(A, np.ones(900), **options.keywords()).converged
+    True
+    >>> swell.solve(A, np.ones(900), precon="jacobi")
+    Traceback (most recent call last):
+    ...
+    swell.core.errors.UnknownOption: precon='jacobi': no such option; did you mean precond?
     """
 
     method: Any = None
@@ -175,7 +187,7 @@ class Accepted:
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY,
                               default=self.defaults.get(name, kinds[name].default)) for name in self.names)])
         if function.__doc__ and ENTRY in function.__doc__:
-            entries = re.search(r"    -{10}\n(.*?)\n? *$", Options.__doc__ or "", re.DOTALL)
+            entries = re.search(r"-{10}\n(.*?)\n\n", Options.__doc__ or "", re.DOTALL)
             function.__doc__ = function.__doc__.replace(ENTRY, entries[1] + "\n" if entries else ENTRY)
         return function
 

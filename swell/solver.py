@@ -10,20 +10,21 @@ from dataclasses import replace
 from typing import Any
 
 from swell import inputs
-from swell.advisor.attempts import follow
+from swell.advisor.attempts import try_choices
 from swell.advisor.machine import complaints
-from swell.advisor.plan import Plan
+from swell.advisor.order import Choices
 from swell.advisor.several import Task
 from swell.core.configuration import Configuration
 from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.guests import guest_of
 from swell.core.monitor import SolutionMonitor
+from swell.core.renamed import renamed
 from swell.core.settings import shown
 from swell.core.sharing import Sharing
 from swell.core.stopping import Reason, Stopping
 from swell.core.turn import Turn
 from swell.solving.adjoint import own_adjoint
-from swell.solving.considered import paired
+from swell.solving.choice_cost import paired
 from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
@@ -41,7 +42,7 @@ class Solver:
     ----------
     A : CSRMatrix or LinearOperator
         The checked matrix, on the device of the solve.
-    chain : list of Configuration
+    choices : list of Configuration
         The choices to try, in order; one entry if a method was named.
     """
 
@@ -57,22 +58,26 @@ class Solver:
             if named.method is None:
                 self._choose(adapt)
             else:
-                self._set_chain([self._with_format(named)], [], adapt)
+                self._choices, self._left_out = Choices([self._with_format(named)], adapt), []
                 self._prepare_first()
 
-    def _choose(self, adapt):
-        """Let the advisor choose for the values of A, and set up its first choice."""
+    def _choose(self, adapt, resident=True):
+        """Let the advisor choose for the values of A, and set up its first choice. ``resident``: as for `choose`."""
         from swell.advisor.choose import choose
-        self._set_chain(*choose(self.A, self._named), adapt)
+        choices, self._left_out = choose(self.A, self._named, resident)
+        self._choices = Choices(choices, adapt)
         try:
             self._prepare_first()
         except DoesNotFit:
-            self._set_chain(*choose(self.A, self._named, resident=False), adapt)
-            self._prepare_first()
+            if not resident:
+                raise
+            self._choose(adapt, resident=False)
 
-    def _set_chain(self, chain: list[Configuration], left_out, adapt):
-        """Follow a new chain of choices; ``left_out`` are sentences on the choices that are not in it."""
-        self.chain, self._left_out, self._plan = chain, left_out, Plan(chain, adapt)
+    @property
+    def choices(self) -> list[Configuration]:
+        return self._choices.configurations
+
+    chain = renamed("chain", "choices")
 
     def _prepare_first(self):
         """Set up the first choice. If it does not fit into memory, and there are others, drop it and try the next."""
@@ -81,10 +86,10 @@ class Solver:
                 self._prepare(0)
                 return
             except OutOfMemory as error:
-                if len(self.chain) == 1 or not self._plan.estimates:
+                if len(self.choices) == 1 or not self._choices.predictions:
                     raise
-                self.notes.append(f"{self.chain[0].name('method')} with {self.chain[0].part} does not fit: {error}")
-                self._set_chain(self.chain[1:], self._left_out, self._plan.adapt)
+                self.notes.append(f"{self.choices[0].name('method')} with {self.choices[0].part} does not fit: {error}")
+                self._choices = Choices(self.choices[1:], self._choices.adapt)
 
     def _with_format(self, named):
         """Add a format to a named method: the method's own, else the user's, else the device's default."""
@@ -102,18 +107,18 @@ class Solver:
     def _together(self):
         """Take the turn of this Solver. Where A is in parts, all ranks do it together, and an error of one is raised on
         all of them."""
-        with self._turn, self.space.agreed():
+        with self._turn, self.space.ranks.agreed():
             yield
 
     def _prepare(self, k) -> Prepared:
         if self._failure is not None:
             raise InputError(f"the last update failed ({self._failure}): update with another matrix, or prepare again")
         if k not in self._prepared:
-            with self.space.agreed():            # a caller may go on to the next choice, which all ranks then do
-                made = Prepared(self.A, self.chain[k], self.stopping, self.kept)
+            with self.space.ranks.agreed():            # a caller may go on to the next choice, which all ranks then do
+                made = Prepared(self.A, self.choices[k], self.stopping, self.kept)
             self._prepared[k] = made
         elif k in self._stale:
-            with self.space.agreed():
+            with self.space.ranks.agreed():
                 self._prepared[k].update(self.A)
             self._stale.discard(k)
         return self._prepared[k]
@@ -162,19 +167,19 @@ class Solver:
 
     def _solve_all(self, rhs, guess, monitor, b, together=None, adjoint=False) -> Result | Results:
         """Solve for vectors that `inputs` has checked; x is converted to the array type of b."""
-        self.space.require_equal((rhs.shape[1:], guess is not None, together, adjoint), "the right-hand sides and "
-                                 "starting vectors (shape beside the rows, whether there is an x0), together, or "
-                                 "adjoint")
+        self.space.ranks.require_equal((rhs.shape[1:], guess is not None, together, adjoint),
+                                       "the right-hand sides and starting vectors (shape beside the rows, whether "
+                                       "there is an x0), together, or adjoint")
         if rhs.ndim == 1:
             return self._solve_one(rhs, guess, monitor, b, adjoint)
         with self.space.active(self.A.shape[0]):
-            return Task(self._plan, self.chain, self._prepared, self._preparing(adjoint), rhs, guess, monitor, b,
-                        together, lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b, adjoint)).solve()
+            return Task(self._choices, self._prepared, self._preparing(adjoint), rhs, guess, monitor, b, together,
+                        lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b, adjoint)).solve()
 
     def _solve_one(self, b, x0, monitor, original, adjoint=False) -> Result:
-        """Try the choices of the chain until one converges; return the result of the best."""
+        """Try the choices until a result is final; return the best result."""
         with self.space.active(self.A.shape[0]):
-            result = follow(self._plan, self.chain, self._prepared, self._preparing(adjoint), b, x0, monitor, original)
+            result = try_choices(self._choices, self._prepared, self._preparing(adjoint), b, x0, monitor, original)
             why = reasons_for_singularity(self.A, b) if result.reason is Reason.SINGULAR and not adjoint else []
         left_out = [] if result.final else self._left_out
         result.notes = self.notes + result.notes + left_out + why
@@ -203,8 +208,8 @@ class Solver:
             until another update succeeds.
         """
         with self._together():
-            self.space.require_equal(keep_preconditioner, "keep_preconditioner")
-            with self.space.agreed():
+            self.space.ranks.require_equal(keep_preconditioner, "keep_preconditioner")
+            with self.space.ranks.agreed():
                 given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
                 new, old = given.A, self.A
                 if not (old.has_entries and type(new) is type(old)):
@@ -217,7 +222,7 @@ class Solver:
                 if self._arrays_shared:
                     self.A = old.with_values(old.data.copy())
                     self._prepared, self._stale, self._arrays_shared = {}, set(), False
-                with self.space.agreed():        # a rank whose update is refused must not begin a setup
+                with self.space.ranks.agreed():  # a rank whose update is refused must not begin a setup
                     self.A.update(new)
                 try:
                     self._update_first(keep_preconditioner)
@@ -229,7 +234,7 @@ class Solver:
     def _update_first(self, keep_preconditioner):
         """Update the first choice's setup to the values of A; the other setups are updated when they are tried."""
         self._failure = None
-        self._plan.renew()
+        self._choices.renew()
         try:
             if 0 in self._prepared:
                 self._prepared[0].update(self.A, keep_preconditioner)
@@ -237,7 +242,7 @@ class Solver:
             if self._named.method is not None:
                 raise
             self._prepared, self._stale = {}, set()
-            self._choose(self._plan.adapt)
+            self._choose(self._choices.adapt)
             if keep_preconditioner:
                 self.notes.append(f"the preconditioner was not kept, since the choice was made anew: {error}")
             return
@@ -249,7 +254,7 @@ class Solver:
         with self._together():
             if not isinstance(stopping, Stopping):
                 raise InputError(f"stop_by({stopping!r}): expected a swell.Stopping, such as swell.Stopping(rtol=1e-6)")
-            self.space.require_equal(stopping, "when to stop")
+            self.space.ranks.require_equal(stopping, "when to stop")
             self.stopping = stopping = stopping.for_type(self.A.dtype)
             with self.space.active(self.A.shape[0]):
                 for prepared in self._prepared.values():
@@ -268,9 +273,9 @@ class Solver:
             return self._prepare(0).describe()
 
     def __repr__(self):
-        A, chain = self.A, [paired(choice.name("method"), choice.part) for choice in self.chain]
-        return (f"Solver({A.shape[0]} unknowns, {A.dtype.name}, {self.space.device_name}: {chain[0]}"
-                + (f"; then {', '.join(chain[1:])}" if chain[1:] else "") + ")")
+        A, choices = self.A, [paired(choice.name("method"), choice.part) for choice in self.choices]
+        return (f"Solver({A.shape[0]} unknowns, {A.dtype.name}, {self.space.device_name}: {choices[0]}"
+                + (f"; then {', '.join(choices[1:])}" if choices[1:] else "") + ")")
 
     def _repr_html_(self):
         from swell.display.page import fragment
@@ -278,15 +283,15 @@ class Solver:
         return fragment(of_solver(self, self._failure))          # a notebook shows this
 
     def prefer(self, k) -> "Solver":
-        """Try choice k of the chain first from now on; useful if the choices before it failed for a similar matrix."""
+        """Try choice k first from now on; useful if the choices before it failed for a similar matrix."""
         with self._together():
-            if k not in range(len(self.chain)):
-                raise InputError(f"prefer({k!r}): expected the number of a choice, 0 to {len(self.chain) - 1}")
-            order = [k, *(other for other in range(len(self.chain)) if other != k)]
+            if k not in range(len(self.choices)):
+                raise InputError(f"prefer({k!r}): expected the number of a choice, 0 to {len(self.choices) - 1}")
+            order = [k, *(other for other in range(len(self.choices)) if other != k)]
             with self.space.active(self.A.shape[0]):
                 self._prepare(k)
-            self.chain = [replace(self.chain[old], estimate=None) for old in order]
-            self._plan = Plan(self.chain)        # without estimates: in this order
+            # Choices without predictions are tried as they are listed.
+            self._choices = Choices([replace(self.choices[old], prediction=None) for old in order])
             self._prepared = {new: self._prepared[old] for new, old in enumerate(order) if old in self._prepared}
             self._stale = {new for new, old in enumerate(order) if old in self._stale}
             return self
@@ -316,8 +321,8 @@ class Solver:
 
     def __reduce__(self):
         """Pickle the matrix and the user's choices; loading prepares the Solver again."""
-        if not self.A.has_entries or not self.space.single_rank:
-            what = "matrix-free" if self.space.single_rank else "across ranks"
+        if not self.A.has_entries or not self.space.ranks.single:
+            what = "matrix-free" if self.space.ranks.single else "across ranks"
             raise InputError(f"a Solver of a system that is {what} cannot be pickled: prepare it where it is used")
         if self.kept is not None:
             raise InputError("a Solver of a matrix in one of swell's own formats cannot be pickled: prepare from "
@@ -325,7 +330,7 @@ class Solver:
         with self._turn:
             self._prepare(0)                     # raises if the last update failed
             return _prepared_again, (self.A.to_scipy().copy(), self.space.device_name, self.A.block_size, self._named,
-                                     self.stopping, self._plan.adapt)
+                                     self.stopping, self._choices.adapt)
 
 
 def _prepared_again(A, device, block, named, stopping, adapt):

@@ -120,7 +120,7 @@ def all_threads():
 @pytest.fixture
 def nothing_outright(monkeypatch):
     """No factorisation is so quick that it is made outright: iterations come first on small systems too."""
-    monkeypatch.setattr("swell.advisor.estimate.CERTAIN", {"cpu": 0.0, "cuda": 0.0})
+    monkeypatch.setattr("swell.advisor.predictions.CERTAIN", {"cpu": 0.0, "cuda": 0.0})
 
 
 @pytest.fixture(params=DEVICES)

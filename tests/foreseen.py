@@ -19,7 +19,7 @@ from swell.core.ahead import MATRIX, ROOT, TABLE
 ROWS = 2500
 SYMMETRIC = "cg", "resident_cg", "minres"
 METHODS = (*SYMMETRIC, "bicgstab", "gmres")
-PRECONDS = {"jacobi": "cg", "ic0": "cg", "amg": "cg", "ilu0": "gmres"}
+PRECONDS = {"jacobi": "cg", "ic": "cg", "amg": "cg", "ilu": "gmres"}
 OF_THE_DEVICE = "iterate<",      # instantiations that the number of multiprocessors chooses
 
 

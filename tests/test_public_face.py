@@ -28,7 +28,7 @@ class Mine(swell.LinearOperator):
     def apply(self, x, out, alpha=1, beta=0):
         out[:] = x
 norm: float = swell.solve(None, None).residual
-choices: int = len(swell.prepare(None).chain)
+choices: int = len(swell.prepare(None).choices)
 """
 
 
@@ -78,6 +78,14 @@ def test_a_stub_lists_exactly_the_public_names(path):
     assert found.keys() == set(package.__all__), "run python docs/generate.py"
     for name, value in found.items():
         assert value is getattr(package, name)
+
+
+def test_old_names_of_attributes_warn_and_work():
+    solver = swell.prepare(swell.gallery.poisson2d(9))
+    for owner, old, new in ((solver, "chain", "choices"), (solver.choices[0], "estimate", "prediction"),
+                            (solver.solve(81 * [1.0]), "considered", "choices")):
+        with pytest.warns(FutureWarning, match=f"{type(owner).__name__}.{old} is called {new} now"):
+            assert getattr(owner, old) == getattr(owner, new)
 
 
 def test_the_wheel_has_the_stubs():

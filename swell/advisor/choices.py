@@ -1,104 +1,262 @@
-"""Choices kept on disk: the results of tuning, for the next matrix of the same class.
+"""The choices for a system on one device, with their predictions, the fastest first.
 
-They are in one JSON file, ``tuning.json``: in the folder of ``SWELL_CACHE``, else in ``swell`` under
-``XDG_CACHE_HOME``, else in ``~/.cache/swell``. A new file replaces the old one as a whole, so a reader never sees half
-of it. If two processes write at the same time, one entry is lost and is measured again later. No error here is fatal:
-it becomes a sentence in the notes of the result.
+They are for a user who names no preconditioner, scaling, ordering, smoother or null space. Tables of rules make them:
+`CLASSES`, of which the first class that holds A counts, and `IN_EVERY_CLASS`. docs/CHOICE.md shows the tables.
 """
 from __future__ import annotations
 
-import json
-import os
-import pathlib
-import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import NamedTuple
 
-NAME = "tuning.json"
-
-
-def folder() -> pathlib.Path:
-    """Return the folder of the file of kept choices: SWELL_CACHE, or the user's cache folder.
-
-    Raises
-    ------
-    RuntimeError
-        If nothing names a folder and the user has no home.
-    """
-    named = os.environ.get("SWELL_CACHE")
-    if named:
-        return pathlib.Path(named)
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or ".")
-    return (cache if cache.is_absolute() else pathlib.Path.home() / ".cache") / "swell"
+from swell.advisor.costs import COSTS, MULTIGRID
+from swell.advisor.order import fastest_choice
+from swell.advisor.predictions import CERTAIN, direct, iterative
+from swell.core.configuration import Configuration
+from swell.core.registry import load
+from swell.formats.parts import most_rows
+from swell.orderings.cuthill_mckee import layers
+from swell.preconditioners.amg.nodes import like_elasticity
+from swell.preconditioners.amg.strength import FEW
+from swell.preconditioners.direct import unavailable
 
 
-class Choices:
-    """The file of choices.
+class Case:
+    """A system's matrix and its properties, each computed once. ``resident``: cg's resident form may be a choice."""
 
-    Parameters
-    ----------
-    path : pathlib.Path, optional
-        By default ``tuning.json`` in ``folder()``.
-    what : str
-        What the file holds, for complaints.
-    remedy : str
-        The other remedy if the file cannot be used, for complaints.
+    def __init__(self, A, facts, resident):
+        self.A, self.facts, self.resident = A, facts, resident
+
+    @cached_property
+    def m_matrix(self):
+        """True if A's rows are dominant and nearly all off-diagonal entries negative: AMG's iterations are few."""
+        return self.facts.dominant and self.A.space.find_true(self.A.data > 0)[1] <= (1 + FEW) * self.facts.n
+
+    @cached_property
+    def layers(self):
+        """Levels of a breadth-first search in A's graph, if A is Hermitian with a positive diagonal; else 0."""
+        return layers(self.A) if self.facts.hermitian and self.facts.positive_diagonal else 0
+
+    @cached_property
+    def elastic(self):
+        """True if the unknowns come in groups, coupled as in elasticity."""
+        return large(self) and not self.m_matrix and like_elasticity(self.A)
+
+
+# Conditions on a `Case`; docs/CHOICE.md shows their docstrings.
+
+def every(case):
+    """all"""
+    return True
+
+
+def hermitian(case):
+    """Hermitian"""
+    return case.facts.hermitian
+
+
+def not_hermitian(case):
+    """not Hermitian"""
+    return not case.facts.hermitian
+
+
+def doubtful(case):
+    """not diagonally dominant"""
+    return not case.facts.dominant
+
+
+def waves(case):
+    """real entries in a complex type, not diagonally dominant"""
+    return case.facts.complex and case.facts.symmetric and doubtful(case)
+
+
+def resides(case):
+    """vectors that fit on a GPU's multiprocessors"""
+    return case.resident and may_reside(case.A)
+
+
+def large(case):
+    """real and large"""
+    return not case.facts.complex and case.facts.n >= COSTS[case.A.space.name].multigrid_from
+
+
+def elastic(case):
+    """real and large, with unknowns in groups, coupled as in elasticity"""
+    return case.elastic
+
+
+def large_m_matrix(case):
+    """real and large, an M-matrix"""
+    return large(case) and case.m_matrix
+
+
+def large_other(case):
+    """real and large, any other"""
+    return large(case) and not case.m_matrix and not case.elastic
+
+
+def full_diagonal(case):
+    """no zeros on the diagonal"""
+    return not case.facts.zero_diagonal
+
+
+def factorable(case):
+    """on a CPU, or with cuDSS, or a full matrix"""
+    return not unavailable(case.A)
+
+
+class Rule(NamedTuple):
+    """A choice by its names: a method with the preconditioner or scaling that accelerates it.
 
     Attributes
     ----------
-    complaints : list of str
-        Sentences on failures of the file.
+    method, part : str
+        Names in the registry.
+    suits : callable
+        ``suits(case)``: True if it is a choice for a `Case` of its class.
+    note : str
+        Added to the reasons of a result.
     """
 
-    def __init__(self, path=None, what="cache of tuned formats", remedy=", or use format='tuned(cache=False)'"):
-        self.complaints, self._what, self._remedy = [], what, remedy
-        try:
-            self.path = path or folder() / NAME
-        except RuntimeError as error:
-            self.path = None
-            self.complain(f"there is no folder for it ({error})")
+    method: str
+    part: str
+    suits: Callable = every
+    note: str = ""
 
-    def get(self, key: str) -> dict | None:
-        """Return the entry kept under ``key``, a dict; None if there is none."""
-        return self._read().get(key)
 
-    def put(self, key: str, entry: dict, keep: str):
-        """Write ``entry``, a dict, under ``key`` to the file. Other entries stay if their key begins with ``keep``.
+class Class(NamedTuple):
+    """A class of matrices and its rules.
 
-        If the file cannot be written, a complaint is added."""
-        if self.path is None:
-            return
-        kept = {k: v for k, v in self._read(quietly=True).items() if k.startswith(keep)}
-        text = json.dumps({**kept, key: entry}, indent=1, sort_keys=True, ensure_ascii=False)
-        temporary = None
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self.path.parent, prefix=NAME, delete=False,
-                                             encoding="utf-8") as stream:
-                temporary = stream.name
-                stream.write(text)
-            os.replace(temporary, self.path)
-        except OSError as error:
-            self.complain(f"{self.path} cannot be written ({error.strerror}), so the choice is not kept")
-            if temporary and os.path.exists(temporary):
-                os.unlink(temporary)
+    ``holds(facts)``: True if A belongs to it. ``why(facts)``: a sentence on A, for the reasons of a result."""
 
-    def _read(self, quietly=False) -> dict:
-        if self.path is None:
-            return {}
-        try:
-            found = json.loads(self.path.read_text("utf-8"))
-            if not isinstance(found, dict) or not all(isinstance(v, dict) for v in found.values()):
-                raise ValueError("it is not an object of objects")
-            return found
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            what = f"{self.path} cannot be read ({error.strerror})"
-        except (ValueError, RecursionError) as error:            # of JSON, or of its encoding
-            what = f"{self.path} is damaged ({error}) and is replaced"
-        if not quietly:
-            self.complain(what)
-        return {}
+    title: str
+    holds: Callable
+    why: Callable
+    rules: tuple[Rule, ...]
 
-    def complain(self, what):
-        """Append a sentence to ``complaints``: the text ``what``, on what went wrong with the file, and a remedy."""
-        self.complaints.append(f"{self._what}: {what}; name another folder with SWELL_CACHE{self._remedy}")
+
+def _without_diagonal(facts):
+    what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
+    return (f"{facts.zero_diagonal} of {facts.n} {what} (the first in row {facts.first_zero}), where Jacobi and "
+            "incomplete factors cannot start")
+
+
+def _definite(facts):
+    return f"A is {facts.symmetry} with a positive diagonal" + (
+        " and diagonally dominant, which makes it positive definite" if facts.dominant
+        else ", so it may be positive definite; cg will tell")
+
+
+def _other(facts):
+    return f"A is {facts.symmetry}" + (
+        " but its diagonal is not positive, so it is not positive definite" if facts.hermitian else "")
+
+
+RESIDENT_NOTE = "; its vectors fit on the multiprocessors, where resident_cg keeps them"
+SHIFTED_NOTE = "; for a Helmholtz operator, a shift helps"
+CLASSES = (
+    Class("a zero on the diagonal", lambda facts: facts.zero_diagonal, _without_diagonal, (
+        Rule("minres", "none", hermitian),
+        Rule("gmres", "none", not_hermitian),
+    )),
+    Class("Hermitian with a positive diagonal", lambda facts: facts.hermitian and facts.positive_diagonal, _definite, (
+        Rule("cg", "jacobi"),
+        Rule("cg", "ic"),
+        Rule("resident_cg", "jacobi", resides, RESIDENT_NOTE),
+        Rule("cg", "smoothed_aggregation", elastic, "; its unknowns come in groups, coupled as in elasticity"),
+        Rule("cg", "amg", large_m_matrix, "; its couplings are negative: AMG suits it"),
+        Rule("cg", "amg", large_other),
+        Rule("minres", "jacobi", doubtful, "; and it need not be definite for minres"),
+        Rule("cocg", "ilu", waves),
+        Rule("cocg", "jacobi", waves),
+        Rule("cocg", "shifted_laplacian", waves, SHIFTED_NOTE),
+    )),
+    Class("complex symmetric", lambda facts: facts.symmetric and facts.complex, _other, (
+        Rule("cocg", "ilu"),
+        Rule("cocg", "jacobi"),
+        Rule("cocg", "shifted_laplacian", note=SHIFTED_NOTE),
+    )),
+    Class("any other", lambda facts: True, _other, (
+        Rule("bicgstab", "ilu"),
+        Rule("bicgstab", "jacobi"),
+        Rule("minres", "none", hermitian),
+    )),
+)
+IN_EVERY_CLASS = (
+    Rule("gmres", "jacobi", full_diagonal, "; the residual of gmres never grows"),
+    Rule("direct", "none", factorable, "; a factorisation takes no iterations"),
+)
+
+
+@cache
+def setting(kind, name):
+    """Return the settings object, which is frozen, registered as ``name`` under ``kind``, with its defaults."""
+    return load(kind, name)()
+
+
+@cache
+def shifted_laplacian():
+    """Return settings of the shifted Laplacian by ILU(1), for Helmholtz operators."""
+    return load("precond", "shifted_laplacian")(inner=load("precond", "ilu")(level=1))
+
+
+def predicted_choices(A, facts, named, form, machine, resident, incomplete_lu) -> list[Configuration]:
+    """Return the choices for A with their predictions, the one predicted to be fastest first.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    facts : Facts
+    named : Configuration
+        The parts that the user named.
+    form : format settings
+        The format for iterative methods.
+    machine : Machine
+    resident : bool
+        True if the resident form of cg may be a choice.
+    incomplete_lu : callable
+        Returns (settings of the incomplete LU that suits A, a text on its blocks).
+    """
+    case = Case(A, facts, resident)
+    first_class = next(c for c in CLASSES if c.holds(facts))
+    choices, predictions = [], []
+    for rule in (*first_class.rules, *IN_EVERY_CLASS):
+        if rule.suits(case):
+            choices.append(_configuration(rule, case, first_class.why(facts), named, form, incomplete_lu))
+            predictions.append(
+                direct(A, machine, CERTAIN[A.space.name]) if rule.method == "direct" else
+                iterative(A, facts, choices[-1], machine, rule.part in MULTIGRID and case.m_matrix, case.layers))
+
+    def seconds(k):
+        return predictions[k].setup + predictions[k].margin + predictions[k].solve
+
+    first = fastest_choice(predictions, range(len(choices)), seconds)        # it may refine a lower bound
+    order = sorted(range(len(choices)), key=lambda k: (k != first, seconds(k)))
+    return [replace(choices[k], prediction=predictions[k]) for k in order]
+
+
+def _configuration(rule, case, why, named, form, incomplete_lu):
+    """Return the Configuration of a `Rule` for a `Case`; for the other arguments see `predicted_choices`."""
+    scaling, precond, note = None, None, rule.note
+    if rule.part == "jacobi" and rule.method in ("cg", "resident_cg"):
+        scaling = setting("scaling", "jacobi")
+    elif rule.part == "ilu" and not case.facts.symmetric:
+        precond, blocks = incomplete_lu()
+        note += blocks
+    elif rule.part == "shifted_laplacian":
+        precond = shifted_laplacian()
+    elif rule.part != "none":
+        precond = setting("precond", rule.part)
+    method = setting("method", rule.method)
+    if rule.method == "resident_cg":
+        form = method.format
+    elif rule.method == "direct":
+        form = named.format
+    return Configuration(method, precond, scaling, format=form, why=(why + note,), without=named.without)
+
+
+def may_reside(A) -> bool:
+    """True on a GPU if the vectors of resident_cg for A may fit on its multiprocessors."""
+    space = A.space
+    return space.name != "cpu" and space.bulk_copies and A.shape[0] <= most_rows(space.multiprocessors, A.dtype)

@@ -1,7 +1,7 @@
 """Choose method, scaling and preconditioner by facts about A, and the choices to try after a failure.
 
-On one device, if the user names none of these parts, predicted seconds decide (contenders.py). Rules decide if the user
-names a part, if the rows of A sum to zero, or if ranks share A:
+On one device, if the user names none of these parts, predicted seconds decide (choices.py). Fixed rules decide if the
+user names a part, if the rows of A sum to zero, or if ranks share A:
 
 1. A Hermitian A with a positive diagonal gets cg. On a CPU it has IC(0). On a GPU it has Jacobi scaling, as resident_cg
    if the vectors fit on the chip, and then IC(0). A singular A has Jacobi scaling. A named preconditioner that is not
@@ -22,7 +22,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
-from swell.advisor.contenders import contenders, in_parts, may_reside, setting, shifted_laplacian
+from swell.advisor.choices import RESIDENT_NOTE, may_reside, predicted_choices, setting, shifted_laplacian
 from swell.advisor.machine import machine
 from swell.core.configuration import Configuration
 from swell.core.errors import InputError
@@ -34,17 +34,16 @@ from swell.preconditioners.amg.nodes import like_elasticity
 from swell.preconditioners.dense_factors import nearly_full
 from swell.preconditioners.direct import unavailable
 from swell.preconditioners.triangular import resolve_solve
-from swell.solving.considered import paired
+from swell.solving.choice_cost import paired
 
-OPEN = "precond", "scaling", "ordering", "nullspace", "smoother"         # parts that contenders fill in, or leave out
+FREE = "precond", "scaling", "ordering", "nullspace", "smoother"         # predictions decide if the user names none
 SYMMETRIC = ("none", "jacobi", "jacobi_sweeps", "block_jacobi", "chebyshev", "direct")    # symmetric where A = Aᵀ
-WITH_PATTERN = "ilu0", "iluk", "block_ilu0", "block_iluk"        # symmetric if A is, and their solves are alike
-DIRECT_LIMIT = 300_000      # largest number of unknowns for which a factorisation is tried unasked
-MANY_ROWS = 20_000          # least number of rows for which multigrid is the first choice across ranks
+MAX_DIRECT = 300_000        # largest number of unknowns for which a factorisation is tried unasked
+MULTIGRID_FROM = 20_000     # least number of rows for which multigrid is the first choice across ranks
 BLOCKS_FROM = 3             # least block size for which blocks are the default; for 2 × 2 SELL is as fast
-FULL = 1.05                 # largest fill of blocks for which they are the default
-EVEN = 1.5                  # largest ratio of the longest row to the mean for which block SELL has little padding
-FACTOR_LIMIT = 100_000_000  # largest estimated number of entries of factors tried unasked: about a minute and 2 GB
+MAX_FILL = 1.05             # largest fill of blocks for which they are the default
+MAX_LONGEST = 1.5           # largest ratio of the longest row to the mean for which block SELL has little padding
+MAX_FACTORS = 100_000_000   # largest estimated number of entries of factors tried unasked: about a minute and 2 GB
 
 
 def default_format(A):
@@ -56,88 +55,86 @@ def default_format(A):
     if A.shape[0] < 256:
         return setting("format", "csr")
     longest, mean = A.facts(search=False).longest_row, A.nnz / A.shape[0]
-    size = detect(A, FULL)
+    size = detect(A, MAX_FILL)
     if size >= BLOCKS_FROM:
-        padded = A.space.name == "cpu" or longest > EVEN * mean
+        padded = A.space.name == "cpu" or longest > MAX_LONGEST * mean
         return load("format", "bsr" if padded else "block_sell")(block=size)
     ragged = longest > 64 and longest > 8 * mean
     return setting("format", "csr" if ragged else "sell")
 
 
 def choose(A, named: Configuration, resident=True) -> tuple[list[Configuration], list[str]]:
-    """Return (configurations to try in order, a sentence for each that was left out).
+    """Return (the choices to try, in order; a sentence for each choice that was left out).
 
-    Every configuration has all that the user named. A method that has no place for a named part is left out.
+    Every choice has all parts that the user named. A method that has no place for a named part is left out.
 
     Parameters
     ----------
     A : CSRMatrix or matrix-free LinearOperator
     named : Configuration
-        The user's choices, with ``method`` None.
+        The parts that the user named; ``method`` is None.
     resident : bool
-        False where the resident form of cg was tried, and the matrix does not fit.
+        False if the resident form of cg was tried, and the matrix does not fit.
     """
-    every = _candidates(A, named, resident)
-    able = [choice for choice in every if choice.unusable is None] or every[:1]      # one alone names its fault
+    every = _choices(A, named, resident)
+    able = [choice for choice in every if choice.unusable is None] or every[:1]      # its setup reports the error
     notes = [f"method='{choice.name('method')}' was not tried, since it has no place for {choice.unusable}="
              f"'{choice.name(choice.unusable)}', which you named" for choice in every if choice not in able]
     if LOG.isEnabledFor(logging.INFO):
-        told = (f"{paired(choice.name('method'), choice.part)}, since {'; '.join(choice.why)}" for choice in able)
+        choices = (f"{paired(choice.name('method'), choice.part)}, since {'; '.join(choice.why)}" for choice in able)
         LOG.info("choices for %d unknowns, %s, %s: %s", A.shape[0], A.dtype.name, A.space.device_name,
-                 ". Or ".join((*told, *notes)))
+                 ". Or ".join((*choices, *notes)))
     return able, notes
 
 
-def _candidates(A, named, resident) -> list[Configuration]:
-    """Return the configurations that suit A, in the order in which to try them.
-
-    ``named``: the user's choices. ``resident``: False if cg's resident form was tried and does not fit."""
+def _choices(A, named, resident) -> list[Configuration]:
+    """Return the choices that suit A, in the order in which to try them. For the arguments see `choose`."""
     if not A.has_entries:
         return [replace(named, method=setting("method", "gmres"), why=("A is matrix-free, so nothing is known of it",))]
-    if not A.space.single_rank:
+    if not A.space.ranks.single:
         return _across_ranks(A, named)
-    resident, asked = resident and named.format is None and named.smoother is None, named
-    if nearly_full(A):                           # no blocks to look for: iterations are a last resort
+    resident, by_user = resident and named.format is None and named.smoother is None, named
+    if nearly_full(A):                           # a search for blocks would not pay: iterations are a last resort
         named = replace(named, format=named.format or setting("format", "csr"))
     named = replace(named, format=named.format or default_format(A))
     facts = A.facts()
-    if not facts.zero_row_sums and all(map(named.free, OPEN)):
-        return contenders(A, facts, asked, named.format, machine(A.space), resident, lambda: incomplete_lu(A))
+    if not facts.zero_row_sums and all(map(named.free, FREE)):
+        return predicted_choices(A, facts, by_user, named.format, machine(A.space), resident, lambda: incomplete_lu(A))
     singular = "; its rows sum to zero, so it is singular, and b must sum to zero too" if facts.zero_row_sums else ""
     if facts.zero_diagonal:
         what = "rows are empty" if facts.empty_rows == facts.zero_diagonal else "diagonal entries are zero"
-        chain, why = [], f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and cg cannot start"
+        choices, why = [], f"{facts.zero_diagonal} of {facts.n} {what}, where Jacobi and cg cannot start"
     else:
-        chain, why = [_iterative(A, facts, named, singular)], "the iterative choice failed"
-        if chain[0].scaling is not None and named.scaling is None and named.free("precond") and not singular:
-            chain.append(replace(chain[0], scaling=None, precond=setting("precond", "ic0"),
+        choices, why = [_iterative(A, facts, named, singular)], "the iterative choice failed"
+        if choices[0].scaling is not None and named.scaling is None and named.free("precond") and not singular:
+            choices.append(replace(choices[0], scaling=None, precond=setting("precond", "ic"),
                                  why=("Jacobi scaling was not enough",)))
-        if chain[0].name("method") == "cg" and not facts.dominant and not singular:
+        if choices[0].name("method") == "cg" and not facts.dominant and not singular:
             wave = _indefinite(A, facts, named, singular, "A is real in a complex type, as waves without damping are")
-            chain += [wave] if wave.name("method") == "cocg" else []
+            choices += [wave] if wave.name("method") == "cocg" else []
         if resident:
-            chain[0] = _resident(A, chain[0])
+            choices[0] = _resident(A, choices[0])
     free = named.free("precond") and not (singular or named.scaling or named.ordering)
-    if chain and chain[-1].name("method") == "cocg" and free:
+    if choices and choices[-1].name("method") == "cocg" and free:
         why += ", and if A is a Helmholtz operator, a shift may help"
-        chain.append(replace(chain[-1], precond=shifted_laplacian(), why=(why,)))
+        choices.append(replace(choices[-1], precond=shifted_laplacian(), why=(why,)))
         why = "the shifted Laplacian failed too"
     missing = unavailable(A)
     if missing:
         why += f", and {missing}"
-    elif facts.n <= DIRECT_LIMIT:
-        limit = FACTOR_LIMIT if A.space.name == "cpu" else 0     # cuDSS looks at the GPU's memory itself
-        chain.append(replace(named, method=load("method", "direct")(largest=limit), why=(why,)))
+    elif facts.n <= MAX_DIRECT:
+        limit = MAX_FACTORS if A.space.name == "cpu" else None     # cuDSS checks the GPU's memory itself
+        choices.append(replace(named, method=load("method", "direct")(largest=limit), why=(why,)))
         why = "the direct solver failed"
     else:
-        why += f", and a factorisation of more than {DIRECT_LIMIT} unknowns is not tried unasked"
+        why += f", and a factorisation of more than {MAX_DIRECT} unknowns is not tried unasked"
     jacobi = setting("precond", "jacobi") if named.free("precond") and not facts.zero_diagonal else named.precond
-    chain.append(replace(named, method=setting("method", "gmres"), precond=jacobi, why=(why,)))
-    return chain
+    choices.append(replace(named, method=setting("method", "gmres"), precond=jacobi, why=(why,)))
+    return choices
 
 
 def _across_ranks(A, named):
-    """Return the configurations for a matrix distributed over ranks, in the order in which to try them.
+    """Return the choices for a matrix distributed over ranks, in the order in which to try them.
 
     Its symmetry is estimated. Large symmetric systems get multigrid across the ranks; otherwise each rank
     preconditions with its own diagonal block. ``named``: see `choose`."""
@@ -150,39 +147,43 @@ def _across_ranks(A, named):
     waves = A.dtype.kind == "c" and asymmetry(A, conjugate=False) <= tolerance(A)
     alike = waves and keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")
     free = named.free("precond") and not named.scaling
-    exact = {} if A.space.name == "cpu" else {"solve": "sweeps(count=2)"}      # exact solves wait for levels
+    # On a GPU an exact triangular solve takes a step for each level.
+    solve = {} if A.space.name == "cpu" else {"solve": "sweeps(count=2)"}
     named = replace(named, format=named.format or default_format(A.diagonal_block))
 
     def choice(method, factor, why):
         return replace(named, method=setting("method", method), why=(why,),
-                       precond=load("precond", factor)(**exact) if named.free("precond") else named.precond)
+                       precond=load("precond", factor)(**solve) if named.free("precond") else named.precond)
 
-    chain, why = [], "the iterative choice failed"
-    elastic = definite and A.space.max_over_ranks(A.dtype.kind == "f" and like_elasticity(A.diagonal_block))
-    if definite and free and A.dtype.kind == "f" and A.shape[0] >= MANY_ROWS and not elastic:
-        chain.append(replace(named, method=setting("method", "cg"), precond=setting("precond", "amg"),
-                             why=(f"A is Hermitian with a positive diagonal, and has {MANY_ROWS} rows or more",)))
+    choices, why = [], "the iterative choice failed"
+    elastic = definite and A.space.ranks.max(A.dtype.kind == "f" and like_elasticity(A.diagonal_block))
+    if definite and free and A.dtype.kind == "f" and A.shape[0] >= MULTIGRID_FROM and not elastic:
+        choices.append(replace(named, method=setting("method", "cg"), precond=setting("precond", "amg"),
+                             why=(f"A is Hermitian with a positive diagonal, and has {MULTIGRID_FROM} rows or more",)))
     if definite:
-        chain.append(choice("cg", "ic0", "A is Hermitian with a positive diagonal"))
+        choices.append(choice("cg", "ic", "A is Hermitian with a positive diagonal"))
     if alike:
-        chain.append(choice("cocg", "ilu0", "A is real in a complex type, as waves without damping are" if real and
+        choices.append(choice("cocg", "ilu", "A is real in a complex type, as waves without damping are" if real and
                             hermitian(A) else "A is complex symmetric"))
     elif not definite:
         odd = breaks_symmetry(named.precond)
         but = "with a preconditioner that is not" if odd else "but its diagonal is not positive"
         what = f"Hermitian, {but}" if hermitian(A) else "not Hermitian"
-        chain.append(choice("bicgstab", "ilu0", f"A is {'complex symmetric' if waves else what}"))
+        choices.append(choice("bicgstab", "ilu", f"A is {'complex symmetric' if waves else what}"))
     if alike and free:
         why += ", and if A is a Helmholtz operator, a shift may help"
-        chain.append(replace(chain[-1], precond=shifted_laplacian(), why=(why,)))
+        choices.append(replace(choices[-1], precond=shifted_laplacian(), why=(why,)))
         why = "the shifted Laplacian failed too"
-    return [*chain, choice("gmres", "ilu0", why)]
+    return [*choices, choice("gmres", "ilu", why)]
 
 
-def _resident(A, chosen):
-    """Return ``chosen``, a Configuration; scaled cg becomes resident_cg if that may fit on the GPU."""
-    scaled = chosen.name("method") == "cg" and chosen.scaling is not None and chosen.precond is None
-    return in_parts(chosen) if scaled and may_reside(A) else chosen
+def _resident(A, choice):
+    """Return ``choice``; scaled cg becomes resident_cg if its vectors may fit on the GPU's multiprocessors."""
+    scaled = choice.name("method") == "cg" and choice.scaling is not None and choice.precond is None
+    if not (scaled and may_reside(A)):
+        return choice
+    method = setting("method", "resident_cg")
+    return replace(choice, method=method, format=method.format, why=(choice.why[0] + RESIDENT_NOTE,))
 
 
 def incomplete_lu(A):
@@ -193,10 +194,10 @@ def incomplete_lu(A):
     ILU(0) also keeps the entries that fill them, which saves iterations.
     """
     size = 1 if nearly_full(A) else detect(A)
-    full = detect(A, FULL) if size > 1 else 1
+    full = detect(A, MAX_FILL) if size > 1 else 1
     if full == 1 and size >= BLOCKS_FROM:
-        return load("precond", "block_ilu0")(block=size), f"; its blocks of {size} are nearly full, and are filled up"
-    return setting("precond", "ilu0"), (
+        return load("precond", "ilu")(block=size), f"; its blocks of {size} are nearly full, and are filled up"
+    return setting("precond", "ilu"), (
         f"; its blocks of {full} are full, so ILU(0) by points has their factors" if full > 1 else "")
 
 
@@ -205,8 +206,8 @@ def keeps_symmetry(precond) -> bool:
     name = Configuration(None, precond).name("precond")
     if name in ("shifted_laplacian", "deflation") or (name == "schwarz" and precond.kind != "restricted"):
         return keeps_symmetry(resolve("precond", precond.inner))
-    if name in WITH_PATTERN:
-        return resolve_solve(precond.solve).alike
+    if name == "ilu":                            # on a pattern, symmetric if A is, and its solves are alike
+        return precond.threshold is None and resolve_solve(precond.solve).alike
     if name == "gauss_seidel":
         return precond.direction == "symmetric"
     return name in SYMMETRIC
@@ -217,15 +218,15 @@ def breaks_symmetry(precond) -> bool:
     name = Configuration(None, precond).name("precond")
     if name in ("schwarz", "shifted_laplacian", "deflation"):
         return name == "schwarz" and precond.kind == "restricted" or breaks_symmetry(resolve("precond", precond.inner))
-    if name in WITH_PATTERN:
-        return not resolve_solve(precond.solve).alike
-    return name in ("ilut", "block_ilut") or name == "gauss_seidel" and precond.direction != "symmetric"
+    if name == "ilu":
+        return not keeps_symmetry(precond)
+    return name == "gauss_seidel" and precond.direction != "symmetric"
 
 
 def _iterative(A, facts, named, singular):
     """Return the Configuration, with an iterative method, that the symmetry and diagonal of A suggest.
 
-    ``facts``: `Facts` of A. ``named``: the user's choices. ``singular``: a text for its reasons, or ""."""
+    ``facts``: `Facts` of A. ``named``: the parts that the user named. ``singular``: a text for its reasons, or ""."""
     space = A.space
     why = f"A is {facts.symmetry}"
     if facts.hermitian and breaks_symmetry(named.precond):
@@ -234,7 +235,7 @@ def _iterative(A, facts, named, singular):
         scaling, precond = named.scaling, named.precond
         if scaling is None and precond is None:
             if space.name == "cpu" and not singular and named.free("precond"):
-                precond = setting("precond", "ic0")
+                precond = setting("precond", "ic")
             elif named.free("scaling"):
                 scaling = setting("scaling", "jacobi")
         why += " with a positive diagonal"
@@ -252,14 +253,14 @@ def _iterative(A, facts, named, singular):
 def _indefinite(A, facts, named, singular, why):
     """Return the Configuration for a matrix to which cg does not apply: cocg or bicgstab.
 
-    ``facts``: `Facts` of A. ``named``: the user's choices. ``why``: text on what A is. ``singular``: a text added to
-    the reasons, or ""."""
+    ``facts``: `Facts` of A. ``named``: the parts that the user named. ``why``: a text on A. ``singular``: a text added
+    to the reasons, or ""."""
     space = A.space
     precond, more = named.precond, ""
     if named.free("precond") and not named.scaling:
         precond = setting("precond", "jacobi")
         if space.name == "cpu" and not singular:
-            precond, more = (setting("precond", "ilu0"), "") if facts.symmetric else incomplete_lu(A)
+            precond, more = (setting("precond", "ilu"), "") if facts.symmetric else incomplete_lu(A)
         elif space.name != "cpu":
             more = "; Jacobi is a pass over a vector, an exact solve with triangles a step for each of their levels"
     alike = keeps_symmetry(named.precond) and named.name("scaling") in ("none", "jacobi")

@@ -1,22 +1,13 @@
-"""What can be said about the definiteness of a matrix without factoring it."""
+"""Sentences on the definiteness of a matrix, which is not factored for them."""
 from __future__ import annotations
 
 import numpy as np
 
 
 def definiteness(A, facts) -> str:
-    """Return a sentence on the definiteness of A, with the property of A from which it follows.
+    """Return a sentence on the definiteness of the CSRMatrix A, with the property from which it follows.
 
-    Parameters
-    ----------
-    A : CSRMatrix
-    facts : Facts
-        Of the same matrix, from ``A.facts()``.
-
-    Returns
-    -------
-    str
-    """
+    ``facts``: ``A.facts()``."""
     if not facts.hermitian:
         if facts.dominant and facts.positive_diagonal:
             return "not Hermitian; its eigenvalues lie in the right half plane (positive diagonal, diagonally dominant)"
@@ -37,9 +28,9 @@ def definiteness(A, facts) -> str:
     off = rows != host.indices
     with np.errstate(over="ignore"):
         minors = diagonal[rows] * diagonal[host.indices] - abs(host.data) ** 2
-    bad = int((off & (minors < -1e-12 * abs(host.data) ** 2)).sum()) // 2
-    if bad:
-        return f"indefinite: {bad} of its 2 × 2 principal minors are negative, though its diagonal is positive"
+    negative = int((off & (minors < -1e-12 * abs(host.data) ** 2)).sum()) // 2
+    if negative:
+        return f"indefinite: {negative} of its 2 × 2 principal minors are negative, though its diagonal is positive"
     return ("perhaps positive definite: its diagonal and its 2 × 2 principal minors are positive; cg will tell")
 
 
@@ -52,12 +43,12 @@ def _dominant(host, diagonal) -> str:
     sums = np.asarray(abs(host).sum(axis=1)).ravel()
     strict = diagonal > (sums - diagonal) * (1 + 1e-12)
     parts, part = connected_components(host, directed=False)
-    loose = parts - np.unique(part[strict]).size
-    if not loose:
+    weak = parts - np.unique(part[strict]).size          # parts without a strict row
+    if not weak:
         return "positive definite: diagonally dominant, strictly so in some row of each connected part"
-    wrong = np.abs(np.asarray(host.sum(axis=1)).ravel()) > 100 * np.finfo(host.dtype).eps * sums
-    floating = int((np.bincount(part, wrong | (sums == 0), parts) == 0).sum())
+    unbalanced = np.abs(np.asarray(host.sum(axis=1)).ravel()) > 100 * np.finfo(host.dtype).eps * sums
+    floating = int((np.bincount(part, unbalanced | (sums == 0), parts) == 0).sum())
     if floating:
         where = "its rows" if parts == 1 else f"the rows of {floating} of {parts} connected parts"
         return f"positive semidefinite and singular: {where} sum to zero"
-    return f"positive semidefinite at least (diagonally dominant, but nowhere strictly in {loose} connected parts)"
+    return f"positive semidefinite at least (diagonally dominant, but nowhere strictly in {weak} connected parts)"

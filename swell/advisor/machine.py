@@ -1,9 +1,8 @@
 """The speed of this machine, which turns the advisor's bytes and calls into seconds.
 
-The speed of a copy is measured at the first automatic choice on a device, in less than a second, and kept in
-``machine.json`` in the folder of choices (choices.py). ``swell doctor`` shows it. It is rounded to a power of √2, so
-that other work on the machine while it was measured hardly matters. Without a file that can be written each process
-measures it again.
+The first automatic choice on a device measures the speed of a copy, in less than a second, and keeps it in
+``machine.json`` (store.py). ``swell doctor`` shows it. The speed is rounded to a power of √2, so that other work on
+the machine hardly changes it. If the file cannot be written, each process measures the speed again.
 """
 from __future__ import annotations
 
@@ -15,14 +14,14 @@ from functools import cache
 
 import numpy as np
 
-from swell.advisor.choices import Choices, folder
+from swell.advisor.store import Store, folder
 from swell.core import timing
 from swell.core.library import _native
 
 NAME = "machine.json"
-BYTES = {"cpu": 128 << 20, "cuda": 256 << 20}    # of the array that is copied: more than caches hold
-REPEAT = 5
-PLAUSIBLE = 1e8, 1e14   # bytes a second
+COPY_BYTES = {"cpu": 128 << 20, "cuda": 256 << 20}    # more than caches hold
+COPIES = 5              # timed copies
+PLAUSIBLE = 1e8, 1e14   # bytes a second: least and largest speed that a file may give
 
 
 @dataclass(frozen=True)
@@ -41,12 +40,12 @@ class Machine:
     threads: int = 1
 
 
-_known = {}             # by device
+_known = {}             # name of a device → its Machine
 _complaints = []
 
 
 def machine(space) -> Machine:
-    """Return the Machine, the speeds of the space's device: from this process, the file, or measured now."""
+    """Return the Machine of the space's device: known to this process, from the file, or measured now."""
     key = name_of_device(space)
     if key not in _known:
         _known[key], complaints = _kept(space, key)
@@ -64,7 +63,7 @@ def complaints() -> list[str]:
 def _kept(space, key):
     """Return (Machine, complaints): the speeds from the file under ``key``, or measured now and written to it."""
     try:
-        file = Choices(folder() / NAME, "speeds of this machine", "")
+        file = Store(folder() / NAME, "speeds of this machine", "")
     except RuntimeError as error:
         return measure(space), [f"speeds of this machine: there is no folder to keep them in ({error}), so they are "
                                 "measured in each process; name one with SWELL_CACHE"]
@@ -73,26 +72,24 @@ def _kept(space, key):
         if isinstance(entry.get("copy"), float) and PLAUSIBLE[0] <= entry["copy"] <= PLAUSIBLE[1]:
             return Machine(entry["copy"], threads_of(space)), []
         file.complain(f"{file.path} holds {entry} for this machine, which is not plausible: measured anew")
-    found = measure(space)
-    file.put(key, {"copy": found.copy}, keep="")
-    return found, file.complaints
+    measured = measure(space)
+    file.put(key, {"copy": measured.copy}, keep="")
+    return measured, file.complaints
 
 
 def measure(space) -> Machine:
     """Measure the speed of copies on the space's device, and return a Machine."""
     with space.active(1):
-        size = BYTES[space.name]
+        size = COPY_BYTES[space.name]
         source, target = space.empty(size // 8, np.float64), space.empty(size // 8, np.float64)
         source.fill(1)
-        seconds = timing.seconds(space, lambda: space.copy(source, target), REPEAT)
+        seconds = timing.seconds(space, lambda: space.copy(source, target), COPIES)
     return Machine(2 ** (round(2 * math.log2(2 * size / seconds)) / 2), threads_of(space))
 
 
 def threads_of(space) -> int:
     """Return the number of threads that kernels of a large system use; 1 on a GPU."""
-    if space.name != "cpu":
-        return 1
-    return _native.threads()
+    return _native.threads() if space.name == "cpu" else 1
 
 
 def name_of_device(space) -> str:

@@ -1,17 +1,17 @@
 """Tuned: the format and the launch shape chosen by timing products with the matrix itself.
 
 "Accelerated solution of Helmholtz equation with Iterative Krylov Methods on GPU", sections 4 and 6, organises threads
-by "auto-tuning" without saying how; the candidates and the rule are ours:
+by "auto-tuning" without saying how; the formats to try and the rule are ours:
 
-- candidates: the default, and around it CSR with fewer and more threads a row, SELL of other slice heights, sorting
+- the formats: the default, and around it CSR with fewer and more threads a row, SELL of other slice heights, sorting
   windows and tasks (threads of a block on a GPU), staircase SELL;
-- each is built, a few of its products are timed, and the least time counts. A candidate replaces the default if it is
-  3 % faster, and again when both are timed once more. No further candidate is begun once ``seconds`` are over;
-- the choice is kept on disk (``choices.py``) under the class of the matrix: rows, entries a row, their spread, longest
-  row and bandwidth, all in coarse steps, the type, the device, and swell's version. A matrix of a known class is not
-  measured at all.
+- each is built, a few of its products are timed, and the least time counts. A format replaces the default if it is 3 %
+  faster, and again when both are timed once more. No further format is begun once ``seconds`` are over;
+- the fastest format is kept on disk (``store.py``) under the class of the matrix: rows, entries a row, their spread,
+  longest row and bandwidth, all in coarse steps, the type, the device, and swell's version. Nothing is measured for a
+  matrix of a known class.
 
-Cost: at most 88 timed products, and a conversion for each candidate; on a CPU the conversions take longer. A solve
+Cost: at most 88 timed products, and a conversion for each format; on a CPU the conversions take longer. A solve
 never tunes unasked, and never reads the file unasked: the same call gives the same bits whatever ran before. The
 defaults are chosen so that tuning gains little; `swell bench spmv --tune` shows the gain, and the cost in products.
 """
@@ -25,9 +25,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import swell
-from swell.advisor.choices import Choices
 from swell.advisor.choose import default_format
 from swell.advisor.machine import name_of_device
+from swell.advisor.store import Store
 from swell.core import timing
 from swell.core.errors import InputError
 from swell.core.registry import name_of, resolve
@@ -37,10 +37,10 @@ from swell.formats.sell import own_height
 if TYPE_CHECKING:
     from swell.formats.matrix import Matrix
 
-SMALL = 256             # rows below which nothing is gained
-GAIN = 0.97             # time, of the default's, that another choice must stay below
-ROOM = 8                # times the matrix's bytes that conversions may need
-SPREADS = 0.02, 0.2, 0.5, 1.0
+MIN_ROWS = 256          # matrices with fewer rows gain nothing
+FASTER = 0.97           # share of the default's seconds below which another format replaces it
+CONVERSIONS = 8         # bytes that conversions may need, over the matrix's bytes
+SPREADS = 0.02, 0.2, 0.5, 1.0                    # spreads of row lengths between the classes of matrices
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Tuned:
     Attributes
     ----------
     products : int
-        Products timed for each candidate, at most nine candidates; then as many for the best and the default.
+        Products timed for each format, at most nine formats; then as many for the best and the default.
     seconds : float
-        No further candidate is begun after these seconds; a choice that this cut short is not kept.
+        No further format is begun after these seconds. If some were not tried, the fastest one is not kept.
     cache : bool
-        Whether choices are read from and written to the disk: ``tuning.json`` in the folder that the environment
+        Whether the fastest format is read from and written to ``tuning.json``, in the folder that the environment
         variable SWELL_CACHE names, by default ``swell`` in the user's cache folder.
     """
 
@@ -71,27 +71,27 @@ class Tuned:
 
     def build(self, csr):
         """Return ``csr`` in the fastest format; ``origin`` and ``notes`` of the result tell how it was chosen."""
-        return tune(csr, self, Choices() if self.cache else None)
+        return tune(csr, self, Store() if self.cache else None)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One candidate and its time; the matrices of the default and of the best are kept."""
+    """A format with the seconds of a product, and the matrix in it."""
 
     format: str
     seconds: float
     matrix: Matrix
 
 
-def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.seconds, clock=time.perf_counter):
-    """Convert a CSRMatrix to the fastest format: the one kept for its class of patterns, else found by trial.
+def tune(csr, settings: Tuned, store: Store | None = None, measure=timing.seconds, clock=time.perf_counter):
+    """Convert a CSRMatrix to the fastest format: the one kept for its class of patterns, else the winner of trials.
 
     Parameters
     ----------
     csr : CSRMatrix
         In an active space.
-    choices : Choices, optional
-        The file to look into and to add to.
+    store : Store, optional
+        The file of tuned formats, read and written.
     measure : callable
         ``measure(space, call, count)``: seconds a call takes.
     clock : callable
@@ -102,32 +102,33 @@ def tune(csr, settings: Tuned, choices: Choices | None = None, measure=timing.se
     Matrix
     """
     default = text_of(default_format(csr))
-    if csr.shape[0] < SMALL or not csr.nnz:
-        return _told(resolve("format", default).build(csr), csr, f"not tuned: fewer than {SMALL} rows, or no entries")
+    if csr.shape[0] < MIN_ROWS or not csr.nnz:
+        return _described(resolve("format", default).build(csr), csr,
+                          f"not tuned: fewer than {MIN_ROWS} rows, or no entries")
     free, _ = csr.space.memory()
-    if free < ROOM * csr.nbytes:
-        return _told(resolve("format", default).build(csr), csr,
+    if free < CONVERSIONS * csr.nbytes:
+        return _described(resolve("format", default).build(csr), csr,
                      f"not tuned: {free / 2**30:.2f} GiB are free, and trying formats may need "
-                     f"{ROOM * csr.nbytes / 2**30:.2f}")
-    names, key = candidates(csr, default), pattern_class(csr, default)
-    known = choices.get(key) if choices else None
+                     f"{CONVERSIONS * csr.nbytes / 2**30:.2f}")
+    names, key = formats_to_try(csr, default), pattern_class(csr, default)
+    known = store.get(key) if store else None
     if known is not None:
         if known.get("format") in names:
-            return _told(resolve("format", known["format"]).build(csr), csr,
-                         f"tuned: {known['format']}, as kept for this class of matrices", choices)
-        choices.complaints.append(f"cache of tuned formats: {choices.path} names {known.get('format')!r} for this "
-                                  "class of matrices, which is none of the candidates: measured anew")
+            return _described(resolve("format", known["format"]).build(csr), csr,
+                         f"tuned: {known['format']}, as kept for this class of matrices", store)
+        store.complaints.append(f"cache of tuned formats: {store.path} names {known.get('format')!r} for this "
+                                  "class of matrices, which is none of the formats to try: measured anew")
     start = clock()
     best, first, tried, timed = _try(csr, names, settings, measure, clock)
     spent, whole = clock() - start, tried == len(names)
-    if choices and whole:
-        choices.put(key, {"format": best.format, "seconds": best.seconds, "default": default,
+    if store and whole:
+        store.put(key, {"format": best.format, "seconds": best.seconds, "default": default,
                           "default_seconds": first.seconds}, keep=f"{swell.__version__} | ")
-    told = (f"tuned: {best.format}, {1e6 * best.seconds:.4g} µs a product ({1e6 * first.seconds:.4g} with the default, "
-            f"{default}), best of {tried} candidates, {timed} products timed, {spent:.2g} s in all")
+    origin = (f"tuned: {best.format}, {1e6 * best.seconds:.4g} µs a product ({1e6 * first.seconds:.4g} with the "
+              f"default, {default}), best of {tried} formats, {timed} products timed, {spent:.2g} s in all")
     if not whole:
-        told += f"; {len(names) - tried} were not tried within Tuned(seconds={settings.seconds:g}), so it is not kept"
-    return _told(best.matrix, csr, told, choices)
+        origin += f"; {len(names) - tried} were not tried within Tuned(seconds={settings.seconds:g}), so it is not kept"
+    return _described(best.matrix, csr, origin, store)
 
 
 def _try(csr, names, settings, measure, clock):
@@ -147,22 +148,23 @@ def _try(csr, names, settings, measure, clock):
     while tried < len(names) and clock() - start < settings.seconds:
         new = trial(names[tried], resolve("format", names[tried]).build(csr))
         tried += 1
-        if new.seconds < min(best.seconds, GAIN * first.seconds):
+        if new.seconds < min(best.seconds, FASTER * first.seconds):
             best = new
     if best is first:
         return first, first, tried, tried * settings.products
     first, best = (min(t, trial(t.format, t.matrix), key=lambda t: t.seconds) for t in (first, best))
-    kept = best if best.seconds < GAIN * first.seconds else first    # else other work had slowed the default
-    return kept, first, tried, (tried + 2) * settings.products
+    if best.seconds >= FASTER * first.seconds:   # other work had slowed the default
+        best = first
+    return best, first, tried, (tried + 2) * settings.products
 
 
-def _told(matrix, csr, origin, choices=None):
-    """Return ``matrix`` with ``origin``, a text on its choice, and the complaints of ``choices`` as notes.
+def _described(matrix, csr, origin, store=None):
+    """Return ``matrix`` with ``origin``, a text on how its format was found, and the complaints of ``store`` as notes.
 
-    If it is ``csr``, the user's, it returns a shallow copy."""
+    If ``matrix`` is ``csr``, which the user owns, return a shallow copy."""
     matrix = copy.copy(matrix) if matrix is csr else matrix
     matrix.origin = origin
-    matrix.notes = tuple(choices.complaints) if choices else ()
+    matrix.notes = tuple(store.complaints) if store else ()
     return matrix
 
 
@@ -174,7 +176,7 @@ def text_of(setting) -> str:
     return f"{name}({changed})" if changed else name
 
 
-def candidates(csr, default: str) -> list[str]:
+def formats_to_try(csr, default: str) -> list[str]:
     """Return the texts of the formats to try: the default first, then the most promising."""
     mean, spread, longest = _lengths(csr)
     ragged = default == "csr"                    # SELL would be mostly padding
@@ -203,9 +205,9 @@ def _lengths(csr):
 
 
 def pattern_class(csr, default: str) -> str:
-    """Return the key, a text, under which the choice for ``csr`` is kept: device, type and size of its pattern.
+    """Return the key, a text, under which the format for ``csr`` is kept: device, type and size of its pattern.
 
-    Sizes are rounded coarsely, so that similar matrices share their choice. ``default``: text of the default format."""
+    Sizes are rounded coarsely, so that similar matrices share their format. ``default``: text of the default format."""
     n, bandwidth = csr.shape[0], csr.facts(search=False).bandwidth
     mean, spread, longest = _lengths(csr)
     steps = sum(spread > s for s in SPREADS)

@@ -8,7 +8,7 @@ import numpy as np
 
 from swell.core.encoding import printable
 from swell.core.stopping import Reason
-from swell.solving.considered import count, paired
+from swell.solving.choice_cost import count, paired, seconds
 
 WORST = 3               # systems that a printed result names
 SHOWN = 10              # systems in a notebook's table
@@ -172,11 +172,9 @@ class BatchResult:
             lines.append("  worst: " + ", ".join(
                 f"[{i}] {self.reason(i).name} at {np.max(self.residual[i]):.1e}" for i in worst[:WORST])
                 + (f", and {worst.size - WORST} more" if worst.size > WORST else ""))
-        compiled = self.timings.get("compile", 0)
         lines.append(f"  {'; '.join(self.configuration)}; {self.device}, {self.dtype}")
-        lines.append(f"  cost: setup {self.timings.get('setup', 0):.3g} s, solve {self.timings.get('solve', 0):.3g} s"
-                     + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else "")
-                     + f"; {(self.memory.get('matrix', 0) + self.memory.get('vectors', 0)) / 2**20:.1f} MiB")
+        lines.append(f"  cost: {seconds(self.timings)}"
+                     f"; {(self.memory.get('matrix', 0) + self.memory.get('vectors', 0)) / 2**20:.1f} MiB")
         if self.notes:
             lines.append(f"  note: {'; '.join(self.notes)}")
         return "\n".join(lines)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # By the names of the registry: the fields of their settings that a batch uses. "lu" is a second name of "direct".
 METHODS = {"cg": (), "bicgstab": ("seed",), "gmres": ("restart",), "direct": ()}
-PRECONDS = {"jacobi": (), "block_jacobi": ("block",), "ilu0": ()}
-KINDS = {"jacobi": Kind.JACOBI, "block_jacobi": Kind.BLOCK_JACOBI, "ilu0": Kind.ILU}
+PRECONDS = {"jacobi": (), "block_jacobi": ("block",), "ilu": ()}
+KINDS = {"jacobi": Kind.JACOBI, "block_jacobi": Kind.BLOCK_JACOBI, "ilu": Kind.ILU}
 DENSE = 64              # unknowns up to which LU is chosen before BiCGSTAB
 LARGEST = {"cpu": 1000, "cuda": 256}        # unknowns up to which LU solves again what an iteration did not
 
@@ -119,7 +119,7 @@ def chosen(pattern: Pattern, definite: bool, fits) -> Choice:
     why = f"{why}{pattern.n} is more than {DENSE}"
     if not pattern.full_diagonal:
         return _of("bicgstab", None, f"{why}, and A has no full diagonal")
-    choice = _of("bicgstab", "ilu0", why)
+    choice = _of("bicgstab", "ilu", why)
     return choice if fits(choice) else _of("bicgstab", "jacobi", f"{why}, and ILU(0) does not fit on the chip")
 
 

@@ -209,7 +209,7 @@ class BatchSolver:
 
     def _levels(self, choice):
         """Return the levels of ILU(0) on the device, or stand-ins of one entry: no levels."""
-        if choice.precond_name != "ilu0" or self.space.name == "cpu":
+        if choice.precond_name != "ilu" or self.space.name == "cpu":
             return (self._array("no levels", lambda: np.zeros(1, np.int32)),) * 3
         return tuple(self._array(f"levels {k}", lambda k=k: self.pattern.levels[k]) for k in range(3))
 

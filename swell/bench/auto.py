@@ -52,12 +52,13 @@ QUICK = 2, 0.1          # --quick: a configuration's limit, as multiple of the b
 SETS = {"standard": GENERATED, "fitted": FITTED, "judged": JUDGED}
 KEPT = 200              # points of a residual history in a record
 
+ILUT = "ilu(drop=0.001)"
 SHARED = ("bicgstab", "idrs", "gmres")
 SENSIBLE = {            # class of A: methods, preconditioners
     "positive diagonal": (("cg",), ("jacobi", "ic0", "gauss_seidel", "chebyshev", "amg")),
-    "hermitian": (("minres", *SHARED), ("none", "jacobi", "ilu0", "ilut")),
-    "complex symmetric": (("cocg", "bicgstab", "gmres"), ("jacobi", "ilu0", "ilut", "shifted_laplacian")),
-    "general": (SHARED, ("jacobi", "ilu0", "ilut")),
+    "hermitian": (("minres", *SHARED), ("none", "jacobi", "ilu0", ILUT)),
+    "complex symmetric": (("cocg", "bicgstab", "gmres"), ("jacobi", "ilu0", ILUT, "shifted_laplacian")),
+    "general": (SHARED, ("jacobi", "ilu0", ILUT)),
 }
 
 
@@ -75,7 +76,7 @@ def configurations(kind, complex_, device="cpu") -> dict:
     methods, preconds = SENSIBLE[kind]
     found = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
              if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
-             and not (m == "cocg" and p == "ilut") and not (device != "cpu" and p == "ilut")}
+             and not (p == ILUT and (m == "cocg" or device != "cpu"))}
     if device != "cpu" and kind == "positive diagonal":
         found["resident_cg"] = {"method": "resident_cg", "scaling": "jacobi"}
     return found | {"direct": {"method": "direct"}}
@@ -148,18 +149,18 @@ def _ours(A, b, options, device, limit):
                 "solve": r.timings["solve"], "timings": r.timings, "products": r.products,
                 "format": r.format, "history": [places.tolist(), r.history[places].tolist()],
                 "attempts": [(a.method, a.precond, a.iterations, a.reason.name) for a in r.attempts],
-                "prediction": _prediction(r), "considered": [asdict(c) for c in r.considered]}
+                "prediction": _prediction(r), "choices": [asdict(c) for c in r.choices]}
     return call
 
 
 def _prediction(r) -> float:
     """Return the ratio of actual to predicted seconds for the choice that converged in the Result r; NaN without a
     prediction."""
-    mine = [c for c in r.considered if c.outcome == "CONVERGED"]
-    if not mine:
+    cost = next((c for c in r.choices if c.outcome == "CONVERGED"), None)
+    if cost is None:
         return math.nan
-    predicted = mine[0].setup + mine[0].solve if math.isnan(mine[0].probed) else mine[0].probed
-    return (mine[0].spent_setup + mine[0].spent_solve) / predicted
+    predicted = cost.setup + cost.solve if math.isnan(cost.probed) else cost.probed
+    return (cost.spent_setup + cost.spent_solve) / predicted
 
 
 def _peer(label, A, b, device, limit):
@@ -279,7 +280,7 @@ def _system(worker, space, system, quick=False):
 
 def foretold(space, A) -> float:
     """Return the predicted seconds of a sparse factorisation of the SciPy matrix A."""
-    from swell.advisor.estimate import direct
+    from swell.advisor.predictions import direct
     from swell.advisor.machine import Machine
     from swell.inputs import read_matrix
     return direct(read_matrix(A, "cpu").A, Machine(), math.inf).setup

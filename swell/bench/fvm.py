@@ -32,7 +32,7 @@ VARIANTS = {
     "IC(0)": (None, "ic0"),
     "IC(0), multicolour": (None, "ic0(ordering='multicolor')"),
     "IC(0), sweeps": (None, "ic0(factor='sweeps', solve='sweeps')"),
-    "IC(1)": (None, "ick(level=1)"),
+    "IC(1)": (None, "ic(level=1)"),
     "Chebyshev": ("jacobi", "chebyshev"),
 }
 SCALED = ("CG", "Jacobi scaling", "Ruiz scaling")        # their iterations should cost the same

@@ -115,9 +115,9 @@ def _recommendation(A, singular) -> list[dict]:
     return [{**{kind: describe(getattr(choice, kind)) for kind in kinds},
              "why": [why for why in choice.why if not (singular and "direct solver" in why)],
              "options": _options(choice, kinds),
-             "predicted": choice.estimate and {"setup": choice.estimate.setup, "solve": choice.estimate.solve,
-                                               "iterations": choice.estimate.iterations,
-                                               "at_least": choice.estimate.finer is not None}}
+             "predicted": choice.prediction and {"setup": choice.prediction.setup, "solve": choice.prediction.solve,
+                                                 "iterations": choice.prediction.iterations,
+                                                 "at_least": choice.prediction.refine is not None}}
             for choice in choose(A, Configuration(None))[0] if not (singular and choice.name("method") == "direct")]
 
 
@@ -196,14 +196,14 @@ def _diagonal(found):
 
 
 def _blocks(found):
-    """Return a text on dense blocks: the verdict, and the fill ratio of each block size; ``found``: the dict of
+    """Return a text on dense blocks: a sentence, and the fill ratio of each block size; ``found``: the dict of
     `_look`."""
     if not found["block_fill"]:
         return "none: no size from 2 to 8 divides the number of unknowns"
     ratios = ", ".join(f"{size}×{size} {ratio:.2f}" for size, ratio in found["block_fill"].items())
-    verdict = (f"blocks of {found['block_size']} are nearly full" if found["block_size"] > 1
-               else "no dense blocks")
-    return f"{verdict} (stored over needed: {ratios})"
+    sentence = (f"blocks of {found['block_size']} are nearly full" if found["block_size"] > 1
+                else "no dense blocks")
+    return f"{sentence} (stored over needed: {ratios})"
 
 
 def _rows(found):
@@ -237,12 +237,12 @@ def _show_pattern(console, A):
         console.print("└" + "─" * len(lines[0]) + "┘")
 
 
-def _show_recommendation(console, chain):
-    """Print the advisor's choices in order; ``chain``: the list of `_recommendation`."""
+def _show_recommendation(console, choices):
+    """Print the advisor's choices in order; ``choices``: the list of `_recommendation`."""
     from rich.markup import escape
 
-    from swell.solving.considered import count, other_work
-    for k, choice in enumerate(chain):
+    from swell.solving.choice_cost import count, other_work
+    for k, choice in enumerate(choices):
         rank = "recommended" if k == 0 else "if this is slow, or fails"
         console.print(f"[bold]{rank}[/]: {escape(choice['options'])}", soft_wrap=True)
         for why in choice["why"]:

@@ -67,5 +67,5 @@ def vectors(arguments, A, notes):
             raise InputError(f"{name} has {vector.shape[0]} rows: expected {A.shape[0]}, as A has")
     if arguments.rhs is None:
         notes.append("no right-hand side was given: it is all ones")
-    b = np.ones(A.space.local_rows(A.shape[0])) if whole[0] is None else whole[0][A.rows]
+    b = np.ones(A.space.ranks.local_rows(A.shape[0])) if whole[0] is None else whole[0][A.rows]
     return b, None if whole[1] is None else whole[1][A.rows]

@@ -139,12 +139,11 @@ def _write(arguments, result, A, M):
         from swell.io import write_vector
         write_vector(arguments.out, result.x)
     if arguments.report:
-        from swell.preconditioners.amg.air import AIROperator
         from swell.preconditioners.amg.operator import AMGOperator
         from swell.report import html
         whole = arguments.device != "cuda:all"   # otherwise M is for rank 0's rows only
         html(result, arguments.report, title=f"swell solve {readable(Path(arguments.A).name)}", matrix=A,
-             levels=M if whole and isinstance(M, AMGOperator | AIROperator) else None)
+             levels=M if whole and isinstance(M, AMGOperator) else None)
 
 
 def _print(arguments, result, A):

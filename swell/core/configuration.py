@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from swell.core.registry import name_of
+from swell.core.renamed import renamed
 
 if TYPE_CHECKING:
     from swell.core.preconditioner import Preconditioner
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
 class Configuration:
     """Settings for every part of a solve; None leaves a part out (or, for ``format``, takes the default).
 
-    If the advisor chose, ``why`` holds its reasons, one sentence each, and ``estimate`` its prediction; else they are
-    empty and None. ``without`` names the parts that the user set to "none"; the advisor leaves them out.
+    A choice of the advisor is a configuration with the reasons ``why``, one sentence each, and a ``prediction``; if the
+    user chose, they are empty and None. ``without`` names the parts that the user set to "none": the advisor leaves
+    them out.
     """
 
     method: Any                                  # Any: the class is in a layer above, which core does not know
@@ -26,8 +28,9 @@ class Configuration:
     nullspace: Any = None
     smoother: Preconditioner | None = None
     why: tuple[str, ...] = ()
-    estimate: Any = None
+    prediction: Any = None
     without: frozenset[str] = frozenset()
+    estimate = renamed("estimate", "prediction")
 
     def free(self, kind: str) -> bool:
         """True if the user has neither chosen the part ``kind``, such as "precond", nor set it to "none"."""
@@ -47,7 +50,7 @@ class Configuration:
 
     @property
     def parts(self) -> list[str]:
-        """The parts whose kernels are compiled ahead, in order of use, such as "precond ic0" and "method cg"."""
+        """The parts whose kernels are compiled ahead, in order of use, such as "precond ic" and "method cg"."""
         return [f"{kind} {self.name(kind)}" for kind in ("precond", "method") if getattr(self, kind) is not None]
 
     def name(self, kind: str) -> str:

@@ -35,9 +35,9 @@ A kernel with "a pack each" or "16 bytes at once" needs aligned arrays of values
 and each of its rows, begins at a multiple of 16 bytes. Every array that a space makes is aligned, and so is every row
 of a basis. A slice need not be; the launcher then refuses it, since the kernel would use misaligned addresses.
 
-A kernel has the parameters of its C++ twin, in the same order, after ``Context* ctx``. The loader adds values that
-C++ needs: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the distance between
-its rows, in entries.
+A kernel has the parameters of the C++ kernel of its name, in the same order, after ``Context* ctx``. The loader adds
+values that C++ needs: ``n``, the count of the launch; ``NAME_size``, the size of array NAME; ``NAME_stride``, the
+distance between its rows, in entries.
 Template parameters: ``T`` is the value type; a kernel that works on patterns alone has none. Any other ``typename`` is
 deduced from the first argument whose type mentions it. ``int NAME`` is the value of the argument with this name in
 lower case. ``bool NAME`` is true if the array with this name in lower case is not empty.
@@ -241,7 +241,7 @@ form = functools.lru_cache(maxsize=None)(Form)
 
 
 class Kernel(Shareable):
-    """One kernel for one value type; called with the arguments of its C++ twin.
+    """One kernel for one value type; called with the arguments of the C++ kernel of its name.
 
     A launch costs the host some microseconds, so everything constant is prepared once. One call packs the arguments
     into a buffer whose addresses never change. A space has one caller at a time.

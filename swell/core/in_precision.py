@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.columns import plain
-from swell.core.operator import OperatorLike
+from swell.core.operator import Wrapper
 
 
 def bringing_near_one(norm):
@@ -23,7 +23,7 @@ def bringing_near_one(norm):
     return np.where(ready, np.ldexp(1.0, -np.frexp(np.where(ready, norm, 1.0))[1]), 1.0)[..., None]
 
 
-class InPrecision(OperatorLike):
+class InPrecision(Wrapper):
     """D M D, where M is the operator ``inner`` of another precision and D = diag(``scale``).
 
     Parameters

@@ -1,10 +1,12 @@
 """Lazy imports: a package imports a public name at its first use, so that ``import swell`` stays light."""
 from __future__ import annotations
 
+import functools
 import importlib
+import warnings
 
 
-def public(package: str, places: dict, modules=()):
+def public(package: str, places: dict, modules=(), former=()):
     """Make ``__getattr__``, ``__dir__`` and ``__all__`` for a package's ``__init__``.
 
     Parameters
@@ -16,6 +18,9 @@ def public(package: str, places: dict, modules=()):
         name, which it would hide.
     modules : sequence of str
         Modules of the package that are public themselves.
+    former : dict
+        For each former name of a settings class, its name now and the settings that it meant. It still works, with a
+        FutureWarning, and is not listed.
 
     Returns
     -------
@@ -26,6 +31,11 @@ def public(package: str, places: dict, modules=()):
     def find(name):
         if name in places:
             return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+        if name in former:
+            now, meant = former[name]
+            inside = ", ".join(f"{field}={value!r}" for field, value in meant.items())
+            warnings.warn(f"{package}.{name} is called {package}.{now}({inside}) now", FutureWarning, stacklevel=2)
+            return functools.partial(find(now), **meant)
         if name in modules:
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

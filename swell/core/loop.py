@@ -111,7 +111,7 @@ class Loop:
         self.limits = np.zeros((space.columns, len(Limit)))
         self.histories = np.zeros((space.columns, self.maxiter + 1))
         self._stop, self._iteration = self.flags[:, Flag.STOP], self.flags[:, Flag.ITERATION]
-        self.cycle, self.patience = 0, 0         # Flag.CYCLE and Flag.SLOW_CYCLES of the next run
+        self.cycle, self.slow_cycles = 0, 0         # Flag.CYCLE and Flag.SLOW_CYCLES of the next run
         self.abort = None                        # Reason, if the loop was ended from outside
         self.host_reads = 0
 
@@ -127,7 +127,7 @@ class Loop:
         flags[:, Flag.MAXITER] = max(self.maxiter - done, 0)
         flags[:, Flag.WINDOW] = self.stopping.window if self.stopping.window is not None else window
         flags[:, Flag.EVERY] = self.stopping.every
-        flags[:, Flag.CYCLE], flags[:, Flag.SLOW_CYCLES] = self.cycle, self.patience
+        flags[:, Flag.CYCLE], flags[:, Flag.SLOW_CYCLES] = self.cycle, self.slow_cycles
         limits[:, Limit.THRESHOLD2] = _squared(threshold)
         limits[:, Limit.RATIO2] = 1
         limits[:, Limit.GROWTH2] = _squared(self.stopping.growth * scale)

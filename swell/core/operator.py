@@ -4,12 +4,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from swell.core.columns import Columns
 from swell.core.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from swell.core.space import Space
 
 
@@ -163,46 +163,58 @@ class LinearOperator(ABC):
         return type(self).__name__
 
 
-class OperatorAround(LinearOperator):
-    """An operator around another one, ``inner``, from which it takes the properties below."""
+class Composite(LinearOperator):
+    """An operator that applies others, its ``parts``, and behaves as they do.
+
+    A subclass defines its own products, symmetry and updates. It overrides ``parts`` if it applies more than ``inner``.
+    """
 
     inner: LinearOperator
 
     @property
+    def parts(self) -> tuple[LinearOperator, ...]:
+        """The operators that ``apply`` applies."""
+        return (self.inner,)
+
+    @property
     def variable(self):
-        return self.inner.variable
+        return any(part.variable for part in self.parts)
 
     @property
     def capturable(self):
-        return self.inner.capturable
+        return all(part.capturable for part in self.parts)
 
     @property
     def revision(self):
-        return self.inner.revision
+        return sum(part.revision for part in self.parts)
 
     @property
     def notes(self):
-        return self.inner.notes
-
-    def expect(self, norm):
-        self.inner.expect(norm)
-
-
-class OperatorLike(OperatorAround):
-    """An operator around ``inner`` that is definite, self-adjoint and as precise where ``inner`` is; a subclass
-    overrides whatever differs. Its products are those with ``inner``."""
+        return tuple(dict.fromkeys(note for part in self.parts for note in part.notes))
 
     @property
     def arithmetic(self):
-        return self.inner.arithmetic
+        return min((part.arithmetic for part in self.parts), key=lambda t: np.dtype(t).itemsize, default=self.dtype)
 
-    @property
-    def spd(self):
-        return self.inner.spd
+    def expect(self, norm):
+        for part in self.parts:
+            part.expect(norm)
 
-    @property
-    def self_adjoint(self):
-        return self.inner.self_adjoint
+
+def _of_inner(name):
+    """Return a property that reads the attribute ``name`` of ``inner``."""
+    return property(lambda self: getattr(self.inner, name))
+
+
+class Wrapper(Composite):
+    """The operator ``inner`` in another form. A subclass overrides what it changes; all else is ``inner``'s.
+
+    A subclass with an ``apply`` of its own also has its own ``apply_adjoint``. One that builds ``inner`` from another
+    matrix than its own also has its own ``update`` and ``keep_for``. Not taken over are fused products, which follow
+    from ``apply``, and what only matrices have, such as ``norm_inf``."""
+
+    name, nnz, origin, nbytes = map(_of_inner, ("name", "nnz", "origin", "nbytes"))
+    spd, symmetric, hermitian, self_adjoint = map(_of_inner, ("spd", "symmetric", "hermitian", "self_adjoint"))
 
     def apply(self, x, out, alpha=1, beta=0):
         self.inner.apply(x, out, alpha, beta)
@@ -210,9 +222,14 @@ class OperatorLike(OperatorAround):
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         self.inner.apply_adjoint(x, out, alpha, beta)
 
-    @property
-    def nbytes(self):
-        return self.inner.nbytes
+    def update(self, A):
+        self.inner.update(A)
+
+    def keep_for(self, A):
+        self.inner.keep_for(A)
+
+    def check(self, configuration, stopping):
+        self.inner.check(configuration, stopping)
 
     def describe(self):
         return self.inner.describe()

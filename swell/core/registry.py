@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import importlib
 import re
 import warnings
@@ -54,14 +55,8 @@ TABLE = {
         "air": "swell.preconditioners.amg.air:AIR",
         "ams": "swell.preconditioners.ams:AMS",
         "field_split": "swell.preconditioners.field_split:FieldSplit",
-        "ic0": "swell.preconditioners.ic0:IC0",
-        "ick": "swell.preconditioners.ick:ICK",
-        "ilu0": "swell.preconditioners.ilu0:ILU0",
-        "iluk": "swell.preconditioners.iluk:ILUK",
-        "ilut": "swell.preconditioners.ilut:ILUT",
-        "block_ilu0": "swell.preconditioners.block_ilu0:BlockILU0",
-        "block_iluk": "swell.preconditioners.block_iluk:BlockILUK",
-        "block_ilut": "swell.preconditioners.block_ilut:BlockILUT",
+        "ic": "swell.preconditioners.ic:IC",
+        "ilu": "swell.preconditioners.ilu:ILU",
         "direct": "swell.preconditioners.direct:Direct",
         **SMOOTHERS,
     },
@@ -113,10 +108,13 @@ TABLE = {
         "lsmr": "swell.least_squares.lsmr:LSMR",
     },
 }
-RENAMED = {                                      # former names, which still work
-    "precond": {"block_jacobi_smoother": "block_jacobi_sweeps"},
+RENAMED = {                                      # former names, which still work, and what they mean
+    "precond": {"block_jacobi_smoother": "block_jacobi_sweeps", "ick": "ic(level=1)", "iluk": "ilu(level=1)",
+                "ilut": "ilu(drop=0.001)", "block_ilu0": "ilu(block='detected')",
+                "block_iluk": "ilu(level=1, block='detected')", "block_ilut": "ilu(drop=0.001, block='detected')"},
     "smoother": {"jacobi": "jacobi_sweeps", "block_jacobi": "block_jacobi_sweeps"},
 }
+SHORT = {"precond": {"ic0": "ic(level=0)", "ilu0": "ilu(level=0, drop=None, fill=None)"}}      # usual in the literature
 ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
 # Operators of the preconditioners that are built from a whole distributed matrix; "nicolaides": Schwarz's second level.
 RANK_OPERATORS = {
@@ -147,24 +145,48 @@ def _nearest(name, rows) -> str:
 
 
 def load(kind: str, name: str):
-    """Import and return the class registered under ``name`` for a kind such as "method" or "precond". A former name is
-    warned of, by a FutureWarning that says the new one.
+    """Import and return the class registered under ``name`` for a kind such as "method" or "precond".
 
     Raises
     ------
     InputError
         If nothing is registered under that name; the message suggests the most similar one.
     """
-    rows = TABLE[kind]
-    key = name.lower().replace("-", "_")
-    if (now := RENAMED.get(kind, {}).get(key)) is not None:
-        warnings.warn(f"the {kind} {key!r} is called {now!r} now", FutureWarning, stacklevel=2)
-        key = now
+    rows, key = TABLE[kind], _key(name)
     if key not in rows:
         offered = _offered(kind)
         raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, offered)}There are: "
                          f"{', '.join(offered)}")
     return _imported(rows[key])
+
+
+def _key(name: str) -> str:
+    """Return ``name`` as the registry writes names."""
+    return name.lower().replace("-", "_")
+
+
+def _current(kind: str, name: str, arguments: dict) -> tuple[str, dict]:
+    """Return the registered name, and the settings, that a name with settings means: a short name of the literature
+    fixes some, and a former name, of which a FutureWarning tells, has other defaults."""
+    key = _key(name)
+    short, renamed = SHORT.get(kind, {}).get(key), RENAMED.get(kind, {}).get(key)
+    if short is None and renamed is None:
+        return name, arguments
+    now, meant = parse(short or renamed)
+    fixed = meant.keys() & arguments if short else ()
+    if fixed:
+        raise InputError(f"{_text(key, arguments)}: expected {key} without {', '.join(sorted(fixed))}, which the name "
+                         f"says: write {_text(now, arguments)}")
+    if renamed:
+        warnings.warn(f"the {kind} {_text(key, arguments)!r} is called {_text(now, meant | arguments)!r} now",
+                      FutureWarning, stacklevel=3)
+    return now, meant | arguments
+
+
+def _text(name, arguments) -> str:
+    """Return a name with its settings as text that `resolve` takes."""
+    inside = ", ".join(f"{field}={value!r}" for field, value in arguments.items())
+    return f"{name}({inside})" if inside else name
 
 
 def _offered(kind: str) -> list[str]:
@@ -212,12 +234,12 @@ def resolve(kind: str, choice):
     if choice is None or (isinstance(choice, str) and choice.lower() == "none"):
         return None
     if isinstance(choice, str):
-        name, arguments = parse(choice)
+        name, arguments = _current(kind, *parse(choice))
         if kind == "method" and name.lower() in TABLE["decomposer"]:
             return load(kind, "direct")(dense_lu=construct(load("decomposer", name), arguments))
         return construct(load(kind, name), arguments)
-    if isinstance(choice, type) and dataclasses.is_dataclass(choice):
-        choice = construct(choice, {})
+    if isinstance(choice, functools.partial) or isinstance(choice, type) and dataclasses.is_dataclass(choice):
+        choice = choice()                        # a settings class; partial: a former one
     if kind == "method" and isinstance(choice, Preconditioner) and choice.method is not None:
         return counterpart(choice, "method", choice.method)
     if any(isinstance(choice, load(kind, name)) for name in TABLE[kind]):

@@ -122,8 +122,8 @@ def choose_by_none(owner, former, *names: str):
 
 
 def _default(owner, name: str):
-    """The default of the field ``name`` of ``owner``."""
-    return next(f.default for f in dataclasses.fields(owner) if f.name == name)
+    """The default of the field ``name`` of ``owner``, which a dataclass keeps in its class."""
+    return getattr(type(owner), name, dataclasses.MISSING)
 
 
 def differs(owner, name: str) -> bool:

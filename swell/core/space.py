@@ -4,13 +4,13 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
 from types import ModuleType
 
 import numpy as np
 
 from swell.core.columns import Columns
 from swell.core.errors import OutOfMemory
+from swell.core.ranks import Ranks
 
 
 def aligned(size: int, dtype) -> int:
@@ -33,15 +33,15 @@ class Space(ABC):
         "cpu" or "cuda".
     xp : module
         NumPy, or CuPy with the same interface.
-    single_rank : bool
-        False if other ranks have parts of the vectors too, so that what a kernel sums is not yet the sum.
+    ranks : Ranks
+        Who has parts of the vectors: one rank, or several.
     columns : int
         The number k of right-hand sides; if it is more than 1, vectors are `Columns`.
     """
 
     name: str
     xp: ModuleType
-    single_rank = True
+    ranks = Ranks()
     columns = 1
 
     def __init__(self):
@@ -86,7 +86,7 @@ class Space(ABC):
     def compile_ahead(self, parts, dtype):
         """Begin to compile the kernels that ``parts`` of a configuration will need for a dtype; GPUs only.
 
-        ``parts``: a list such as ["method cg", "precond ic0"]."""
+        ``parts``: a list such as ["method cg", "precond ic"]."""
 
     @abstractmethod
     def loop(self, stopping, n):
@@ -178,49 +178,6 @@ class Space(ABC):
     def norm_inf(self, x, out):
         """``out[0] = ‖x‖∞``."""
         self.kernels("swell.core", "vector", x.dtype).norm_inf(x, out)
-
-    def allreduce(self, scalars):
-        """Add up ``scalars`` over all ranks that share the vectors, in place; nothing to do on one device.
-
-        Kernels, ``dots`` and ``apply_dots`` compute the sums of one rank."""
-
-    def agreed(self):
-        """A context whose error on one rank is raised on all of them; on one device, errors are raised as they are."""
-        return nullcontext()
-
-    def deferred_errors(self):
-        """Return a context in which ranks iterate. On one device, errors are raised as they are.
-
-        An error of a user's function on one rank waits until all ranks reach the end of the block; then all raise it.
-        """
-        return nullcontext()
-
-    def guarded(self, M):
-        """Return M, this rank's preconditioner or None, such that its errors wait for the end of `deferred_errors`."""
-        return M
-
-    def said(self, texts: list[str]) -> list[str]:
-        """Merge the texts of all ranks, place by place, into texts that hold for all ranks; returns a list as long."""
-        return texts
-
-    def said_notes(self, notes: list[str]) -> list[str]:
-        """Return the notes of all ranks in one list; on one device ``notes`` itself."""
-        return notes
-
-    def require_equal(self, value, what: str):
-        """Raise InputError on every rank unless all ranks give an equal value. ``what`` names it in the message."""
-
-    def of_ranks(self, value) -> list:
-        """Return the ``value`` of every rank, in order; on one device, a list of the one value."""
-        return [value]
-
-    def max_over_ranks(self, value: float) -> float:
-        """Return the largest ``value`` of all ranks; the number itself on one device."""
-        return max(self.of_ranks(value))
-
-    def local_rows(self, n: int) -> int:
-        """The number of entries that this rank holds of a vector of length n: all of them on one device."""
-        return n
 
     # -- what setups ask of arrays: NumPy answers on a CPU, kernels of ours on a GPU ----------------------------------
 

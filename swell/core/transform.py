@@ -49,7 +49,7 @@ class Transform(ABC):
         """The transform of Aᴴ, with Rᴴ and Lᴴ in place of L and R: this one, where R = Lᴴ."""
         return self
 
-    def facts(self, A):
+    def effects(self, A):
         """Lines for the printed configuration about the effect on the matrix; ``A`` is the transformed matrix A'."""
         return []
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from swell import inputs
 from swell.core.errors import InputError, SwellError
+from swell.core.renamed import renamed
 from swell.core.turn import Turn
 from swell.distributed.communicator import Broken
 from swell.distributed.distribute import scatter
@@ -44,7 +45,7 @@ class SolverOnAllGPUs:
     ----------
     A : DistributedMatrix
         The matrix as rank 0 has it.
-    chain : list of Configuration
+    choices : list of Configuration
         As in ``Solver``.
     notes : list of str
         Sentences on A, for every result.
@@ -86,8 +87,10 @@ class SolverOnAllGPUs:
         return self._solvers[0].A
 
     @property
-    def chain(self):
-        return self._solvers[0].chain
+    def choices(self):
+        return self._solvers[0].choices
+
+    chain = renamed("chain", "choices")
 
     @property
     def M(self):
@@ -131,7 +134,7 @@ class SolverOnAllGPUs:
             return self
 
     def prefer(self, k):
-        """Let the next solves start with choice k of ``chain`` on all ranks, as ``Solver.prefer`` does; return self."""
+        """Let the next solves try choice k first on all ranks, as ``Solver.prefer`` does; return self."""
         with self._exclusive():
             self._on_ranks(lambda ranks, solver: solver.prefer(k))
             return self

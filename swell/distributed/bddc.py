@@ -23,11 +23,11 @@ class RankBDDC(BDDCOperator):
     """z = M r by BDDC, for a DistributedMatrix."""
 
     def update(self, A):
-        with naming_rank(A.space.communicator):
+        with naming_rank(A.space.ranks.communicator):
             super().update(A)
 
     def _split(self, A):
-        space, communicator = A.space, A.space.communicator
+        space, communicator = A.space, A.space.ranks.communicator
         if self._owner is None:
             self._owner = subdomains(A.own, Schwarz(domains=self._share(communicator),
                                                     partition=self.settings.partition))
@@ -35,7 +35,7 @@ class RankBDDC(BDDCOperator):
         starts = np.concatenate(([0], np.cumsum(counts)))
         owner, ghosts = self._owner + starts[communicator.rank], A.halo.ghosts
         every = np.concatenate((owner, *fetched(space, owner, ghosts)))
-        numbers = np.concatenate((np.arange(space.first, space.stop), ghosts))
+        numbers = np.concatenate((np.arange(space.ranks.first, space.ranks.stop), ghosts))
         subdomain, *entries = elements(_columns(A), every, numbers)
         to, parts = owners(starts, subdomain), []
         for rank in range(communicator.size):
@@ -46,7 +46,7 @@ class RankBDDC(BDDCOperator):
         return RankSubdomains(A, pieces, pieces.dofs, counts[communicator.rank])
 
     def _share(self, communicator):
-        """Return the number of subdomains on this rank, from ``settings.domains``. None means that it is chosen later by
+        """Return the number of subdomains on this rank, from ``settings.domains``; None: it is chosen later by
         the number of the rank's rows."""
         count, ranks = self.settings.domains, communicator.size
         if count is None:

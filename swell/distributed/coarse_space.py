@@ -36,8 +36,8 @@ class RankCoarseSpace(DeflationOperator):
                              f"{'' if A.dtype.kind == 'c' else ' that is not symmetric'}: expected a real symmetric "
                              "one; leave coarse out")
         self._modes = independent(_own_modes(A, settings.near_nullspace))
-        counts = A.space.communicator.allgather(self._modes.shape[1])
-        self._before, count = sum(counts[:A.space.communicator.rank]), sum(counts)
+        counts = A.space.ranks.allgather(self._modes.shape[1])
+        self._before, count = sum(counts[:A.space.ranks.communicator.rank]), sum(counts)
         if not count <= min(MOST, A.shape[0] // 2):
             raise InputError(f"Schwarz(coarse='nicolaides'): the ranks have {count} near null vectors in all: expected "
                              f"at most {MOST}, and two unknowns for each: give fewer vectors, or take fewer ranks")
@@ -58,7 +58,7 @@ class RankCoarseSpace(DeflationOperator):
 
 def _own_modes(A, near_nullspace):
     """Return the near null vectors in this rank's rows, a float64 host array of shape (rows, k)."""
-    rows = A.space.local_rows(A.shape[0])
+    rows = A.space.ranks.local_rows(A.shape[0])
     if isinstance(near_nullspace, str):
         size = A.block_size                      # blocks are whole on a rank
         return np.tile(np.eye(size), (-(-rows // size), 1))[:rows]

@@ -51,10 +51,10 @@ def fetched(space, values, rows) -> list:
     list
         For each rank, its values for the rows in ``rows`` that it owns.
     """
-    communicator = space.communicator
-    counts = np.bincount(owners(space.starts, rows), minlength=communicator.size)
+    communicator = space.ranks.communicator
+    counts = np.bincount(owners(space.ranks.starts, rows), minlength=communicator.size)
     asked = communicator.alltoall(np.split(rows, np.cumsum(counts)[:-1]))
-    return communicator.alltoall([values[wanted - space.first] for wanted in asked])
+    return communicator.alltoall([values[wanted - space.ranks.first] for wanted in asked])
 
 
 def whole_blocks(numbers, block):

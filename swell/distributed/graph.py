@@ -18,13 +18,13 @@ class DistributedGraphLoop(GraphLoop):
 
     def __init__(self, space, stopping, n):
         super().__init__(space.local, stopping, n)
-        self._ranks, self._agreement = space, Agreement(space)
+        self._ranks, self._agreement = space.ranks, Agreement(space.ranks)
         count = space.columns
         self._behind = space.xp.cuda.alloc_pinned_memory(2 * count * CONTEXT.itemsize)
         self._copies = np.frombuffer(self._behind, CONTEXT, 2 * count).reshape(2, count)
         self._agreed = None                      # microseconds of a body; None: the ranks have not agreed yet
         self._past = None                        # the graph whose copied flags are read; None: no graph is pending
-        space.communicator.holds_graphs(self)
+        space.ranks.communicator.holds_graphs(self)
 
     def begin(self, threshold, scale, window, done=0, monitor=None, frozen=(), on_x=None):
         super().begin(threshold, scale, window, done, guarded_monitor(monitor, self._ranks), frozen, on_x)
@@ -42,7 +42,7 @@ class DistributedGraphLoop(GraphLoop):
         """The largest estimate of a rank, so that the graphs of all ranks hold equally many bodies. The ranks agree
         once: a graph captured anew keeps the number, since one rank may have to capture alone."""
         if self._agreed is None:
-            self._agreed = self._ranks.max_over_ranks(super()._microseconds(launches))
+            self._agreed = self._ranks.max(super()._microseconds(launches))
         return self._agreed
 
     def free(self):

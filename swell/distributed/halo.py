@@ -36,18 +36,18 @@ class Halo:
     scratch = ("values", "_packed")
 
     def __init__(self, space, ghosts, dtype):
-        self.space, self.ghosts, communicator = space, ghosts, space.communicator
-        self.incoming = np.bincount(owners(space.starts, ghosts), minlength=communicator.size)
+        self.space, self.ghosts, communicator = space, ghosts, space.ranks.communicator
+        self.incoming = np.bincount(owners(space.ranks.starts, ghosts), minlength=communicator.size)
         ends = np.cumsum(self.incoming)
         wanted = communicator.alltoall(np.split(ghosts, ends[:-1]))              # rows that the others need from here
         self.outgoing = np.array([part.size for part in wanted])
-        self._index = space.from_host((np.concatenate(wanted) - space.first).astype(np.int32))
+        self._index = space.from_host((np.concatenate(wanted) - space.ranks.first).astype(np.int32))
         self.values, self._packed = space.buffer(ghosts.size, dtype), space.buffer(self._index.size, dtype)
         self._kernels, self._back = space.kernels("swell.distributed", "halo", dtype), None
         self._exchange = self._between(self._packed, self.outgoing, self.values, self.incoming)
 
     def _between(self, *buffers):
-        return self.space.communicator.exchange(self.space.local, *buffers)
+        return self.space.ranks.communicator.exchange(self.space.local, *buffers)
 
     def start(self, x):
         """Send the entries of x (this rank's part) that the neighbours need; ``values`` must not be read until
@@ -100,7 +100,7 @@ class Halo:
         space, count, xp = self.space, self._index.size, self.space.xp
         self._back = self._between(self.values, self.incoming, self._packed, self.outgoing)
         gather = CSRMatrix(space.local, xp.arange(count + 1), self._index, xp.ones(count, self.values.dtype),
-                           (count, space.stop - space.first))
+                           (count, space.ranks.stop - space.ranks.first))
         self._sum = gather.transpose()           # sums, since several ranks may have the same row as a ghost
 
     @property

@@ -37,7 +37,7 @@ class Agreement:
 
 def guarded_monitor(monitor, ranks):
     """Return a function that calls ``monitor``, but raises no error: a first error is kept and raised at the end of
-    ``ranks.deferred_errors`` (``ranks``: a DistributedSpace), and after it the monitor is not called again. None for no
+    ``ranks.deferred_errors`` (``ranks``: `ConnectedRanks`), and after it the monitor is not called again. None for no
     monitor."""
     if monitor is None:
         return None
@@ -59,10 +59,10 @@ class DistributedLoop(DirectLoop):
 
     def __init__(self, space, stopping, n):
         super().__init__(space, stopping, n)
-        self._agreement = Agreement(space)
+        self._agreement = Agreement(space.ranks)
 
     def begin(self, threshold, scale, window, done=0, monitor=None, frozen=(), on_x=None):
-        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self.space), frozen, on_x)
+        super().begin(threshold, scale, window, done, guarded_monitor(monitor, self.space.ranks), frozen, on_x)
 
     def ask(self, reason):
         self._agreement.ask(reason)

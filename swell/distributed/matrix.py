@@ -140,7 +140,7 @@ class DistributedMatrix(SystemMatrix):
     def rows(self):
         """The numbers of this rank's rows in the user's numbering: a slice, or an array if a partition has reordered
         the rows."""
-        return slice(self.space.first, self.space.stop) if self.order is None else self.order
+        return slice(self.space.ranks.first, self.space.ranks.stop) if self.order is None else self.order
 
     def gather(self, x):
         """Gather a distributed vector: every rank gets the whole vector on its host, in the user's order.
@@ -160,13 +160,13 @@ class DistributedMatrix(SystemMatrix):
         InputError
             On every rank, if x has another shape on any rank.
         """
-        rows, shape = self.space.local_rows(self.shape[0]), getattr(x, "shape", ())
-        with self.space.agreed():
+        rows, shape = self.space.ranks.local_rows(self.shape[0]), getattr(x, "shape", ())
+        with self.space.ranks.agreed():
             if len(shape) not in (1, 2) or shape[0] != rows:
                 raise InputError(f"x has shape {tuple(shape)}: expected ({rows},) or ({rows}, k), this rank's part, as "
                                  "a solve returns it")
             host = self.space.to_host(x)
-            parts = self.space.communicator.allgather((self.rows, host))
+            parts = self.space.ranks.allgather((self.rows, host))
             whole = np.empty((self.shape[0], *host.shape[1:]), host.dtype)
             for rows, part in parts:
                 whole[rows] = part
@@ -202,7 +202,7 @@ class DistributedMatrix(SystemMatrix):
         InputError
             On every rank, if any rank passes arrays of another length, or values that are not finite.
         """
-        with self.space.agreed():
+        with self.space.ranks.agreed():
             check_finite("A", own, rest, where=" of this rank's")
             if (own.size, rest.size) != (self.own.nnz, self.rest.nnz):
                 raise InputError(f"{own.size} and {rest.size} values for the {self.own.nnz} and {self.rest.nnz} "
@@ -219,8 +219,8 @@ class DistributedMatrix(SystemMatrix):
     def check(self, configuration, stopping):
         """Raise InputError, on every rank, if the settings do not work across ranks or differ between them.
         ``configuration``: a Configuration (method, preconditioner, …); ``stopping``: a Stopping."""
-        self.space.communicator.require_equal(_to_compare(configuration), "what to solve with")
-        self.space.communicator.require_equal(stopping, "when to stop")
+        self.space.ranks.require_equal(_to_compare(configuration), "what to solve with")
+        self.space.ranks.require_equal(stopping, "when to stop")
         method, name = configuration.method, configuration.name
         if not method.distributed:
             able = [other for other in names("method") if load("method", other).distributed]
@@ -232,7 +232,7 @@ class DistributedMatrix(SystemMatrix):
     def global_rows(self):
         """Return this rank's rows as a new SciPy CSR matrix, shape (local rows, n), with global column numbers."""
         own, rest, rows = self.own.to_scipy(), self.rest.to_scipy().tocoo(), self.space.to_host(self.boundary)
-        inside = sp.csr_array((own.data, own.indices.astype(np.int64) + self.space.first, own.indptr),
+        inside = sp.csr_array((own.data, own.indices.astype(np.int64) + self.space.ranks.first, own.indptr),
                               shape=(own.shape[0], self.shape[1]))
         outside = sp.coo_array((rest.data, (rows[rest.row], self.halo.ghosts[rest.col])), shape=inside.shape)
         return sp.csr_array(inside + outside)
@@ -246,9 +246,9 @@ class DistributedMatrix(SystemMatrix):
         """Return this matrix with the diagonal block in the format ``settings``. The rest becomes BSR if the format has
         blocks on every rank, in the largest size that divides them all and the `block_size`. All ranks call it
         together."""
-        with self.space.agreed():
+        with self.space.ranks.agreed():
             local = settings.build(self.own)
-        block = math.gcd(self.block_size, *self.space.communicator.allgather(local.block))
+        block = math.gcd(self.block_size, *self.space.ranks.allgather(local.block))
         return self._with(self.own, self.rest, local, BSR(block).build(self.rest) if block > 1 else None)
 
     def scaled(self, left, right):
@@ -273,8 +273,8 @@ class DistributedMatrix(SystemMatrix):
         """Return Aᵀ as a new matrix with the same distribution of rows. The ranks exchange the entries in ghost columns
         through the host."""
         space, rest = self.space, self.rest.to_scipy().tocoo()
-        rows = space.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
-        found = gathered(space.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), space.starts)
+        rows = space.ranks.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
+        found = gathered(space.ranks.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), space.ranks.starts)
         ghosts, places = np.unique(found.indices.astype(np.int64), return_inverse=True)
         rest = sp.csr_array((found.data, places, found.indptr), shape=(self.own.shape[0], ghosts.size))
         boundary, rest, ghosts = compressed(rest, ghosts, self.block_size)
@@ -313,7 +313,7 @@ class DistributedMatrix(SystemMatrix):
 
     def norm_frobenius(self):
         parts = [self.space.local.norms(part.data)[0] ** 2 for part in (self.own, self.rest)]
-        return float(np.sqrt(sum(self.space.communicator.allgather(sum(parts)))))
+        return float(np.sqrt(sum(self.space.ranks.allgather(sum(parts)))))
 
     def _of_others(self, x):
         """Fetch and return the ghost values of a real vector x, of which this rank passes its own rows."""
@@ -340,12 +340,12 @@ class DistributedMatrix(SystemMatrix):
     @property
     def origin(self):
         """A phrase that says how the entries are distributed."""
-        communicator = self.space.communicator
+        communicator = self.space.ranks.communicator
         return (f"on each of {communicator.size} ranks {self.own.shape[0]} rows, {self.own.nnz} entries in the "
                 f"diagonal block, {self.rest.nnz} others that need {self.halo.ghosts.size} entries of other ranks")
 
     def describe(self):
-        in_blocks = self.remote.block > 1 and self.space.communicator.size > 1
+        in_blocks = self.remote.block > 1 and self.space.ranks.communicator.size > 1
         return self.local.describe() + (f"; off-diagonal part in blocks of {self.remote.block}" if in_blocks else "")
 
 

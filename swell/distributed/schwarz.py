@@ -12,14 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from swell.core.errors import InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.settings import describe
 from swell.distributed.entries import fetched, whole_blocks
 from swell.distributed.halo import Halo
 from swell.formats.csr import CSRMatrix
 
 
-class RankSchwarz(OperatorAround):
+class RankSchwarz(Composite):
     """z = M r by additive Schwarz, for a DistributedMatrix and settings of ``Schwarz``.
 
     Attributes
@@ -42,7 +42,7 @@ class RankSchwarz(OperatorAround):
         self._halo = Halo(A.space, ghosts, A.dtype)
         if settings.kind == "additive":
             self._halo.prepare_return()
-        below = int(np.searchsorted(ghosts, A.space.first))          # ghosts before the rank's own rows, in order
+        below = int(np.searchsorted(ghosts, A.space.ranks.first))    # ghosts before the rank's own rows, in order
         rows = A.own.shape[0]
         self._own = slice(below, below + rows)
         self._before, self._after = slice(0, below), slice(below + rows, None)
@@ -127,8 +127,8 @@ def layers(A, count):
     rows, ghosts = own, np.empty(0, np.int64)
     for _ in range(count):
         reached = whole_blocks(rows.indices, size)
-        ghosts = np.union1d(ghosts, reached[(reached < space.first) | (reached >= space.stop)])
+        ghosts = np.union1d(ghosts, reached[(reached < space.ranks.first) | (reached >= space.ranks.stop)])
         rows = sp.vstack([own, *fetched(space, own, ghosts)], format="csr")
-    numbers = np.concatenate([np.arange(space.first, space.stop), ghosts])
+    numbers = np.concatenate([np.arange(space.ranks.first, space.ranks.stop), ghosts])
     order = np.argsort(numbers)
     return rows[order][:, numbers[order]], ghosts

@@ -163,7 +163,7 @@ class RankSubdomains(Subdomains):
 
     def __init__(self, A, pieces, numbers, count, groups=()):
         self.space, self._named = A.space, A.rows
-        communicator, first, stop = A.space.communicator, A.space.first, A.space.stop
+        communicator, first, stop = A.space.ranks.communicator, A.space.ranks.first, A.space.ranks.stop
         self.matrices, self.notes = pieces.matrices, pieces.notes
         every = np.unique(np.concatenate(numbers))
         self.ghosts = every[(every < first) | (every >= stop)].astype(np.int64)
@@ -179,8 +179,7 @@ class RankSubdomains(Subdomains):
         self.all, self._halo = origin.size, None
 
     def check(self, A):
-        starts = getattr(A.space, "starts", None)
-        if A.space.single_rank or not np.array_equal(starts, self.space.starts):
+        if A.space.ranks.single or not np.array_equal(A.space.ranks.starts, self.space.ranks.starts):
             raise InputError("BDDC: the subdomains are spread over ranks in another way than A: take the matrix that "
                              "from_subdomains made with them")
 
@@ -202,7 +201,7 @@ class RankSubdomains(Subdomains):
         return named.start + row if isinstance(named, slice) else named[row]
 
     def names(self, rows):
-        first, stop, named = self.space.first, self.space.stop, self._named
+        first, stop, named = self.space.ranks.first, self.space.ranks.stop, self._named
         own = rows[(rows >= first) & (rows < stop)] - first
         return np.concatenate(self.from_all_ranks([named.start + own if isinstance(named, slice) else named[own]]))
 
@@ -224,20 +223,20 @@ class RankSubdomains(Subdomains):
     def shared(self):
         space, rows = self.space, self.n - self.ghosts.size
         counts = np.bincount(np.concatenate(self.dofs), minlength=self.n)
-        mine = np.concatenate((space.first + np.flatnonzero(counts[:rows] > 1), self.ghosts))
+        mine = np.concatenate((space.ranks.first + np.flatnonzero(counts[:rows] > 1), self.ghosts))
         every = np.unique(np.concatenate(self.from_all_ranks([mine])))
         number = np.full(self.n, -1, index_type(self.n, every.size, 0))
-        own = every[(every >= space.first) & (every < space.stop)]
-        number[own - space.first] = np.searchsorted(every, own)
+        own = every[(every >= space.ranks.first) & (every < space.ranks.stop)]
+        number[own - space.ranks.first] = np.searchsorted(every, own)
         number[rows:] = np.searchsorted(every, self.ghosts)
         return every, number
 
     def from_all_ranks(self, values):
-        return [value for values in self.space.communicator.allgather(values) for value in values]
+        return [value for values in self.space.ranks.allgather(values) for value in values]
 
     def sum(self, numbers):
-        self.space.allreduce(numbers)
+        self.space.ranks.allreduce(numbers)
 
     def describe(self):
-        return f"{self.all} subdomains, {len(self)} on each rank" if self.space.communicator.size > 1 else \
+        return f"{self.all} subdomains, {len(self)} on each rank" if self.space.ranks.communicator.size > 1 else \
             super().describe()

@@ -111,7 +111,7 @@ def checked_block_size(block, n: int) -> int:
 
 
 def chosen_size(A, setting, name: str) -> int:
-    """The block size to use: ``setting.block``; if it is None, the largest divisor, up to `LARGEST`, of ``A.block_size``.
+    """The block size to use: ``setting.block``; if None, the largest divisor, up to `LARGEST`, of ``A.block_size``.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class Blocks(ABC):
 def check_blocks(setting):
     """Raise InputError if ``setting.block`` is neither None nor 1 to `LARGEST`, if ``setting.pad`` is no bool, or if it
     is True although ``block`` is None (detected) or 1. ``setting``: settings with these two fields."""
-    positive(setting, "block", 0, LARGEST)
+    positive(setting, "block", most=LARGEST)
     switch(setting, "pad")
     if not setting.block or setting.block < 2:
         size = "blocks of 1, which divide everything" if setting.block else "a detected size, which always divides"

@@ -10,7 +10,7 @@ def nonzero_diagonal(A, owner):
     ``owner``: the caller's name, for the message, which also names the first such row."""
     d, facts = A.diagonal(), A.diagonal_block.facts(search=False)
     if facts.zero_diagonal:
-        remedy = remove_empty(A, A.data != 0) if A.space.single_rank else ""
+        remedy = remove_empty(A, A.data != 0) if A.space.ranks.single else ""
         remedy = remedy or ("use method='direct', or bring large entries onto the diagonal, by A[order] x = b[order] "
                             "with order = swell.transversal(A)")
         raise InputError(f"{owner} divides by the diagonal, and {facts.zero_diagonal} of {d.size} diagonal entries are "

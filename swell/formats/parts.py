@@ -56,7 +56,7 @@ class ResidentParts:
     Attributes
     ----------
     count : int
-        Most parts; None: a single part for up to ``ONE_PART`` rows, one cluster for up to ``ONE_CLUSTER`` rows, otherwise
+        Most parts; None: a single part for up to ``ONE_PART`` rows, one cluster for up to ``ONE_CLUSTER`` rows, else
         one part for each multiprocessor.
     ordering : settings object or None
         An ordering with a field ``parts``, used if parts of consecutive rows have too large halos; None: parts are

@@ -38,7 +38,7 @@ def estimated_asymmetry(M, space, conjugate=True) -> float:
 
 def _mismatch(A, space, conjugate):
     """Return (|(x, A y) − (A x, y)|, ‖A y‖₂) for random real x and y; ``conjugate=False``: of A x, its conjugate."""
-    x, y, ax, ay = (space.empty(space.local_rows(A.shape[0]), A.dtype) for _ in range(4))
+    x, y, ax, ay = (space.empty(space.ranks.local_rows(A.shape[0]), A.dtype) for _ in range(4))
     space.random(SEED, x)
     space.random(SEED + 1, y)
     A.apply(x, ax)
@@ -46,7 +46,7 @@ def _mismatch(A, space, conjugate):
     dots = space.empty((2, 2), accumulator(A.dtype))
     space.dots(x, ay, dots[0])
     space.dots(ax, y, dots[1])
-    space.allreduce(dots)
+    space.ranks.allreduce(dots)
     other = dots[1, 0] if conjugate else dots[1, 0].conj()       # x and y are real, so (A x, y) = conj(yᵀ A x)
     return abs(complex(dots[0, 0] - other)), space.norms(ay)[0]
 

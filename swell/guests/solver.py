@@ -11,7 +11,7 @@ class Prepared(Preconditioners):
     def read_preconditioner(self, M):
         """Return the Solver as an approximate inverse. Direct solves are a fixed linear map. An iteration to a
         tolerance varies from vector to vector, and only flexible methods accept it."""
-        return PreparedSolver(M), not all(choice.method.few_products for choice in M.chain)
+        return PreparedSolver(M), not all(choice.method.few_products for choice in M.choices)
 
 
 class PreparedSolver:

@@ -56,14 +56,14 @@ class BiCGSTABIteration(ShadowIteration):
         if M is not None:
             M.apply(self.p, self.ph)                                           # p̂ = M p
         A.apply_dots(self.ph, self.v, self.shadow, self.gamma)                 # v = A p̂;  γ = (r̂, v)
-        self.space.allreduce(self.gamma)
+        self.ranks.allreduce(self.gamma)
         step.half(self.v, self.r, s)                                           # α = ρ/γ;  s = r − α v
         if M is not None:
             M.apply(self.r, self.sh)                                           # ŝ = M s
         A.apply_dots(self.sh, self.t, self.r, self.st)                         # t = A ŝ;  (s, t), (t, t)
-        self.space.allreduce(self.st)
+        self.ranks.allreduce(self.st)
         step.update(self.ph, self.sh, self.t, self.shadow, self.weights, self.x, self.r, s)
-        self.space.allreduce(self.sums)                                        # x = x + α p̂ + ω ŝ;  r = s − ω t
+        self.ranks.allreduce(self.sums)                                        # x = x + α p̂ + ω ŝ;  r = s − ω t
         step.direction(self.r, self.v, self.p, s)                              # p = r + β (p − ω v)
 
     def counts(self, iterations, zero_guess):

@@ -96,20 +96,20 @@ class BiCGSTABLIteration(ShadowIteration):
         for j in range(l):
             step.direction(R, U, s, j)                                         # û_i = r̂_i − β û_i
             A.apply_dots(self._hat(U[j]), U[j + 1], self.shadow, self.gamma)   # û_j+1 = A û_j;  γ = (r̃, û_j+1)
-            self.space.allreduce(self.gamma)
+            self.ranks.allreduce(self.gamma)
             step.half(R, U, self.y, s, j, j > 0 or self.M is None)             # α = ρ/γ;  r̂_i −= α û_i+1;  x += α û_0
             if j + 1 < l:
                 A.apply_dots(self._hat(R[j]), R[j + 1], self.shadow, self.projected)    # r̂_j+1 = A r̂_j;  (r̃, r̂_j+1)
-                self.space.allreduce(self.projected)
+                self.ranks.allreduce(self.projected)
             else:
                 A.apply(self._hat(R[j]), R[j + 1])
-        single_rank = self.space.single_rank
+        single_rank = self.ranks.single
         step.polynomial(R, self.sums, self.c, s, l, self.convex, single_rank)  # γ_i: least ‖r̂_0 − Σ γ_i r̂_i‖
         if not single_rank:
-            self.space.allreduce(self.sums)
+            self.ranks.allreduce(self.sums)
             step.coefficients(self.sums, self.c, s, l, self.convex)
         step.combine(R, U, self.c, self.shadow, self.weights, self.y, s, l)    # r̂_0 −= Σ γ_i r̂_i;  û_0, x likewise
-        self.space.allreduce(self.next)
+        self.ranks.allreduce(self.next)
         if self.M is not None:
             self.space.axpby(1, self._hat(self.y), 1, self.x)                  # x += M y
         step.settle(s)

@@ -47,7 +47,7 @@ class BilinearIteration(Iteration):
         self.first_residual(self.r, zero_guess)                                # r = b − A x
         if self.M is not None:
             self.M.apply(self.r, self.z)                                       # z = M r
-        self.space.allreduce(self.begin())
+        self.ranks.allreduce(self.begin())
         self.step.judge_first(self.s)
 
     @abstractmethod

@@ -91,7 +91,7 @@ class CGIteration(LanczosIteration):
         if self.M is not None:
             self.M.apply(self.r, self.z)                                       # z = M r
         self.step.begin(self.r, self.z, self.weights, self.p, self.s)          # p = z;  ρ = (r, z)
-        self.space.allreduce(self.first)
+        self.ranks.allreduce(self.first)
         self.step.judge_first(self.s)
 
     def body(self):
@@ -110,17 +110,17 @@ class CGIteration(LanczosIteration):
             self.M.apply(self.r, self.z)                                       # z = M r
         self.space.copy(self.z, self.p)                                        # p = z
         self.space.dot(self.r, self.z, self.rho)                               # ρ = (r, z)
-        self.space.allreduce(self.rho)
+        self.ranks.allreduce(self.rho)
 
     def iterate(self):
         """Do one step of conjugate gradients, in place in x, r and p, with its convergence test."""
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dot(self.p, self.q, self.p, self.sigma)                        # q = A p;  σ = (p, q)
-        self.space.allreduce(self.sigma)
+        self.ranks.allreduce(self.sigma)
         step.residual(self.q, self.r, self.weights, s)                         # α = ρ/σ;  r = r − α q
         if M is not None:
             M.apply_dots(self.r, self.z, self.r, self.next_rho)                # z = M r;  ρ' = (r, z)
-        self.space.allreduce(self.next)
+        self.ranks.allreduce(self.next)
         step.direction(self.z, self.p, self.x, s, self.coefficients)           # x = x + α p;  p = z + (ρ'/ρ) p
 
     def counts(self, iterations, zero_guess):

@@ -52,11 +52,11 @@ class COCGIteration(BilinearIteration):
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(self.p, self.q, self.conjugate_p, self.mu)                # q = A p;  μ = pᵀ q
-        self.space.allreduce(self.mu)
+        self.ranks.allreduce(self.mu)
         step.residual(self.q, self.r, self.rc, self.weights, s)                # α = ρ/μ;  r = r − α q
         if M is not None:
             M.apply_dots(self.r, self.z, self.conjugate_r, self.rho)           # z = M r;  ρ' = rᵀ z
-        self.space.allreduce(self.sums)
+        self.ranks.allreduce(self.sums)
         step.direction(self.z, self.p, self.pc, self.x, s)                     # x = x + α p;  p = z + (ρ'/ρ) p
 
     def counts(self, iterations, zero_guess):

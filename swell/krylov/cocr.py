@@ -57,15 +57,15 @@ class COCRIteration(BilinearIteration):
     def body(self):
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(self.z, self.az, self.conjugate_z, self.rho)              # A z;  ρ' = zᵀ A z
-        self.space.allreduce(self.rho_and_norm)                                # with the last iteration's norm²
+        self.ranks.allreduce(self.rho_and_norm)                                # with the last iteration's norm²
         step.direction(self.z, self.az, self.p, self.q, self.qc, s)            # β = ρ'/ρ;  p = z + β p;  q = A z + β q
         if self.ended():
             return
         if M is not None:
             M.apply_dots(self.q, self.t, self.conjugate_q, self.mu)            # t = M q;  μ = qᵀ t
-        self.space.allreduce(self.mu_and_qq)
+        self.ranks.allreduce(self.mu_and_qq)
         step.residual(self.p, self.q, self.t, self.weights, self.x, self.r, self.own, self.zc, s,
-                      self.space.single_rank)
+                      self.ranks.single)
                                                           # α = ρ'/μ;  x = x + α p;  r = r − α q;  z = z − α t
 
     def counts(self, iterations, zero_guess):

@@ -92,13 +92,13 @@ class IDRSIteration(Iteration):
         self.G.fill(0)                                                         # G = U = 0
         self.U.fill(0)
         self.step.begin(self.P, self.r, self.f, self.count)                    # f = Pᴴ r
-        self.space.allreduce(self.f)
+        self.ranks.allreduce(self.f)
         self.step.prepare(self.PG, self.f, self.gamma, self.small, self.count)                 # Pᴴ G = I, ω = 1
 
     def body(self):
         A, M, step, small, s = self.A, self.M, self.step, self.small, self.count
         G, U, r, x, dense = self.G, self.U, self.r, self.x, (self.PG, self.f, self.gamma)
-        single_rank = self.space.single_rank
+        single_rank = self.ranks.single
         for k in range(s):
             if M is not None:
                 step.reduce(r, G, self.gamma, self.v, k, s)                    # v = r − Σ γ_i g_i
@@ -107,16 +107,16 @@ class IDRSIteration(Iteration):
             A.apply(U[k], G[k])                                                # g_k = A u_k
             step.project(self.P, G, *dense, self.alpha, small, k, s, self.pp, single_rank)     # Pᴴ g_k;  α_i, β, γ_i
             if not single_rank:
-                self.space.allreduce(self.alpha)
+                self.ranks.allreduce(self.alpha)
                 step.column(*dense, self.alpha, small, k, s, self.pp)
             step.update(G, U, x, r, self.alpha, small, k, s)                   # g_k −= Σ α_i g_i, u_k likewise
         if M is not None:                                                      # r −= β g_k;  x += β u_k
             M.apply(r, self.hat)
         A.apply_dots(self.hat, self.t, r, self.rt)                             # t = A M r;  (r, t), (t, t)
-        self.space.allreduce(self.sums)
+        self.ranks.allreduce(self.sums)
         step.finish(self.P, self.hat, self.t, self.weights, x, r, *dense, small, s, single_rank)  # x += ω M r, r −= ω t
         if not single_rank:                                                    # f = Pᴴ r
-            self.space.allreduce(self.f)
+            self.ranks.allreduce(self.f)
             step.settle(*dense, small, s)
 
     def counts(self, iterations, zero_guess):

@@ -84,7 +84,7 @@ class Method(ABC):
     gpu_only : bool
         True if the method runs on a GPU only.
     distributed : bool
-        True if the method runs across ranks. It calls ``space.allreduce`` between the kernel that writes this rank's
+        True if the method runs across ranks. It calls ``ranks.allreduce`` between the kernel that writes this rank's
         sums and the kernel that reads the total. A method says so if the calls per iteration are fewer than the
         reductions.
     format : settings object or None
@@ -163,7 +163,7 @@ class Iteration(ABC):
 
     def __init__(self, system: System):
         self.A, self.M, self.b, self.x, self.weights, self.workspace, self.loop, self.S = system
-        self.space = self.A.space
+        self.space, self.ranks = self.A.space, self.A.space.ranks
         self.n = self.A.shape[0]                 # of the whole system; a rank holds a part of each vector
         self.dtype = self.b.dtype
         self.scalar = accumulator(self.dtype)
@@ -199,16 +199,16 @@ class Iteration(ABC):
         self.space.dots(r, r, out)
         if self.weights.size:
             self.space.weighted_norm2(r, self.weights, out)
-        self.space.allreduce(out)
+        self.ranks.allreduce(out)
 
     def ended(self):
         """Return True if the iteration before was the last: across ranks it is judged during this one. False on one
         rank."""
-        return not self.space.single_rank and self.loop.halted()
+        return not self.ranks.single and self.loop.halted()
 
     def begun(self, iterations: int) -> int:
         """Return 1 if a run of ``iterations`` iterations took one extra product for a deferred judgement, else 0."""
-        return int(iterations > 0 and not self.space.single_rank)
+        return int(iterations > 0 and not self.ranks.single)
 
     @abstractmethod
     def start(self, zero_guess: bool):
@@ -264,7 +264,7 @@ class ShadowIteration(Iteration):
         self.first_residual(r, zero_guess)
         self.space.random(self.seed + self.attempt, shadow)
         self.first.begin(r, shadow, self.weights, p, s)
-        self.space.allreduce(part(s, Shadow.SHADOW2, Shadow.NORM2))
+        self.ranks.allreduce(part(s, Shadow.SHADOW2, Shadow.NORM2))
         self.first.judge_first(s)
 
 

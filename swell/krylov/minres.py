@@ -75,7 +75,7 @@ class MINRESIteration(Iteration):
             self.M.apply(self.r, self.z)                                       # z = M r
         self.step.begin(self.r, self.r if self.M is None else self.z, self.weights, self.v, self.v_old, self.d,
                         self.d_old, self.s)                                    # v = r;  β² = (r, z)
-        self.space.allreduce(self.first)
+        self.ranks.allreduce(self.first)
         self.step.judge_first(self.s)
 
     def body(self):
@@ -91,14 +91,14 @@ class MINRESIteration(Iteration):
         """
         A, M, step, s = self.A, self.M, self.step, self.s
         A.apply_dots(z, self.q, z, self.alpha)                                 # q = A z;  α = (z, q)
-        self.space.allreduce(self.alpha_and_norms)                             # with the last iteration's norms
+        self.ranks.allreduce(self.alpha_and_norms)                             # with the last iteration's norms
         step.lanczos(self.q, z, v, v_next, d, d_next, s)             # v' = q − α v − β v_old;  d' = z − δ d − ε d_old
         if self.ended():
             return
         if M is not None:
             M.apply_dots(v_next, z, v_next, self.beta)                         # z = M v';  β'² = (v', z)
-        self.space.allreduce(self.next)
-        step.update(v_next, d_next, self.weights, self.x, self.r, s, self.eps, self.space.single_rank)
+        self.ranks.allreduce(self.next)
+        step.update(v_next, d_next, self.weights, self.x, self.r, s, self.eps, self.ranks.single)
                                                                      # x = x + c φ d'/γ;  r = s² r − s c φ v'/β'
 
     def counts(self, iterations, zero_guess):

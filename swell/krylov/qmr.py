@@ -72,15 +72,15 @@ class QMRIteration(ShadowIteration):
         A.apply_adjoint(self.q, self.Aq)                                       # Aᴴ q
         if M is not None:
             M.apply_adjoint(self.Aq, self.MAq)                                 # Mᴴ Aᴴ q
-        self.space.allreduce(self.sums)                                        # with the last iteration's norm²
+        self.ranks.allreduce(self.sums)                                        # with the last iteration's norm²
         step.lanczos(self.Ap, self.MAq, self.v, self.w, s)                     # v = A p − β/ρ v;  w = Mᴴ Aᴴ q − β̄/ξ w
         if self.ended():
             return
-        self.space.allreduce(self.next)
+        self.ranks.allreduce(self.next)
         if M is not None:
             M.apply(self.v, self.vh)                                           # v̂ = M v
         step.update(self.vh, self.w, self.Ap, self.weights, self.p, self.q, self.d, self.Ad, self.x, self.r, s,
-                    self.space.single_rank)
+                    self.ranks.single)
                           # d = η p + c d;  x = x + d;  r = r − A d;  p = v̂/ρ − (ξ δ/ε) p;  q = w/ξ − conj(ρ δ/ε) q
 
     def counts(self, iterations, zero_guess):

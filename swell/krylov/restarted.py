@@ -115,11 +115,11 @@ class RestartedIteration(Iteration):
             z = self._precondition(j)                                          # z = M u
             self.A.apply(z, self.w)                                            # w = A z
             self.orthogonal_parts(j)                                           # s = Vᴴ u, t = Vᴴ w
-            self.space.allreduce(self.sums)
+            self.ranks.allreduce(self.sums)
             self.finish_vector(j)                                              # v_j, H(:, j), next u
             j += 1
         self.orthogonal_parts(j)                                               # the last candidate's second pass
-        self.space.allreduce(self.sums)
+        self.ranks.allreduce(self.sums)
         step.close(*self.work, self.y, j)                                      # R y = g
         self._correct()                                                        # x = x + M V y
         self.A.residual(self.x, self.b, u)                                     # r = b − A x

@@ -73,7 +73,7 @@ class SingleReductionCGIteration(LanczosIteration):
         self.q.fill(0)
         self.step.norm(self.r, self.weights, self.s)
         self._products()
-        self.space.allreduce(self.sums)
+        self.ranks.allreduce(self.sums)
         self.step.first(self.s)                                                # α = γ/δ, β = 0
 
     def body(self):
@@ -82,7 +82,7 @@ class SingleReductionCGIteration(LanczosIteration):
                 return
             self.step.advance(self.u, self.w, self.p, self.q, self.x, self.r, self.weights, self.s)
             self._products()                                                   # p = u + β p;  s = w + β s
-            self.space.allreduce(self.sums)                                    # x = x + α p;  r = r − α s
+            self.ranks.allreduce(self.sums)                                    # x = x + α p;  r = r − α s
             self.step.settle(self.s, self.coefficients)                        # β = γ/γ_;  α = γ/(δ − β γ/α)
         if self.replace and not self.loop.halted():
             self._replace()

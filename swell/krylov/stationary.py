@@ -71,10 +71,10 @@ class StationaryIteration(Refinement):
     def __init__(self, system, every):
         super().__init__(system)
         self.steps = self.every = every
-        self.z = None if self.space.single_rank else self.vector("z")
+        self.z = None if self.ranks.single else self.vector("z")
 
     def improve(self):
-        if self.space.single_rank:
+        if self.ranks.single:
             self.M.smooth(self.b, self.x, self.every)                          # x = x + B⁻¹ (b − A x), ``every`` times
         else:
             self.z.fill(0)

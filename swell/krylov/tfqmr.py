@@ -60,14 +60,14 @@ class TFQMRIteration(ShadowIteration):
         step, s = self.step, self.s
         self._product(self.odd)                                                # A y
         step.direction(self.odd, self.even, self.shadow, self.v, s)            # v = A y + β (A y_ + β v);  σ = (r̂, v)
-        self.space.allreduce(self.sigma)                                       # with the last iteration's norm²
+        self.ranks.allreduce(self.sigma)                                       # with the last iteration's norm²
         step.odd(self.yh, self.v, self.odd, self.d, self.y, self.w, s)         # α = ρ/σ;  d = ŷ + c d;  y = y − α v
         if self.ended():                                                       # w = w − α A ŷ;  ‖w‖²
             return
         self._product(self.even)
         step.even(self.even, self.shadow, self.w, s)                           # w = w − α A ŷ;  ‖w‖², ρ' = (r̂, w)
-        self.space.allreduce(self.sums)
-        step.update(self.yh, self.even, self.w, self.weights, self.d, self.x, self.r, self.y, s, self.space.single_rank)
+        self.ranks.allreduce(self.sums)
+        step.update(self.yh, self.even, self.w, self.weights, self.d, self.x, self.r, self.y, s, self.ranks.single)
                                                           # x = x + η d, twice;  r likewise;  y = w + (ρ'/ρ) y
 
     def _product(self, out):

@@ -8,7 +8,7 @@ import numpy as np
 
 from swell.core.encoding import printable
 from swell.core.stopping import Reason
-from swell.solving.considered import count
+from swell.solving.choice_cost import count, seconds
 
 SENTENCES = {
     Reason.MAXITER: "the iteration limit was reached first: raise maxiter, or try scaling='columns' or a larger damp",
@@ -117,13 +117,10 @@ class LeastSquaresResult:
     @printable
     def __str__(self):
         state = f"converged ({self.solved})" if self.converged else f"NOT converged ({self.reason.name})"
-        compiled = self.timings.get("compile", 0)
         damped = f", damp {self.damp:g}" if self.damp else ""
         lines = [f"{state} in {count(self.iterations, 'iteration')}: ‖b − Ax‖/‖b‖ = {self.residual:.2e}, "
                  f"‖Aᴴr‖/(‖A‖‖r‖) = {self.normal_residual:.1e}, ‖x‖ = {self.norm_x:.3g}", f"  {self.message}",
                  f"  {self.method} on {self.shape[0]} × {self.shape[1]}, {self.nnz} entries, {self.dtype}, "
                  f"{self.device}{damped}; rtol {self.rtol:g}",
-                 f"  cost: {self.products} products; setup {self.timings.get('setup', 0):.3g} s, solve "
-                 f"{self.timings.get('solve', 0):.3g} s"
-                 + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else "")]
+                 f"  cost: {self.products} products; {seconds(self.timings)}"]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])

@@ -23,9 +23,9 @@ from swell.core.stopping import Reason, Stopping
 from swell.core.workspace import Workspace
 from swell.least_squares.golub_kahan import Stacked
 from swell.least_squares.result import LeastSquaresResult
-from swell.solving.measure import EPS, ROUNDING, SAFE, read_b, uncertain
+from swell.solving.measure import EPS, ROUNDING, NORM_RANGE, read_b, uncertain
 from swell.solving.result import FINAL
-from swell.solving.solve import OUT_OF_RANGE, RETRIES
+from swell.solving.solve import OUT_OF_RANGE, MAX_RUNS
 from swell.solving.verdict import decide
 
 VECTORS = 8             # most vectors of length m, and of length n, that a method keeps
@@ -90,7 +90,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=None, atol=0.0, maxiter=None, x
     if settings is None:
         raise InputError("method=None: expected 'lsmr' or 'lsqr'")
     stopping = Stopping(rtol=rtol, atol=atol, maxiter=maxiter, growth=np.inf)
-    if not real(damp) or not 0 <= damp < SAFE[1]:
+    if not real(damp) or not 0 <= damp < NORM_RANGE[1]:
         raise InputError(f"damp={shown(damp)}: expected a number, not negative, such as 1e-3")
     if scaling not in (None, "columns"):
         raise InputError(f"scaling={shown(scaling)}: expected 'columns' or None")
@@ -109,7 +109,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=None, atol=0.0, maxiter=None, x
 def _space(A, device):
     """Return the Space to solve in: that of ``device``, or of A's device if ``device`` is None."""
     if isinstance(A, LinearOperator):
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             raise InputError("lstsq runs on one device, and A is in parts on several ranks: give it the whole matrix")
         if device is None:
             return A.space
@@ -175,7 +175,7 @@ class Solve:
             ("residual", double), ("terms", np.dtype(np.float64))))
         self.exact_b, self.norm_b, _ = read_b(self.space, self.workspace, b, self.b)
         largest = A.norm_inf()
-        if largest and not SAFE[0] < largest < SAFE[1]:
+        if largest and not NORM_RANGE[0] < largest < NORM_RANGE[1]:
             raise InputError(f"‖A‖∞ is {largest:.1e}, whose square leaves the range of double precision: divide A, and "
                              "damp, by this norm, and x by it afterwards")
         self.system = Stacked(A, damp, self._column_factors() if scaling else None)
@@ -210,7 +210,7 @@ class Solve:
         measure = self._judge(bound, allowed)
         reason = Reason.MAXITER                  # if no iteration is allowed
         self.history = [measure]
-        for _ in range(RETRIES):
+        for _ in range(MAX_RUNS):
             if self.solved or loop.maxiter <= self.iterations:
                 break
             reason = self._iterate(bound, loop, allowed)
@@ -251,7 +251,7 @@ class Solve:
             self._residual(bound, self.A.precise_residual, low)                # rounding could decide
             level = allowed if self.whole <= allowed else self.stopping.rtol * self.whole
             self.solved = "" if level < floor * EPS else self._condition(allowed)
-        if not self.whole < SAFE[1]:
+        if not self.whole < NORM_RANGE[1]:
             if not self.iterations:
                 raise InputError(OUT_OF_RANGE.format(self.whole))
             return np.inf

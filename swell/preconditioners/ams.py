@@ -30,7 +30,7 @@ import numpy as np
 from swell.core.arrays import host_array
 from swell.core.errors import InputError, naming
 from swell.core.guests import canonical_csr
-from swell.core.operator import LinearOperator
+from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
 from swell.core.settings import one_of, shown
@@ -90,7 +90,7 @@ class AMS(Preconditioner):
         FactorisationError
             If a nodal matrix cannot be treated by the inner preconditioner.
         """
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             raise InputError("AMS works on one device, and A is distributed over ranks: use precond='schwarz', or "
                              "solve on one device")
         if A.dtype.kind == "c":
@@ -140,7 +140,7 @@ class AMS(Preconditioner):
         return G @ given.astype(np.float64)
 
 
-class AMSOperator(LinearOperator):
+class AMSOperator(Composite):
     """x = M b for one matrix.
 
     Attributes
@@ -181,7 +181,7 @@ class AMSOperator(LinearOperator):
         others = self.corrections[len(former):]
         G = self._G if nodes.all() else self._G[:, np.flatnonzero(nodes)]
         new = [Correction(A, G, self.settings.inner, "G", self._stored)] if nodes.any() else []
-        self.corrections, self._nodes, self.notes = new + others, nodes, tuple(_left_out(left))
+        self.corrections, self._nodes, self._without = new + others, nodes, tuple(_left_out(left))
 
     def _vector_spaces(self, G, along):
         """Return [(name, Π_d as a SciPy matrix)] for each axis."""
@@ -240,25 +240,17 @@ class AMSOperator(LinearOperator):
         kind = z.dtype.type
         self._kernels.multiply_add(self._inverse, r, z, kind(1), kind(beta))
 
-    def expect(self, norm):
-        for correction in self.corrections:
-            correction.inner.expect(norm)
-
     @property
-    def variable(self):
-        return any(correction.inner.variable for correction in self.corrections)
-
-    @property
-    def capturable(self):
-        return all(correction.inner.capturable for correction in self.corrections)
-
-    @property
-    def arithmetic(self):
-        return min((correction.inner.arithmetic for correction in self.corrections), key=lambda t: np.dtype(t).itemsize)
+    def parts(self):
+        return tuple(correction.inner for correction in self.corrections)
 
     @property
     def revision(self):
-        return self._rebuilt + sum(correction.inner.revision for correction in self.corrections)
+        return self._rebuilt + super().revision
+
+    @property
+    def notes(self):
+        return (*self._without, *super().notes)
 
     @property
     def nbytes(self):

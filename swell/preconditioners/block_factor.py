@@ -6,7 +6,7 @@ Preconditioned GMRES for Block-Sparse Matrices on GPUs" copies to the GPU, secti
 - ``indices``: the block column of each of them;
 - ``lower[i]``, ``upper[i]``: where the blocks of block row i begin in both triangles.
 
-Factorisations overwrite these arrays (block_lu_factorisation.py), and the solves read them (block_triangular.py): no
+Factorisations overwrite these arrays (lu_factorisation.py), and the solves read them (block_triangular.py): no
 solve has blocks of its own, and every sweep reads one contiguous part of ``data``. Block rows are in elimination order.
 
 Storage: the blocks and 4 bytes each, 8 bytes a block row, one work vector (two for four sweeps and more).
@@ -152,6 +152,11 @@ class BlockFactor:
         return self._of_triangle(self.space, not lower, self.space.row_pointers(columns, self.count, ptr.dtype), rows,
                                  blocks[order].transpose(0, 2, 1).conj(), inverse.transpose(0, 2, 1).conj(), self.n,
                                  not self.divides_first and not unit)
+
+    def scale_columns(self):
+        """Overwrite the strict blocks of U by N, U = (I + N) D: the last step of a factorisation."""
+        kernels = self.space.kernels("swell.preconditioners", "block_ilu", self.dtype)
+        kernels.scale_columns(self.indices, self.data, self.block, self.below, self.below + self.diagonals)
 
     def values(self, dtype):
         """Return ``data`` in the type ``dtype``: itself, or a copy that is kept and refreshed by this call."""

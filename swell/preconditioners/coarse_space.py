@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.formats.product import Product
 from swell.formats.symmetry import require_hermitian
 from swell.formats.transpose import transposed
@@ -28,7 +28,7 @@ from swell.preconditioners.near_nullspace import checked
 LARGEST = 4096          # most coarse unknowns; their inverse is dense
 
 
-class CoarseSpace(OperatorAround):
+class CoarseSpace(Composite):
     """z = B r around a one-level preconditioner M, ``inner``.
 
     Parameters

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
 from swell.core.settings import choose_by_none, positive
@@ -93,7 +93,7 @@ class Deflation(Preconditioner):
         return DeflationOperator(A, self)
 
 
-class DeflationOperator(OperatorAround):
+class DeflationOperator(Composite):
     """z = B r for one matrix.
 
     Attributes
@@ -111,14 +111,14 @@ class DeflationOperator(OperatorAround):
         self.settings = settings
         self._inner = inner = resolve("precond", settings.inner)
         self._whole = inner.across_ranks
-        n = self.space.local_rows(A.shape[0])
+        n = self.space.ranks.local_rows(A.shape[0])
         steps = settings.steps or min(4 * settings.vectors, MOST)
         self._steps = min(steps, max(1, A.shape[0] // 2))
         self._single = np.dtype("complex64" if A.dtype.kind == "c" else "float32")
         k = min(settings.vectors, self._steps)
         self.space.check_fits(n * self._single.itemsize * 2 * (self._steps + k),
                               f"Deflation of {k} vectors on {A.shape[0]} unknowns", "keep fewer, from fewer steps")
-        if not (self._whole or A.space.single_rank):
+        if not (self._whole or A.space.ranks.single):
             inner = inner.restricted(A, lambda array: array)
         self.inner = inner.build(self._inner_matrix(A))
         self._U, self._W = (self.space.empty((k, self.space.padded(n)), self._single) for _ in range(2))
@@ -161,7 +161,7 @@ class DeflationOperator(OperatorAround):
         lengths = self.space.empty(len(U), accumulator(self._single))
         for k in range(len(U)):
             self.space.dot(self._U[k], self._U[k], lengths[k:])
-        self.space.allreduce(lengths)
+        self.space.ranks.allreduce(lengths)
         self._U[:len(U)] /= xp.sqrt(lengths.real).astype(np.float32)[:, None]
         self._symmetric, self._conjugate = symmetry(A)
         self.self_adjoint = self.inner.self_adjoint if self._symmetric else False
@@ -190,8 +190,9 @@ class DeflationOperator(OperatorAround):
         return found
 
     def keep_for(self, A):
-        """Recompute W = A U and E⁻¹, in place, for the values that A has now. The vectors U and the inner
-        preconditioner stay as they are."""
+        """Recompute W = A U and E⁻¹, in place, for the values that A has now. The vectors U stay, and what the inner
+        preconditioner was built from."""
+        self.inner.keep_for(self._inner_matrix(A))
         if self._terms:
             (P0, E0), (P1, E1), (P2, E2) = self._terms
             t = self.settings.family.omega / self._scale
@@ -221,7 +222,7 @@ class DeflationOperator(OperatorAround):
             w[...] = images[j]
             self._kernels.dots(images, w, sums, True)
             E[:, j] = sums
-        self.space.allreduce(E)
+        self.space.ranks.allreduce(E)
         return self.space.to_host(E).copy()
 
     def apply(self, x, out, alpha=1, beta=0):
@@ -260,7 +261,7 @@ class DeflationOperator(OperatorAround):
         F is ``inverse``, a small device matrix, E⁻¹ or E⁻ᴴ. The rows of V are vectors. Without ``conjugate`` Vᵀ
         replaces Vᴴ."""
         self._kernels.dots(V[:, :x.size], x, self._sums, conjugate)
-        self.space.allreduce(self._sums)
+        self.space.ranks.allreduce(self._sums)
         self._kernels.coefficients(inverse, self._sums, self._y, again)
 
     def _add(self, V, conjugate, out, alpha, beta):

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swell.core.errors import InputError, naming
-from swell.core.operator import LinearOperator
+from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import one_of, shown
 from swell.formats.csr import CSR
@@ -98,13 +98,13 @@ class FieldSplit(Preconditioner):
         return [resolve_preconditioner(choice) for choice in inner]
 
     def build(self, A):
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             raise InputError("FieldSplit works on one device, and A is distributed over ranks: use "
-                             "precond='schwarz(inner=ilut)', or solve on one device")
+                             "precond='schwarz(inner=ilu(drop=0.001))', or solve on one device")
         return FieldSplitOperator(A, self)
 
 
-class FieldSplitOperator(LinearOperator):
+class FieldSplitOperator(Composite):
     """z = M r for one matrix.
 
     Attributes
@@ -137,7 +137,6 @@ class FieldSplitOperator(LinearOperator):
         self.self_adjoint = (False if settings.kind in ("lower", "upper") and count > 1 or False in together
                              else True if all(together) else None)
         self.spd = settings.kind == "diagonal" and all(M.spd for M in self.inner)
-        self.variable = any(M.variable for M in self.inner)
 
     def _strip(self, A, i, columns, kinds):
         """Return the `Strip` of the rows of field i and these columns; None if it is not needed or has no entries."""
@@ -223,22 +222,14 @@ class FieldSplitOperator(LinearOperator):
         if strip is not None:
             strip.operator.apply_adjoint(self._z[self.fields.own(i)], self._t[columns], -1, 1)
 
-    def expect(self, norm):
-        for M in self.inner:
-            M.expect(norm)
-
     @property
-    def _parts(self):
-        return [part for part in (*self._own, *self._L, *self._U, self._blocks) if part is not None]
-
-    @property
-    def capturable(self):
-        return all(M.capturable for M in self.inner)
+    def parts(self):
+        return tuple(self.inner)
 
     @property
     def revision(self):
         signs = 0 if self._blocks is None else self._blocks.sign
-        return signs + sum(M.revision for M in self.inner) + sum(
+        return signs + super().revision + sum(
             strip.operator.revision for strip in (*self._L, *self._U) if strip is not None)
 
     @property
@@ -247,8 +238,8 @@ class FieldSplitOperator(LinearOperator):
 
     @property
     def nbytes(self):
-        held = (*self._parts, *self.inner, self.fields, self._t, self._z)
-        return sum(part.nbytes for part in held)
+        held = (*self._own, *self._L, *self._U, self._blocks, *self.inner, self.fields, self._t, self._z)
+        return sum(part.nbytes for part in held if part is not None)
 
     def describe(self):
         each = "; ".join(f"{name!r}, {rows.size} rows, {'Schur complement ' if self._blocks and i else ''}"

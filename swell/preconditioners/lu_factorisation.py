@@ -1,13 +1,21 @@
-"""Incomplete LU factorisation of single entries on a given pattern, by four algorithms; see incomplete_lu.py.
+"""Incomplete LU factorisation on a given pattern, of single entries and of blocks, by four algorithms; see ilu.py.
 
 Row by row (IKJ, Saad, Iterative Methods, algorithm 10.3) a row costs its multiplications, without a search. By levels,
 on threads and on a GPU, rows are merged instead, so that no row needs a work vector. A fixed-point sweep reads, for
 each entry, its row of L and its column of U.
 
-On a CPU the first two give the same bits, so ``factor="exact"`` takes the faster one (``fastest_exact``). The rows of a
-level lie far apart in memory: by levels the work takes about 1 + 4/s times as long, with s the rows of a block.
+With dense blocks as entries, each diagonal block is inverted with partial pivoting, and its inverse overwrites it. At
+the end U's strict blocks are multiplied by the inverses of their columns' diagonal blocks, for the solves
+(block_triangular.py).
+
+On a CPU the first two give the same bits, so ``factor="exact"`` takes the faster one (`algorithm`). The rows of a level
+lie far apart in memory: by levels the work takes about 1 + 4/s times as long, with s the rows of a block.
 """
 from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,19 +24,21 @@ from swell.core.library import _native, native_kernels
 from swell.core.space import accumulator
 from swell.formats.matrix import rows_of
 from swell.preconditioners.exact import halves
-from swell.preconditioners.factorisation import Factorisation
+from swell.preconditioners.incomplete import Factorisation
 from swell.preconditioners.level_schedule import Schedule
 
 TINY = 100                  # a pivot below 100 ε times its row's largest entry is a breakdown
 
 
 class LUFactorisation(Factorisation):
-    """Base of the four algorithms. Arguments of a call: A's entries on the pattern, the largest modulus of each row,
-    and the replacement of a tiny pivot, as a fraction of it."""
+    """Base of the four algorithms for single entries. Arguments of a call: A's entries on the pattern, the largest
+    modulus of each row, and the replacement of a tiny pivot, as a fraction of it.
+
+    ``factor``: the CSRMatrix of L and U to be written. ``diagonal``: the places of its diagonal entries."""
 
     def __init__(self, factor, diagonal):
         super().__init__(factor, "ilu", TINY)
-        self.diagonal = diagonal
+        self.diagonal, self.rows, self.block = diagonal, diagonal.size, 1
         self.pattern = factor.indptr, factor.indices, diagonal
 
 
@@ -77,25 +87,6 @@ def levels(indptr, indices, diagonal):
     depth = np.empty(diagonal.size, np.int64)
     native_kernels("swell.preconditioners", "ilu").find_depths(indptr, indices, diagonal, depth)
     return np.argsort(depth, kind="stable").astype(indptr.dtype), np.concatenate([[0], np.cumsum(np.bincount(depth))])
-
-
-def fastest_exact(factor, diagonal):
-    """Return the fastest exact algorithm on a CPU, a `Sequential` or `Threaded`: two halves if there are, else levels
-    if they pay, else row by row.
-
-    ``factor`` is the CSRMatrix of L and U to be written, ``diagonal`` the places of its diagonal entries."""
-    by_rows = Sequential(factor, diagonal)
-    by_levels = by_rows.cuts is None and levels_pay(diagonal.size, 1)
-    return Threaded(factor, diagonal) if by_levels else by_rows
-
-
-def levels_pay(rows, size):
-    """True if this CPU has enough threads to factor ``rows`` block rows of ``size`` rows each by levels.
-
-    By levels the work takes longer, as measured on two cores: 4 times for single entries, 2.4 to 3 for blocks of 3, 2
-    for 4, 1.3 to 1.5 for 8. A quarter is added for the waits at the ends of levels.
-    """
-    return rows * size >= SERIAL and _native.threads() > 1.25 * (1 + 4 / size)
 
 
 class Scheduled(LUFactorisation):
@@ -177,3 +168,136 @@ class FixedPoint(LUFactorisation):
     @property
     def nbytes(self):
         return self.columns.nbytes
+
+
+class BlockLUFactorisation(Factorisation):
+    """Base of the four algorithms for blocks. Arguments as for `LUFactorisation`, with A's blocks in ``factor.data``
+    itself: L and U overwrite them. ``factor``: a BlockFactor."""
+
+    def __init__(self, factor):
+        super().__init__(factor, "block_ilu", TINY)
+        self.rows, self.block = factor.count, factor.block
+
+    @property
+    def arrays(self):
+        """The kernels' first arguments."""
+        T = self.factor
+        return T.lower, T.upper, T.indices, T.data, self.block, T.below
+
+    def factorise(self, data, scale, replacement):
+        self.eliminate(scale, replacement)
+        self.factor.scale_columns()
+
+    @abstractmethod
+    def eliminate(self, scale, replacement):
+        """Overwrite A's blocks by L, the inverse diagonal blocks and U."""
+
+
+class BlockSequential(BlockLUFactorisation):
+    """Factors one block row after the other, on a CPU."""
+
+    cuts = None
+
+    def eliminate(self, scale, replacement):
+        self.kernels.factor(*self.arrays, scale, self.tiny, replacement, self.bad)
+
+
+class BlockThreaded(BlockLUFactorisation):
+    """Factors level by level; a CPU's threads share the block rows of a level."""
+
+    def __init__(self, factor):
+        super().__init__(factor)
+        self.sequence, self.bounds = levels(factor.lower, factor.indices, factor.lower[1:])
+
+    def eliminate(self, scale, replacement):
+        self.kernels.factor_levels(*self.arrays, scale, self.sequence, self.bounds, self.tiny, replacement, self.bad)
+
+    @property
+    def nbytes(self):
+        return self.sequence.nbytes + self.bounds.nbytes
+
+
+class BlockScheduled(BlockLUFactorisation):
+    """Factors in level order on a GPU: each block row starts as soon as the block rows that it needs are done."""
+
+    def __init__(self, factor):
+        super().__init__(factor)
+        self.sequence = Schedule(factor.pattern(True), True).sequence.astype(factor.lower.dtype, copy=False)
+
+    def eliminate(self, scale, replacement):
+        xp = self.space.xp
+        done, drawn = xp.zeros(self.factor.count, np.int32), xp.zeros(1, np.int32)
+        self.kernels.factor_rows(*self.arrays, scale, done, self.sequence, drawn, self.tiny, replacement, self.bad)
+
+    @property
+    def nbytes(self):
+        return self.sequence.nbytes
+
+
+class BlockFixedPoint(BlockLUFactorisation):
+    """Chow and Patel's sweeps. They start from A's triangles, the lower one times the inverse diagonal blocks. A call
+    needs A's blocks, two iterates and the inverses beside the factor."""
+
+    def __init__(self, factor, sweeps):
+        super().__init__(factor)
+        ptr, columns, _ = factor.triangle(False)
+        self.sweeps, self.columns = sweeps, ByColumns(ptr, columns, self.space)
+        self.entry_rows = factor.rows().astype(columns.dtype)
+        self.columns.places += columns.dtype.type(factor.below + factor.diagonals)
+
+    def eliminate(self, scale, replacement):
+        xp, T, kernels, columns = self.space.xp, self.factor, self.kernels, self.columns
+        data, inverse = T.data.copy(), xp.empty((T.diagonals, self.block, self.block), T.dtype)
+        by_columns = columns.starts, columns.column_rows, columns.places
+
+        def sweep(old, fresh):
+            kernels.fixed_point(T.lower, T.indices, self.entry_rows, *by_columns, data, inverse, old, fresh, self.block)
+            kernels.invert_blocks(fresh, inverse, self.block, T.below, scale, self.tiny, replacement, self.bad)
+
+        start = data.copy()
+        kernels.invert_blocks(start, inverse, self.block, T.below, scale, self.tiny, 1.0, self.bad)
+        start[:T.below] = xp.matmul(start[:T.below], inverse[T.indices[:T.below]])
+        self.change = relative_change(self.space, *self.iterate(self.sweeps, start, sweep))
+        T.inverse[...] = inverse
+
+    @property
+    def nbytes(self):
+        return self.entry_rows.nbytes + self.columns.nbytes
+
+
+class Family(NamedTuple):
+    """The algorithms for one kind of entries."""
+
+    sequential: Callable
+    threaded: Callable
+    scheduled: Callable
+    fixed_point: Callable
+
+
+ENTRIES = Family(Sequential, Threaded, Scheduled, FixedPoint)
+BLOCKS = Family(BlockSequential, BlockThreaded, BlockScheduled, BlockFixedPoint)
+
+
+def algorithm(family, settings, factor, *diagonal):
+    """Return the algorithm of a `Family` that the settings name for ``factor``; "exact" is the fastest exact one.
+
+    On a CPU that is by rows in two halves if there are, else by levels if they pay, else row by row. ``diagonal``: the
+    second argument of algorithms for single entries."""
+    if settings.factor == "sweeps":
+        return family.fixed_point(factor, *diagonal, settings.factor_sweeps)
+    if factor.space.name != "cpu":
+        return family.scheduled(factor, *diagonal)
+    if settings.factor != "levels":
+        by_rows = family.sequential(factor, *diagonal)
+        if by_rows.cuts is not None or not levels_pay(by_rows.rows, by_rows.block):
+            return by_rows
+    return family.threaded(factor, *diagonal)
+
+
+def levels_pay(rows, size):
+    """True if this CPU has enough threads to factor ``rows`` block rows of ``size`` rows each by levels.
+
+    By levels the work takes longer, as measured on two cores: 4 times for single entries, 2.4 to 3 for blocks of 3, 2
+    for 4, 1.3 to 1.5 for 8. A quarter is added for the waits at the ends of levels.
+    """
+    return rows * size >= SERIAL and _native.threads() > 1.25 * (1 + 4 / size)

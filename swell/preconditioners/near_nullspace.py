@@ -37,25 +37,25 @@ def checked(given, A, name: str) -> np.ndarray:
         On every rank, if the array has another length, is not real and finite, or has dependent columns.
     """
     space, n = A.space, A.shape[0]
-    with space.agreed():
+    with space.ranks.agreed():
         modes = _columns(given, name)
-        own = "" if space.single_rank else f", or this rank's ({space.local_rows(n)}, k) on every rank,"
+        own = "" if space.ranks.single else f", or this rank's ({space.ranks.local_rows(n)}, k) on every rank,"
         refusal = f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k){own} with k from 1 to {MOST}"
         if modes.ndim != 2 or not 1 <= modes.shape[1] <= MOST:
             raise InputError(refusal)
-    in_parts = bool(space.max_over_ranks(float(modes.shape[0] != n)))
-    with space.agreed():
-        if modes.shape[0] != (space.local_rows(n) if in_parts else n):
+    in_parts = bool(space.ranks.max(float(modes.shape[0] != n)))
+    with space.ranks.agreed():
+        if modes.shape[0] != (space.ranks.local_rows(n) if in_parts else n):
             raise InputError(refusal)
         modes = _real(modes, name)
-    space.require_equal(modes.shape[1], f"the number of vectors of {name}(near_nullspace)")
-    scaled = modes / max(space.max_over_ranks(float(abs(modes).max(initial=0))), TINY)
+    space.ranks.require_equal(modes.shape[1], f"the number of vectors of {name}(near_nullspace)")
+    scaled = modes / max(space.ranks.max(float(abs(modes).max(initial=0))), TINY)
     products = scaled.T @ scaled
     if in_parts:
         products = summed(space, products)
     lengths = np.sqrt(np.maximum(products.diagonal(), TINY))
     _require_rank(int((np.linalg.eigvalsh(products / lengths / lengths[:, None]) > DEPENDENT**2).sum()), modes, name)
-    return modes if in_parts or space.single_rank else modes[A.rows]
+    return modes if in_parts or space.ranks.single else modes[A.rows]
 
 
 def checked_whole(given, n: int, name: str) -> np.ndarray:
@@ -94,7 +94,7 @@ def _require_rank(rank, modes, name):
 def summed(space, numbers):
     """Return the sum of the float64 host arrays ``numbers`` of all ranks."""
     there = space.from_host(numbers)
-    space.allreduce(there)
+    space.ranks.allreduce(there)
     return space.to_host(there)
 
 

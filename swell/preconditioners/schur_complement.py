@@ -19,7 +19,7 @@ import numpy as np
 
 from swell.core.errors import InputError, naming
 from swell.core.guests import canonical_csr
-from swell.core.operator import OperatorAround, OperatorLike
+from swell.core.operator import Composite, Wrapper
 from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 from swell.formats.product import Product
@@ -80,7 +80,7 @@ class Blocks:
         return sum(block.nbytes for block in self._blocks) + self.inverse.nbytes
 
 
-class GivenMatrix(OperatorLike):
+class GivenMatrix(Wrapper):
     """|S|⁻¹ by an inner preconditioner of the user's matrix, which stays as it is when A has new values."""
 
     def __init__(self, blocks, given, inner):
@@ -90,6 +90,8 @@ class GivenMatrix(OperatorLike):
 
     def update(self, blocks):
         """Do nothing: the matrix is the user's."""
+
+    keep_for = update
 
     def describe(self):
         return f"of the given matrix: {self.inner.describe()}"
@@ -127,7 +129,7 @@ class DiagonalSchur(GivenMatrix):
         return f"{self._kind}: {self.inner.describe()}"
 
 
-class LeastSquaresCommutator(OperatorAround):
+class LeastSquaresCommutator(Composite):
     """|S|⁻¹ ≈ P⁻¹ (∓A₂₁ D⁻¹ A₁₁ D⁻¹ A₁₂) P⁻¹, with an inner preconditioner of P = ∓A₂₁ D⁻¹ A₁₂."""
 
     scratch = ("_p", "_q", "_u", "_w")

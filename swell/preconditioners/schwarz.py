@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import Idle, choose_by_none, describe, idle_notes, positive, without_effect
@@ -128,7 +128,7 @@ class Schwarz(Preconditioner):
                 or resolve("precond", self.inner).as_given)
 
     def build(self, A):
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             return rank_operator("schwarz" if self.coarse == "none" else self.coarse)(A, self)
         if self.transmission in CONDITIONS[2:] and self.interface is None:
             raise InputError(f"Schwarz(transmission={self.transmission!r}) needs the faces between subdomains, which a "
@@ -138,7 +138,7 @@ class Schwarz(Preconditioner):
         return CoarseSpace(A, SchwarzOperator(A, self), subdomains(A, self), self.near_nullspace, "Schwarz")
 
 
-class SchwarzOperator(OperatorAround):
+class SchwarzOperator(Composite):
     """z = M r for one matrix.
 
     Attributes

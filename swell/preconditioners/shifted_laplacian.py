@@ -13,7 +13,7 @@ An application: the inner preconditioner's. Storage: P (values; A's pattern), an
 If A equals its transpose, so does P, and M is as symmetric as the inner preconditioner makes it (cocg).
 
 Differs from the textbook: β = 0.5 is meant for a multigrid cycle. With ILU(0), on a mesh that resolves the waves, A
-itself does as well; the shift pays where ILU of A fails, and most with ILU(1), ``inner="iluk(level=1)"``
+itself does as well; the shift pays where ILU of A fails, and most with ILU(1), ``inner="ilu(level=1)"``
 (benchmarks/notes/helmholtz_preconditioners.md).
 """
 from __future__ import annotations
@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.operator import OperatorLike
+from swell.core.operator import Wrapper
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import resolve
 from swell.core.settings import describe, real, without_effect
 from swell.core.space import accumulator
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import rows_of
-from swell.preconditioners.incomplete_lu import diagonal_places
+from swell.preconditioners.lu_rows import diagonal_places
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ShiftedLaplacian(Preconditioner):
         return ShiftedLaplacianOperator(A, self)
 
 
-class ShiftedLaplacianOperator(OperatorLike):
+class ShiftedLaplacianOperator(Wrapper):
     """z = M r for one matrix.
 
     Attributes
@@ -94,7 +94,7 @@ class ShiftedLaplacianOperator(OperatorLike):
         super().__init__(A.shape, A.dtype, A.space)
         if A.dtype.kind != "c":
             raise InputError(f"the shifted Laplacian is complex, and the system is {A.dtype.name}: give "
-                             "dtype='complex128', or precondition with 'ilu0' or 'ilut'")
+                             "dtype='complex128', or precondition with 'ilu0' or 'ilu(drop=0.001)'")
         self.settings, self._notes = settings, ()
         self._diagonal = diagonal_places(A, "ShiftedLaplacian")
         self._places = None if settings.mass is None else mass_places(A, settings.mass)
@@ -126,6 +126,9 @@ class ShiftedLaplacianOperator(OperatorLike):
         self._form(A)
         self.shifted.discard_adjoint()
         self.inner.update(self.shifted)
+
+    def keep_for(self, A):
+        """Do nothing: P keeps its values."""
 
     def apply_dots(self, x, out, w, dots):
         self.inner.apply_dots(x, out, w, dots)

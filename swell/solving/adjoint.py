@@ -12,22 +12,21 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
-from swell.core.operator import OperatorLike
+from swell.core.operator import Wrapper
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix
 from swell.preconditioners.factors import Factors
 from swell.solving.setup import SetUp
 
-EXACT = 4               # aᵢⱼ and conj(aⱼᵢ) are equal if they differ by at most EXACT eps minᵢ |aᵢᵢ|
+EQUAL = 4               # aᵢⱼ and conj(aⱼᵢ) are equal if they differ by at most EQUAL eps minᵢ |aᵢᵢ|
 
 
-class Adjoint(OperatorLike):
+class Adjoint(Wrapper):
     """Aᴴ for an operator A, ``inner``: products and adjoint products change places."""
 
     def __init__(self, inner):
         super().__init__(inner.shape[::-1], inner.dtype, inner.space)
-        self.inner = inner
-        self.name, self.nnz, self.has_entries = inner.name, inner.nnz, inner.has_entries
+        self.inner, self.has_entries = inner, inner.has_entries
 
     def apply(self, x, out, alpha=1, beta=0):
         self.inner.apply_adjoint(x, out, alpha, beta)
@@ -64,11 +63,15 @@ class Adjoint(OperatorLike):
     def modulus_sums(self):
         """‖aᵢ‖₁ of each row of Aᴴ."""
         moduli = self.absolute()
-        rows = self.space.local_rows(self.shape[0])
+        rows = self.space.ranks.local_rows(self.shape[0])
         ones, sums = (self.space.empty(rows, moduli.dtype) for _ in range(2))
         ones.fill(1)
         moduli.apply(ones, sums)
         return sums
+
+    @property
+    def diagonal_block(self):
+        return Adjoint(self.inner.diagonal_block)
 
     def absolute(self):
         """|A|ᵀ for a matrix A."""
@@ -120,18 +123,18 @@ class AdjointSetup(SetUp):
         self.M, self.S = None if setup.M is None else _adjoint_of(setup.M), None
         self.transforms = [transform.adjoint() for transform in setup.transforms]
         self.nullspace = None if setup.nullspace is None else self.transforms[0]
-        self.permutation, self.facts, self.scaled = setup.permutation, [], setup.scaled
+        self.permutation, self.effects, self.scaled = setup.permutation, [], setup.scaled
         self._setup = setup
-        with self.space.agreed():
+        with self.space.ranks.agreed():
             self._build_adjoints()
         self.norm_A = self.A.norm_inf()
-        self.words, self.part_notes = dict(setup.words), setup.part_notes
-        self.words["matrix"] = f"adjoint of {self.words['matrix']}"
+        self.descriptions, self.part_notes = dict(setup.descriptions), setup.part_notes
+        self.descriptions["matrix"] = f"adjoint of {self.descriptions['matrix']}"
         self.timings = {"setup": watch.seconds, "compile": watch.compiled}
 
     def _build_adjoints(self):
         """Apply each operator once: the first use of an adjoint builds it, which a captured graph must not do."""
-        rows = self.space.local_rows(self.A.shape[0])
+        rows = self.space.ranks.local_rows(self.A.shape[0])
         x, out = (self.space.empty(rows, self.A.dtype) for _ in range(2))
         x.fill(0)
         for operator, what in ((self.A, "A"), (self.matrix, "A"), (self.M, "the preconditioner")):
@@ -148,9 +151,9 @@ class AdjointSetup(SetUp):
 
     @property
     def nbytes(self):
-        own = {id(A): A.nbytes for A in (operator.inner.adjoint() for operator in (self.A, self.matrix)
-                                         if isinstance(operator.inner, Matrix))}
-        return self._setup.nbytes | {"matrix": self._setup.nbytes["matrix"] + sum(own.values())}
+        sizes = {id(A): A.nbytes for A in (operator.inner.adjoint() for operator in (self.A, self.matrix)
+                                           if isinstance(operator.inner, Matrix))}
+        return self._setup.nbytes | {"matrix": self._setup.nbytes["matrix"] + sum(sizes.values())}
 
 
 def _adjoint_of(M):
@@ -160,11 +163,11 @@ def _adjoint_of(M):
 def own_adjoint(A) -> str | None:
     """Return "hermitian" if A = Aᴴ, "symmetric" if A is complex and A = Aᵀ, both to rounding; None otherwise.
 
-    None also for a matrix without entries, or across ranks: a comparison would need more than this rank's entries."""
+    A matrix without entries returns None. So does a distributed one: a comparison would need entries of other ranks."""
     if not isinstance(A, CSRMatrix):
         return None
     facts = A.facts(search=True)
-    rounding = EXACT * np.finfo(A.dtype).eps * A.diagonal_range()[0]
+    rounding = EQUAL * np.finfo(A.dtype).eps * A.diagonal_range()[0]
     if facts.hermitian_difference <= rounding:
         return "hermitian"
     return "symmetric" if facts.difference <= rounding else None

@@ -1,20 +1,19 @@
-"""Results and Solvers as HTML: what a notebook shows, and the pieces that reports share with it."""
+"""Results and Solvers as HTML: the cards that a notebook shows, and the pieces that reports share with them."""
 from __future__ import annotations
 
 from swell.display import page
 from swell.display.convergence import Line, figure
 from swell.display.figure import svg
 from swell.preconditioners.amg import report as levels
-from swell.preconditioners.amg.air import AIROperator
 from swell.preconditioners.amg.operator import AMGOperator
-from swell.solving.considered import CONSIDERED, count, paired
+from swell.solving.choice_cost import HEADER, count, paired, seconds
 
 # Names for readers of the timed parts of a solve.
 PARTS = {"transform": "scaling and ordering", "preconditioner": "preconditioner or factorisation",
          "format": "matrix format", "workspace": "buffers", "setup": "setup, total", "solve": "solve",
          "compile": "compiling kernels, at their first use"}
 CAPTION = "relative residual after each iteration, as the method follows it; the mark at the end is the true residual"
-RAN, CHOICES = "What ran, and why", "What was considered"           # titles of sections
+RAN, CHOICES = "What ran, and why", "The choices"                   # titles of sections
 WIDTH, HEIGHT, POINTS = 6.4, 3.0, 400            # inches of a plot in a notebook, and points of its lines
 
 
@@ -37,20 +36,19 @@ def of_solver(solver, failure) -> list[str]:
     if failure is not None:
         return [*body, page.paragraph(failure)]
     body.append(page.preformatted(solver.describe()))
-    if len(solver.chain) > 1:
-        chain = [(k, paired(choice.name("method"), choice.part), "; ".join(choice.why))
-                 for k, choice in enumerate(solver.chain)]
-        body.append(page.details("Choices, in the order of the chain", page.table(chain, ("", "choice", "why"))))
+    if len(solver.choices) > 1:
+        choices = [(k, paired(choice.name("method"), choice.part), "; ".join(choice.why))
+                   for k, choice in enumerate(solver.choices)]
+        body.append(page.details("Choices, in their order", page.table(choices, ("", "choice", "why"))))
     body.append(page.bullets(solver.notes))
     M = solver.M
-    if isinstance(M, AMGOperator | AIROperator):
+    if isinstance(M, AMGOperator):
         body.append(page.details("Levels of algebraic multigrid", *levels.pieces(M)))
     return body
 
 
 def state(result, words="") -> list[str]:
-    """Return the HTML pieces of a badge beside ``words``, and of the reason, of a Result or of an equation's Solution.
-    """
+    """Return the HTML pieces for a Result or an equation's Solution: a badge beside ``words``, and the reason."""
     said = "converged" if result.converged else f"not converged: {result.reason.name}"
     return [f"<p>{page.badge(said, result.converged)} {page.escape(words)}</p>",
             page.paragraph(result.message[:1].upper() + result.message[1:] + ".", soft=result.converged)]
@@ -69,8 +67,8 @@ def cost(result) -> str:
 def sections(result):
     """Yield (title, HTML) of a Result's configuration, choices, earlier attempts, notes, time and memory."""
     yield RAN, page.preformatted(result.configuration)
-    if result.considered:
-        yield CHOICES, page.table([choice.cells() for choice in result.considered], CONSIDERED)
+    if result.choices:
+        yield CHOICES, page.table([choice.cells() for choice in result.choices], HEADER)
     if result.attempts:
         yield "Earlier attempts", page.table(
             [(a.method, a.precond, a.iterations, f"{a.residual:.2e}", a.reason.name, a.message)
@@ -81,13 +79,6 @@ def sections(result):
     yield "Time and memory", page.table(
         [(PARTS.get(part, part), f"{spent:.4g} s") for part, spent in result.timings.items()]
         + [(f"memory: {part}", f"{size / 2**20:.1f} MiB") for part, size in result.memory.items()])
-
-
-def seconds(timings) -> str:
-    """Return the seconds of setup, solve and compilation in words."""
-    compiled = timings.get("compile", 0)
-    return (f"setup {timings.get('setup', 0):.3g} s, solve {timings.get('solve', 0):.3g} s"
-            + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else ""))
 
 
 def convergence(lines, ylabel="relative residual") -> str:

@@ -1,13 +1,13 @@
 """The quality of an x: b − A x of the original system, its rounding floor, and backward errors.
 
-One pass over A computes r = b − A x and t = |A||x| + |b| (``formats/kernels/residual.cpp``). A computed ‖r‖₂ says
-nothing below its rounding floor, `ROUNDING` eps ‖t‖₂. If rounding could decide on convergence (`uncertain`), a second
-pass computes r in doubled precision, and that decides, down to a floor of its own: the same with eps².
+One pass over A computes r = b − A x and t = |A||x| + |b| (``formats/kernels/residual.cpp``). Below its
+rounding floor, `ROUNDING` eps ‖t‖₂, a computed ‖r‖₂ is rounding error. If rounding could decide on convergence
+(`uncertain`), a second pass computes r in doubled precision, whose floor has eps² in place of eps.
 
-‖r‖₂ ≤ rtol ‖b‖₂ may hold by the large rows of A alone, as with penalties or mixed units, while x is wrong in the small
-rows. The measure ``rows`` sees this: rows are grouped by ‖aᵢ‖₁, a factor of 1000 a group, and ``rows`` is the largest
-‖r‖₂/‖t‖₂ of a group. The componentwise backward error, max |rᵢ|/tᵢ, would be 1 for a right x that decays below
-rtol ‖x‖ somewhere, as after one implicit step from a point source; a group of rows lets such an x pass.
+The large rows of A alone may make ‖r‖₂ ≤ rtol ‖b‖₂, as with penalties or mixed units, while x is wrong in the small
+rows. The measure ``rows`` detects this: rows are grouped by ‖aᵢ‖₁, a factor of 1000 a group, and ``rows`` is the
+largest ‖r‖₂/‖t‖₂ of a group. The componentwise backward error, max |rᵢ|/tᵢ, would be 1 for a right x that decays
+below rtol ‖x‖ somewhere, as after one implicit step from a point source. ``rows`` accepts such an x.
 """
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from swell.core.columns import Columns, column
 from swell.core.errors import InputError
 from swell.core.space import accumulator
 
-EPS = 2.0**-52          # of double precision, in which every residual is computed
+EPS = 2.0**-52          # of double precision: every residual is computed in it
 ROUNDING = 8            # a computed residual is uncertain by about ROUNDING eps ‖|A||x| + |b|‖
-SMALL_ROWS = 1e2        # rows count as solved if ``rows`` is at most this times ‖b − A x‖ of convergence / ‖b‖
-SAFE = 1e-140, 1e140    # allowed norms of b: their squares, and squares of far smaller residuals, fit in a double
+ROWS_FACTOR = 1e2       # rows count as solved if ``rows`` is at most this times threshold / ‖b‖
+NORM_RANGE = 1e-140, 1e140       # norms of b whose squares, and squares of far smaller residuals, fit in a double
 TOO_FAR = ("{}b has entries up to {:.1e}, whose squares leave the range of double precision: solve for it divided by "
            "that, and multiply its x by it")
-LOST = 1e-3             # part of ‖b‖₂ that a narrower type may lose before b is refused
-WIDTH = 3               # decades of row norms in a group
-GROUPS = 32             # groups below the largest row norm; the last one has all smaller rows
+MAX_LOST = 1e-3         # part of ‖b‖₂ that a narrower type may lose before b is refused
+DECADES = 3             # decades of row norms in a group
+MAX_GROUPS = 32         # the last group has all smaller rows
 
 
 class Quality(NamedTuple):
@@ -47,12 +47,12 @@ class Quality(NamedTuple):
     componentwise : float
         maxᵢ |b − A x|ᵢ / (|A||x| + |b|)ᵢ; NaN for a matrix-free A.
     rows : float
-        The largest ‖r‖₂/‖t‖₂ of a group of rows, or an upper bound that decides nothing else; NaN if unknown.
+        The largest ‖r‖₂/‖t‖₂ of a group of rows, or an upper bound if that suffices for a verdict; NaN if unknown.
     shift : float
-        maxᵢ |rᵢ|/(‖aᵢ‖₁ ‖x‖∞): by how much, in parts of ‖x‖∞, solving one row would move x. It is 0 if all rows are in
-        one group, and where ``rows`` is an upper bound.
+        maxᵢ |rᵢ|/(‖aᵢ‖₁ ‖x‖∞): the part of ‖x‖∞ by which solving one row would move x. It is 0 if all rows are in
+        one group, or if ``rows`` is an upper bound.
     worst : int
-        The group of rows that ``rows`` is of; see `Measure.describe_rows`.
+        The group of rows with the value ``rows``; `Measure.describe_rows` describes it.
     """
 
     residual: float
@@ -74,7 +74,7 @@ class Quality(NamedTuple):
         return self.residual <= threshold and not threshold < self.floor * (EPS if self.precise else 1)
 
     def small_rows_unsolved(self, goal) -> bool:
-        """True if the `Goal` is met, but by the large rows of A alone."""
+        """True if only the large rows of A meet the `Goal`."""
         return self.confirms(goal.threshold) and self.rows > goal.of_rows
 
     def exact(self, dtype) -> bool:
@@ -82,7 +82,7 @@ class Quality(NamedTuple):
         return bool(max(self.rows, self.residual / self.terms if self.terms else 0.0) <= ROUNDING * np.finfo(dtype).eps)
 
 
-EXACT = Quality(0.0, 0.0, True, 0.0, 0.0, 0.0)           # of x = 0 for b = 0
+OF_ZERO = Quality(0.0, 0.0, True, 0.0, 0.0, 0.0)         # of x = 0 for b = 0
 
 
 def uncertain(residual, threshold, floor) -> bool:
@@ -92,7 +92,7 @@ def uncertain(residual, threshold, floor) -> bool:
 
 
 class Goal(NamedTuple):
-    """What a right-hand side asks for: the residual norm of convergence, ‖b‖₂ and ‖b‖∞."""
+    """The goal for one right-hand side: the residual norm of convergence, with ‖b‖₂ and ‖b‖∞."""
 
     threshold: float
     norm_b: float
@@ -101,7 +101,7 @@ class Goal(NamedTuple):
     @property
     def of_rows(self) -> float:
         """The largest ``Quality.rows`` at which every group of rows counts as solved."""
-        return SMALL_ROWS * self.threshold / self.norm_b if self.norm_b else math.inf
+        return ROWS_FACTOR * self.threshold / self.norm_b if self.norm_b else math.inf
 
 
 def read_b(space, workspace, b, out):
@@ -113,7 +113,7 @@ def read_b(space, workspace, b, out):
     workspace : Workspace
         It gets the copy in double precision, if ``out`` has a narrower type.
     b : array, shape (n,), or (n, k) for `Columns`
-        Of the host or this space.
+        On the host or in this space.
     out : vector
 
     Returns
@@ -135,11 +135,11 @@ def read_b(space, workspace, b, out):
         write(space, b, out)
     norms, largest = space.norms(exact)
     if not isinstance(out, Columns):
-        if largest and not SAFE[0] < norms < SAFE[1]:
+        if largest and not NORM_RANGE[0] < norms < NORM_RANGE[1]:
             raise InputError(TOO_FAR.format("", largest))
         return exact, norms, largest
-    off = (largest != 0) & ~((SAFE[0] < norms) & (norms < SAFE[1])) & np.isfinite(largest)
-    if off.any():                                # a column that is not finite ends as such, and others go on
+    off = (largest != 0) & ~((NORM_RANGE[0] < norms) & (norms < NORM_RANGE[1])) & np.isfinite(largest)
+    if off.any():                                # a column that is not finite ends as NONFINITE, and the others go on
         raise InputError(TOO_FAR.format(f"column {off.argmax()} of ", largest[off.argmax()]))
     return exact, norms, largest
 
@@ -151,7 +151,7 @@ def _in_double(space, workspace, b, out):
         write(space, b, out)
     write(space, b, exact)
     (narrow, _), (norms, largest) = space.norms(out), space.norms(exact)
-    if np.any(abs(norms - narrow) > LOST * norms):
+    if np.any(abs(norms - narrow) > MAX_LOST * norms):
         raise InputError(f"b has entries up to {np.max(largest):.1e}, which {out.dtype.name}, the type of the solve, "
                          "cannot hold: solve for b divided by that, and multiply x by it, or give dtype='float64'")
     return exact
@@ -184,14 +184,14 @@ class Measure:
     def __init__(self, A, norm_A, space, workspace, r):
         self.A, self.space, self._workspace = A, space, workspace
         self.dtype = accumulator(A.dtype)
-        self._rows = space.local_rows(A.shape[0])
+        self._rows = space.ranks.local_rows(A.shape[0])
         self.r = r if r.dtype == self.dtype else workspace.array("residual", self._rows, self.dtype)
         self.terms = workspace.array("terms", self._rows, np.dtype(np.float64))
         self._numbers = space.local.mapped(5, np.dtype(np.float64))
-        self.follow(norm_A)
+        self.update(norm_A)
 
-    def follow(self, norm_A):
-        """Follow an update of A to other values, with this ‖A‖∞."""
+    def update(self, norm_A):
+        """Take the ‖A‖∞ of new values of A."""
         self._norm_A, self._groups = norm_A, None
 
     def of(self, x, b, goals) -> list[Quality]:
@@ -211,10 +211,10 @@ class Measure:
         """Return ‖D^-½ r‖₂/(λ ‖D^½ x‖₂), which bounds the relative error of x in the norm ‖D^½ ·‖₂.
 
         ``j``: number of the right-hand side. ``least``: λ, the smallest eigenvalue of D^-½ A D^-½, Hermitian. ``d``:
-        D's diagonal, or 1. r is of the last call of `of`."""
+        D's diagonal, or 1. r is the residual of the last call of `of`."""
         r, x = column(self.r, j), column(x, j)
-        mine = [float((abs(r) ** 2 / d).sum()), float((abs(x) ** 2 * d).sum())]  # sync
-        rr, xx = np.sum(self.space.of_ranks(mine), axis=0)
+        sums = [float((abs(r) ** 2 / d).sum()), float((abs(x) ** 2 * d).sum())]  # sync
+        rr, xx = np.sum(self.space.ranks.allgather(sums), axis=0)
         return math.sqrt(rr / xx) / least if xx else math.nan
 
     def _assess(self, x) -> list:
@@ -223,19 +223,19 @@ class Measure:
         if self._rows:
             self.space.kernels("swell.formats", "residual", self.A.dtype).assess(self.r, self.terms, x, device)
             self.space.synchronize()  # sync
-        mine = [host.tolist()] if self.space.columns == 1 else host.array.tolist()
+        local = [host.tolist()] if self.space.columns == 1 else host.array.tolist()
         if not self._rows:
-            mine = [[0.0] * 5 for _ in mine]
-        ranks = self.space.of_ranks(mine)
+            local = [[0.0] * 5 for _ in local]
+        ranks = self.space.ranks.allgather(local)
         if len(ranks) == 1:
-            return mine
-        together = np.array(ranks)               # [rank, column, number]
-        return np.concatenate([together[..., :2].sum(axis=0), together[..., 2:].max(axis=0)], axis=1).tolist()
+            return local
+        numbers = np.array(ranks)                # [rank, column, number]
+        return np.concatenate([numbers[..., :2].sum(axis=0), numbers[..., 2:].max(axis=0)], axis=1).tolist()
 
     def _quality(self, j, rr, tt, most_r, most_x, ratio, precise, goal) -> Quality:
         """The `Quality` of right-hand side j from the numbers of `_assess`."""
         terms = math.sqrt(tt)
-        if not math.isfinite(most_x):            # with a zero column of A, b − A x may not show it
+        if not math.isfinite(most_x):            # b − A x does not show it if that column of A is zero
             return Quality(math.inf, terms, precise, math.nan, math.nan, math.nan)
         residual = math.sqrt(rr)
         scale = self._norm_A * most_x + goal.largest_b
@@ -258,20 +258,20 @@ class Measure:
         r, t = column(self.r, j), column(self.terms, j)
         squares = abs(r) ** 2, t * t
         sums = xp.stack([(square * (groups == g)).sum() for g in present for square in squares])
-        sums = np.sum(self.space.of_ranks(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
+        sums = np.sum(self.space.ranks.allgather(self.space.to_host(sums)), axis=0).reshape(-1, 2)  # sync
         norms = self.A.modulus_sums()
         moves = xp.where(norms > 0, abs(r) / xp.maximum(norms, np.finfo(np.float64).tiny), 0)
         ratios = [math.sqrt(rr / tt) if tt > 0 else 0.0 for rr, tt in sums]
-        shift = self.space.max_over_ranks(float(moves.max()) if moves.size else 0.0)  # sync
+        shift = self.space.ranks.max(float(moves.max()) if moves.size else 0.0)       # sync
         return max(ratios), shift, present[int(np.argmax(ratios))]
 
     def describe_rows(self, group) -> str:
         """Describe a group of rows: number, size, first row."""
         groups, norms = self._groups[0], self.A.modulus_sums()
-        mine = groups == group
-        first, count = self.space.find_true(mine)
-        least, largest = (float(norms[mine].min()), float(norms[mine].max())) if count else (math.inf, 0.0)  # sync
-        ranks = self.space.of_ranks((count, least, largest))
+        inside = groups == group
+        first, count = self.space.find_true(inside)
+        least, largest = (float(norms[inside].min()), float(norms[inside].max())) if count else (math.inf, 0.0)  # sync
+        ranks = self.space.ranks.allgather((count, least, largest))
         count, least, largest = (f(values) for f, values in zip((sum, min, max), zip(*ranks)))
         one = f", row {first} the first" if len(ranks) == 1 else ""
         return f"{count} of {self.A.shape[0]} rows, of size ‖aᵢ‖₁ from {least:.1e} to {largest:.1e}{one}"
@@ -281,6 +281,6 @@ class Measure:
         xp, norms = self.space.xp, self.A.modulus_sums()
         with np.errstate(divide="ignore"):       # empty rows are in the last group
             decades = xp.floor(xp.log10(self._norm_A / norms))
-        groups = xp.clip(decades / WIDTH, 0, GROUPS - 1).astype(np.uint8)
-        counts = self.space.to_host(self.space.count(groups.astype(np.int32), GROUPS))  # sync
-        return groups, np.flatnonzero(np.sum(self.space.of_ranks(counts), axis=0)).tolist()
+        groups = xp.clip(decades / DECADES, 0, MAX_GROUPS - 1).astype(np.uint8)
+        counts = self.space.to_host(self.space.count(groups.astype(np.int32), MAX_GROUPS))  # sync
+        return groups, np.flatnonzero(np.sum(self.space.ranks.allgather(counts), axis=0)).tolist()

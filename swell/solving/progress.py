@@ -1,7 +1,7 @@
 """The live line of a solve: iteration, residual, progress to the tolerance, rate and elapsed time.
 
 A terminal shows the line on stderr, drawn by rich, and removes it at the end. A notebook shows it below the cell and
-keeps its last state. Anywhere else, as in a log file, nothing is shown: the logger "swell" tells there.
+keeps its last state. Anywhere else, as in a log file, nothing is shown; the logger "swell" reports the solve.
 
 The monitor, which the solver calls in every iteration, only stores two numbers. A thread of the display shows them a
 few times a second, so that even iterations of microseconds are not slowed down.
@@ -33,16 +33,16 @@ def live_line(progress, monitor, stopping, space=None):
     progress : bool
         As `check_progress` has accepted it.
     monitor : callable or None
-        The user's own, which is called as well.
+        The user's monitor, which is called as well.
     stopping : Stopping
     space : Space, optional
         Across ranks only rank 0 shows anything.
     """
-    if not progress or not (space is None or space.single_rank or space.communicator.rank == 0):
+    if not progress or not (space is None or space.ranks.single or space.ranks.communicator.rank == 0):
         yield monitor
         return
     with Progress() as line:
-        line.tolerance = None if stopping.atol else stopping.rtol        # ‖b‖, to which atol compares, is not known
+        line.tolerance = None if stopping.atol else stopping.rtol        # ‖b‖, the unit of atol, is not known
         line.of_the_first = stopping.relative_to == "r0"
         yield line.beside(monitor) if line.visible else monitor
 
@@ -150,7 +150,7 @@ def share_done(first, residual, tolerance) -> float:
 
 
 def _display(progress):
-    """Return what shows ``progress`` here, with the methods ``start`` and ``stop``; None where nothing can."""
+    """Return the display of ``progress``, with methods ``start`` and ``stop``; None without notebook and terminal."""
     if in_notebook():
         return NotebookLine(progress)
     return _terminal_line(progress) if sys.stderr.isatty() else None

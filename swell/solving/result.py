@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from swell.core.encoding import printable
+from swell.core.renamed import renamed
 from swell.core.stopping import Reason
-from swell.solving.considered import Considered, count, paired, table
+from swell.solving.choice_cost import ChoiceCost, count, paired, seconds, table
 
 if TYPE_CHECKING:
     from swell.krylov.spectrum import Spectrum
 
-FINAL = (Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED)       # no further choice is tried after these
+FINAL = Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED         # no further choice is tried after these
 
 
 @dataclass
@@ -67,11 +68,11 @@ class Result:
     spectrum : Spectrum or None
         Estimates for the (scaled, preconditioned) matrix from CG's coefficients: ``.condition``, ``.extremes``.
     attempts : list of Result
-        The other attempts of an automatic choice, in the order in which they ran.
+        The other choices that ran, in their order.
     choice : int
-        Index of this result's configuration in the solver's ``chain``.
-    considered : list of Considered
-        Every choice that was considered, with predicted and actual seconds; empty if the user named the method.
+        Index of this result's configuration in the solver's ``choices``.
+    choices : list of ChoiceCost
+        Every choice of the advisor, with predicted and actual seconds; empty if the user named the method.
     """
 
     x: Any
@@ -104,7 +105,8 @@ class Result:
     spectrum: Spectrum | None = None
     attempts: list["Result"] = field(default_factory=list)
     choice: int = 0
-    considered: list[Considered] = field(default_factory=list)
+    choices: list[ChoiceCost] = field(default_factory=list)
+    considered = renamed("considered", "choices")
 
     @property
     def converged(self) -> bool:
@@ -129,6 +131,7 @@ class Result:
 
     def as_dict(self) -> dict:
         """All fields except x and the history, in plain types, for JSON."""
+        choices = [asdict(choice) for choice in self.choices]
         return {
             "method": self.method, "precond": self.precond, "scaling": self.scaling, "format": self.format,
             "ordering": self.ordering, "device": self.device, "dtype": self.dtype, "converged": self.converged,
@@ -143,7 +146,7 @@ class Result:
             "condition": self.spectrum.condition if self.spectrum is not None and self.iterations > 1 else None,
             "configuration": self.configuration, "notes": self.notes,
             "attempts": [a.as_dict() for a in self.attempts],
-            "considered": [asdict(c) for c in self.considered],
+            "choices": choices, "considered": choices,           # the second is the old name
         }
 
     def __repr__(self):
@@ -169,13 +172,10 @@ class Result:
         if not self.converged:
             lines.append(f"  {self.message}")
         lines += ["  " + line for line in self.configuration]
-        compiled = self.timings.get("compile", 0)
         lines.append(f"  cost: {count(self.products, 'product')}, {count(self.reductions, 'reduction')}"
                      + (f", {count(self.preconditioner_applications, 'preconditioner application')}"
                         if self.preconditioner_applications else "")
-                     + f"; setup {self.timings.get('setup', 0):.3g} s, solve {self.timings.get('solve', 0):.3g} s"
-                     + (f", compiling kernels {compiled:.2g} s" if compiled > 0.01 else "")
-                     + f"; {sum(self.memory.values()) / 2**20:.1f} MiB")
+                     + f"; {seconds(self.timings)}; {sum(self.memory.values()) / 2**20:.1f} MiB")
         if self.spectrum is not None and self.iterations > 1:
             least, largest = self.spectrum.extremes
             lines.append(f"  spectrum from CG's coefficients: {least:.2e} to {largest:.2e}, condition at least "
@@ -186,6 +186,6 @@ class Result:
             explained.add(attempt.reason)
             lines.append(f"  also tried: {attempt.method} ended after {count(attempt.iterations, 'iteration')} at "
                          f"{attempt.residual:.2e} ({why})")
-        lines += [f"  {row}" for row in table(self.considered)]
+        lines += [f"  {row}" for row in table(self.choices)]
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)

@@ -9,17 +9,17 @@ import numpy as np
 
 from swell.core.encoding import printable
 from swell.core.stopping import Reason
-from swell.solving.considered import count, paired, table
+from swell.solving.choice_cost import count, paired, seconds, table
 from swell.solving.result import Result
 
-SHOWN = 16              # columns in a printed table
-DRAWN = 8               # lines in a notebook's plot
+PRINTED = 16            # columns of b in a printed table
+DRAWN = 8               # columns of b in a notebook's plot
 HEADER = "column", "iterations", "‖b − Ax‖/‖b‖", "backward error", "reason"
 
 
 @dataclass
 class Results:
-    """The outcomes for several right-hand sides. ``results[j]`` is the `Result` of column j; a slice gives `Results`.
+    """The results for several right-hand sides. ``results[j]`` is the `Result` of column j; a slice gives `Results`.
 
     Attributes
     ----------
@@ -68,21 +68,21 @@ class Results:
     @property
     def history(self) -> np.ndarray:
         """The relative residual after each iteration, shape (most iterations + 1, k); NaN after a column's end."""
-        found = np.full((max((len(r.history) for r in self.columns), default=0), len(self)), math.nan)
+        history = np.full((max((len(r.history) for r in self.columns), default=0), len(self)), math.nan)
         for j, r in enumerate(self.columns):
-            found[:len(r.history), j] = r.history
-        return found
+            history[:len(r.history), j] = r.history
+        return history
 
     @property
     def timings(self) -> dict:
-        """Seconds of "setup" and its parts, done once; and of "solve" and "compile", of all columns."""
+        """Seconds of "setup" and its parts, which ran once, and of "solve" and "compile" for all columns."""
         if not self.columns:
             return {}
         total = {part: sum(r.timings.get(part, 0.0) for r in self.columns) for part in ("solve", "compile")}
         return {**self.columns[0].timings, **total}
 
     def worst(self) -> list[int]:
-        """The columns, those that did not converge first, then by falling residual."""
+        """The numbers of the columns, worst first: not converged, then by falling residual."""
         return sorted(range(len(self)), key=lambda j: (self[j].converged, -np.nan_to_num(self[j].residual, nan=np.inf)))
 
     def as_dict(self) -> dict:
@@ -110,10 +110,10 @@ class Results:
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [(f"[{j}]", str(self[j].iterations), f"{self[j].residual:.2e}", f"{self[j].backward_error:.1e}",
-                 self[j].reason.name) for j in self.worst()[:SHOWN]]
+                 self[j].reason.name) for j in self.worst()[:PRINTED]]
 
     def _rest(self) -> str:
-        return f"and {len(self) - SHOWN} more, no worse" if len(self) > SHOWN else ""
+        return f"and {len(self) - PRINTED} more, no worse" if len(self) > PRINTED else ""
 
     def _failed(self) -> dict:
         """Return the message of each reason for which a column did not converge."""
@@ -126,11 +126,9 @@ class Results:
     def __str__(self):
         lines = [self._summary()]
         if self.columns:
-            first, t = self.columns[0], self.timings
-            lines += ["  " + line for line in first.configuration]
-            lines.append(f"  cost: setup {t.get('setup', 0):.3g} s, solve {t.get('solve', 0):.3g} s"
-                         + (f", compiling kernels {t['compile']:.2g} s" if t["compile"] > 0.01 else ""))
-            lines += [f"  {line}" for line in table(first.considered)]
+            lines += [f"  {line}" for line in self.columns[0].configuration]
+            lines.append(f"  cost: {seconds(self.timings)}")
+            lines += [f"  {line}" for line in table(self.columns[0].choices)]
             rows = [HEADER, *self._rows()]
             widths = [max(map(len, cells)) for cells in zip(*rows)]
             lines += ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths)).rstrip() for row in rows]

@@ -37,14 +37,14 @@ class Prepared(Shareable):
     b, x : arrays
         Right-hand side and solution of the transformed system.
     b0, x0 : arrays
-        Right-hand side and solution of the original system; the same arrays as b and x without transforms.
+        Right-hand side and solution of the original system; without transforms the same arrays as b and x.
     exact_b : array
         The caller's b in double precision; b0 itself in a double system. `read_b` sets it.
     measure : Measure
         Computes the quality of an x.
     companions : dict
-        The `Together` for (number of right-hand sides, method or None), as long as this system is bound as it is and
-        its copies are current.
+        (number of right-hand sides, method or None) → its `Together`. Binding the method again discards it, and so
+        does an update that its copies cannot follow.
     """
 
     def __init__(self, A, configuration, stopping, kept=None):
@@ -55,7 +55,7 @@ class Prepared(Shareable):
         self.setup, self.stopping, self.space = setup, stopping, setup.space
         self._adjoint = None
         timings = setup.timings
-        with timed(timings, "workspace", self.space), self.space.agreed():
+        with timed(timings, "workspace", self.space), self.space.ranks.agreed():
             self._allocate()
         timings["setup"] += timings["workspace"]
 
@@ -92,7 +92,7 @@ class Prepared(Shareable):
     def _allocate(self):
         """Allocate the buffers of a run as attributes and bind the method to them; OutOfMemory if they do not fit."""
         self.check_fits(self.setup.configuration.method)
-        rows, dtype = self.space.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
+        rows, dtype = self.space.ranks.local_rows(self.setup.A.shape[0]), self.setup.A.dtype
         self.workspace = Workspace(self.space)
         self.b, self.x, self.r0 = (self.workspace.array(name, rows, dtype) for name in ("b", "x", "r0"))
         self.b0, self.x0 = self.b, self.x
@@ -112,8 +112,8 @@ class Prepared(Shareable):
     def bound(self, method, workspace, loop):
         """Return the iteration: ``method`` bound to the system and to ``loop``. Its buffers come from ``workspace``."""
         s = self.setup
-        applied = s.configuration.precond        # None for a method with its own inner operator
-        M = s.M if applied is None or applied.across_ranks else self.space.guarded(s.M)
+        applied = s.configuration.precond        # None if the method has an inner operator of its own
+        M = s.M if applied is None or applied.across_ranks else self.space.ranks.guarded(s.M)
         return method.bind(System(s.matrix, M, self.b, self.x, s.weights, workspace, loop, s.S))
 
     def read_b(self, b) -> tuple:
@@ -124,7 +124,7 @@ class Prepared(Shareable):
         return norm, largest
 
     def b0_changed(self):
-        """Take the b that b0 holds for the caller's, after a part of it was taken out."""
+        """Copy b0 to ``exact_b``, after an incompatible part of b0 was removed."""
         if self.exact_b is not self.b0:
             self.exact_b[...] = self.b0
 
@@ -133,7 +133,7 @@ class Prepared(Shareable):
         n, dtype = self.setup.A.shape[0], self.setup.A.dtype
         columns = self.space.columns
         several = f" with {columns} right-hand sides" if columns > 1 else ""
-        self.space.check_fits(columns * self.space.local_rows(n) * dtype.itemsize * (5 + method.stored),
+        self.space.check_fits(columns * self.space.ranks.local_rows(n) * dtype.itemsize * (5 + method.stored),
                               f"{name_of('method', type(method))} on {n} unknowns{several}",
                               "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
                               "dtype='float32'")
@@ -147,17 +147,17 @@ class Prepared(Shareable):
         if self.setup.scaling_missing(A):
             return self.__init__(A, self.setup.chosen, self.stopping)
         self.setup.update(A, keep_preconditioner)
-        self.measure.follow(self.setup.norm_A)
+        self.measure.update(self.setup.norm_A)
         self._description, self._adjoint_stale = None, True
-        if self.space.max_over_ranks(self._bound != self.setup.launched):    # M is new or gone, or launches other work
+        if self.space.ranks.max(self._bound != self.setup.launched):         # M is new or gone, or launches other work
             self._bind()
-        self.companions = {k: together for k, together in self.companions.items() if together.follow()}
+        self.companions = {k: together for k, together in self.companions.items() if together.update()}
 
-    def follow(self, original):
-        """Take over what an update of ``original``, whose arrays this copy shares, has found out about its system."""
+    def update_from(self, original):
+        """Take over the findings of an update of ``original``, whose arrays this copy shares."""
         for name in self.setup.findings:
             setattr(self.setup, name, getattr(original.setup, name))
-        self.measure.follow(self.setup.norm_A)
+        self.measure.update(self.setup.norm_A)
         self._description = None
 
     def stop_by(self, stopping):
@@ -178,7 +178,7 @@ class Prepared(Shareable):
         ``x0``, such an array or None (zero), is the starting vector. ``monitor(iteration, relative_norm)`` may be None,
         or a `SolutionMonitor`, which gets the buffer of x.
 
-        ``watch(norm, threshold)`` is called after each residual norm; a true value ends the run as OVERTAKEN.
+        ``watch(norm, threshold)`` is called after each residual norm; if it returns True, the run ends as OVERTAKEN.
         """
         solve = Solve(self, b, monitor, watch)
         solve.run(x0)
@@ -188,10 +188,10 @@ class Prepared(Shareable):
         """Apply the method ``step`` (such as "forward_b") of all transforms in order to ``source``; write ``out``.
 
         ``source`` and ``out`` are different arrays if there are transforms; neither is r0, which is overwritten. A
-        transform never writes where it reads: the steps alternate between ``out`` and r0, and the last writes ``out``.
+        transform never writes to its source: the steps alternate between ``out`` and r0, and the last writes ``out``.
         """
-        for left, transform in zip(reversed(range(len(transforms))), transforms):
-            target = self.r0 if left % 2 else out
+        for remaining, transform in zip(reversed(range(len(transforms))), transforms):
+            target = self.r0 if remaining % 2 else out
             getattr(transform, step)(source, target)
             source = target
 

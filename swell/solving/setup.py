@@ -11,9 +11,9 @@ from swell.core.settings import describe, without_effect
 from swell.formats.symmetry import estimated_asymmetry
 from swell.preconditioners.user import User
 from swell.solving import summary
-from swell.solving.considered import paired
+from swell.solving.choice_cost import paired
 
-UNSYMMETRIC = 1e-3      # the asymmetry of a user's M from which a note names it: above the rounding of single precision
+UNSYMMETRIC = 1e-3      # asymmetry of a user's M above which a note reports it; rounding of single precision is below
 
 
 class SetUp(ABC):
@@ -24,7 +24,7 @@ class SetUp(ABC):
     A : LinearOperator
         The original matrix.
     chosen : Configuration
-        The configuration as given.
+        The configuration before any change by the setup.
     configuration : Configuration
         The configuration that runs: it has the flexible form of the method if the preconditioner needs it.
     transforms : list of Transform
@@ -35,20 +35,20 @@ class SetUp(ABC):
     matrix : LinearOperator
         The transformed matrix in its format, which the method multiplies with.
     failure : FactorisationError or None
-        The reason why M is missing.
+        The error of the factorisation, if it failed; M is then None.
     notes, part_notes : list of str
-        Notes on the choices made, and on the parts that the ranks have built.
-    words : dict
-        Descriptions of the parts, for all ranks.
+        Notes on this setup, and the notes of its parts, combined over all ranks.
+    descriptions : dict
+        Part, such as "matrix" → its description, combined over all ranks.
     norm_A : float
         ‖A‖∞; NaN for a matrix-free A.
     timings : dict
-        Seconds of each part and of all together ("setup"), without compiling, and seconds of compiling ("compile").
+        Seconds of each part and of the whole "setup", without compiling, and seconds of compiling ("compile").
     findings : tuple of str
-        Names of the attributes that an update finds anew, beside the values in arrays.
+        Names of the attributes that an update computes anew, besides the values in arrays.
     """
 
-    findings = "facts", "words", "part_notes", "norm_A", "timings"
+    findings = "effects", "descriptions", "part_notes", "norm_A", "timings"
 
     @property
     def weights(self):
@@ -93,10 +93,10 @@ class Setup(SetUp):
         with timed(self.timings, "preconditioner", self.space):
             self._factor(lambda: self._preconditioner(system))
             self.S = self._smoother(system)
-        with timed(self.timings, "format", self.space), self.space.agreed():
+        with timed(self.timings, "format", self.space), self.space.ranks.agreed():
             self.matrix = self._format(system, kept)
             self.norm_A = A.norm_inf()
-        self.words, self.part_notes = summary.words(self)
+        self.descriptions, self.part_notes = summary.described_parts(self)
         self.timings |= {"setup": sum(self.timings.values()), "compile": watch.compiled}
         LOG.info("set up in %.3g s, and %.2g s for compiling kernels", self.timings["setup"], watch.compiled)
         if self.failure is not None:
@@ -111,7 +111,7 @@ class Setup(SetUp):
     def _transform(self, A):
         """Apply null space, ordering and scaling to A in this order; record them and return the transformed matrix."""
         c = self.configuration
-        self.transforms, self.nullspace, self.permutation, self.facts, self.scaled = [], None, None, [], False
+        self.transforms, self.nullspace, self.permutation, self.effects, self.scaled = [], None, None, [], False
         if not A.has_entries:
             for kind in ("nullspace", "ordering", "scaling", "format"):
                 if getattr(c, kind) is not None:
@@ -133,19 +133,19 @@ class Setup(SetUp):
         return A
 
     def _apply(self, transform, A):
-        """Apply one transform to A, record it and its facts, and return the transformed matrix."""
+        """Apply one transform to A, record it and its effects, and return the transformed matrix."""
         A = transform.matrix(A)
         self.transforms.append(transform)
-        self.facts += transform.facts(A)
+        self.effects += transform.effects(A)
         return A
 
     def _factor(self, build):
-        """Set ``M`` to what ``build()`` returns. If a factorisation fails, M is None and ``failure`` holds the error.
+        """Set ``M`` to the value of ``build()``; if a factorisation fails, to None, and ``failure`` to its error.
 
-        Such a failure is an outcome of the solve, not an error."""
+        Such a failure is an outcome of the solve, which does not raise it."""
         self.failure = None
         try:
-            with self.space.agreed():
+            with self.space.ranks.agreed():
                 self.M = build()
         except FactorisationError as error:
             self.M, self.failure = None, error
@@ -174,7 +174,7 @@ class Setup(SetUp):
                              f"{out}")
         if self.scaled and settings.against_scaling:
             self.notes.append(f"scaling={c.name('scaling')!r} may cost iterations: {settings.against_scaling}")
-        if not (settings.across_ranks or system.space.single_rank):
+        if not (settings.across_ranks or system.space.ranks.single):
             settings = settings.restricted(system, lambda array: array)
         M = settings.build(self._source_matrix(system))
         if isinstance(settings, User) and c.method.self_adjoint_only and M.self_adjoint is None and not M.variable:
@@ -193,8 +193,8 @@ class Setup(SetUp):
         It is no error: cg may converge all the same, as with an inner iteration or restricted Schwarz as M."""
         c = self.configuration
         symmetric, word = c.method.symmetric_only, "symmetric" if c.method.symmetric_only else "self-adjoint"
-        with self.space.deferred_errors():
-            size = estimated_asymmetry(self.space.guarded(M), self.space, conjugate=not symmetric)
+        with self.space.ranks.deferred_errors():
+            size = estimated_asymmetry(self.space.ranks.guarded(M), self.space, conjugate=not symmetric)
         if size > UNSYMMETRIC:
             self.notes.append(f"M is not {word}, and {c.name('method')} needs that: ‖M − M{'ᵀ' if symmetric else 'ᴴ'}‖ "
                               f"is about {size:.0e} ‖M‖; if the solve is slow or fails, use method='gmres', or "
@@ -257,11 +257,11 @@ class Setup(SetUp):
         watch = Stopwatch()
         self.A = A
         self.configuration.method.check(A)
-        self.facts = []
+        self.effects = []
         for transform in self.transforms:
             transform.update(A)
             A = transform.matrix(A)
-            self.facts += transform.facts(A)
+            self.effects += transform.effects(A)
         if self.S is not None:
             self.S.update(A)
         if self.M is None or not keep_preconditioner or self.configuration.method.inner is not None:
@@ -270,7 +270,7 @@ class Setup(SetUp):
             self.M.keep_for(A if self.inner.across_ranks else A.diagonal_block)
         self.matrix.update(A)
         self.norm_A = self.A.norm_inf()
-        self.words, self.part_notes = summary.words(self)
+        self.descriptions, self.part_notes = summary.described_parts(self)
         self.space.synchronize()
         self.timings = {"setup": watch.seconds, "compile": watch.compiled}
 

@@ -1,16 +1,17 @@
 """Why a singular matrix is singular, in sentences for the user: empty rows, floating parts, an incompatible b.
 
-It is for after a failure, and for ``swell info``: one copy of A to the host, and a few passes over its entries.
+It runs after a failure and in ``swell info``. It copies A to the host once, and passes over its entries a few times.
 """
 from __future__ import annotations
 
 import numpy as np
 
+from swell.solving.choice_cost import count
 from swell.transforms.left_null import left_null_vector
 
 ROUNDING = 100          # a row sums to zero if |Σⱼ aᵢⱼ| ≤ ROUNDING eps Σⱼ |aᵢⱼ|; b is compatible up to this many eps
-SHOWN = 3               # components that are described one by one
-MEASURED = 10           # components whose left null vectors are computed
+MAX_DESCRIBED = 3       # components that are described one by one
+MAX_COMPUTED = 10       # components whose left null vectors are computed
 REMOVE = "take such equations out with their unknowns, or put a 1 on their diagonal"
 
 
@@ -22,7 +23,7 @@ def reasons_for_singularity(A, b=None) -> list[str]:
     A : SystemMatrix or matrix-free LinearOperator
         The user's matrix, not a transformed one. Across ranks all ranks must call this together.
     b : array of A's space, shape (n,), optional
-        The right-hand side: a sentence says how far it is from the range of A, where that is known.
+        The right-hand side: a sentence says how far it is from the range of A, if that is known.
 
     Returns
     -------
@@ -40,7 +41,7 @@ def reasons_for_singularity(A, b=None) -> list[str]:
     """
     if not A.has_entries:
         return []
-    if not A.space.single_rank:
+    if not A.space.ranks.single:
         return _across_ranks(A)
     parts = Components(A)
     part = 0.0 if b is None else parts.incompatible(np.asarray(A.space.to_host(b)))
@@ -59,7 +60,7 @@ class Components:
     empty_rows, empty_columns : int arrays
         Rows, and columns, without an entry other than zero.
     floating, draining : int arrays
-        Components with entries whose rows all sum to zero, and whose columns do.
+        Components, with entries, whose rows all sum to zero; and whose columns all sum to zero.
     """
 
     def __init__(self, A):
@@ -87,13 +88,13 @@ class Components:
     @property
     def singular(self) -> bool:
         """True if A is certainly singular."""
-        return any(found.size for found in (self.empty_rows, self.empty_columns, self.floating, self.draining))
+        return any(places.size for places in (self.empty_rows, self.empty_columns, self.floating, self.draining))
 
     def sentences(self) -> list[str]:
         """Return sentences on the number of components, on empty rows and columns, and on floating components."""
         said = [f"A has {self.count} connected components"] if self.count > 1 else []
         if not self.singular:
-            return [f"A has {_count(self.count, 'connected component')}, no empty row or column, and no component "
+            return [f"A has {count(self.count, 'connected component')}, no empty row or column, and no component "
                     "whose rows all sum to zero: look for equations that depend on others, and for boundary conditions "
                     "that are missing"]
         if self.empty_rows.size:
@@ -108,21 +109,21 @@ class Components:
         return said + rows + columns
 
     def _each(self, components, what) -> list[str]:
-        """Return a sentence for each of the first ``components``, and one for the others. ``what``: its end."""
+        """Return a sentence for each of the first ``components``, and one for the others. ``what``: the end of it."""
         if self.count == 1:
             return [f"A {what}" for _ in components]
-        said = [f"component {k + 1} of {self.count} ({_count(self.sizes[k], 'unknown')}, from row "
-                f"{int(np.argmax(self.part == k))}) {what}" for k in components[:SHOWN]]
-        more = len(components) - SHOWN
-        return said + ([f"the same holds for {_count(more, 'more component')}"] if more > 0 else [])
+        said = [f"component {k + 1} of {self.count} ({count(self.sizes[k], 'unknown')}, from row "
+                f"{int(np.argmax(self.part == k))}) {what}" for k in components[:MAX_DESCRIBED]]
+        more = len(components) - MAX_DESCRIBED
+        return said + ([f"the same holds for {count(more, 'more component')}"] if more > 0 else [])
 
     def incompatible(self, b) -> float:
         """Return ‖part of b in the null space of Aᴴ‖ / ‖b‖, as far as this null space is known; 0 if it is rounding.
 
         ``b``: a NumPy array."""
         parts, rounding = [b[self.empty_rows]], 0.0
-        left = [(self.part == k) / np.sqrt(self.sizes[k]) for k in self.draining[:MEASURED]]
-        for k in np.setdiff1d(self.floating, self.draining)[:MEASURED]:
+        left = [(self.part == k) / np.sqrt(self.sizes[k]) for k in self.draining[:MAX_COMPUTED]]
+        for k in np.setdiff1d(self.floating, self.draining)[:MAX_COMPUTED]:
             v = left_null_vector(self._A, (self.part == k) * 1.0)
             left += [] if v is None else [v]
         for v in left:
@@ -142,28 +143,28 @@ class Components:
             return said
         free = np.intersect1d(self.part[self.empty_rows], np.flatnonzero(self.sizes == 1))
         basis, where = "'constants'", ""
-        if code and self.count > 1 and self.floating.size + free.size <= SHOWN:
+        if code and self.count > 1 and self.floating.size + free.size <= MAX_DESCRIBED:
             basis = f"(part[:, None] == {np.union1d(self.floating, free).tolist()}) * 1.0"
             where = " with part = scipy.sparse.csgraph.connected_components(A != 0)[1]"
         elif self.count > 1:
             basis, where = "basis", " with a column for each component, 1 on its unknowns and 0 elsewhere"
-        given = f"swell.NullSpace({basis}, project=True)" if incompatible else basis
-        each = "fix one unknown" if self.count == 1 else "take each floating component out, fix one of its unknowns"
+        nullspace = f"swell.NullSpace({basis}, project=True)" if incompatible else basis
+        remedy = "fix one unknown" if self.count == 1 else "take each floating component out, fix one of its unknowns"
         bodies = "; for a free elastic body, its swell.rigid_body_modes(points)" if self._blocks else ""
-        return [*said, f"{each}, or give nullspace={given}{where}{bodies}"]
+        return [*said, f"{remedy}, or give nullspace={nullspace}{where}{bodies}"]
 
 
 def _across_ranks(A) -> list[str]:
     """Return sentences for a distributed A: on empty rows, and on rows that all sum to zero."""
     space = A.space
-    ones = space.empty(space.local_rows(A.shape[0]), A.dtype)
+    ones = space.empty(space.ranks.local_rows(A.shape[0]), A.dtype)
     ones.fill(1)
     size, total = (space.to_host(v) for v in (A.modulus_sums(), abs(A.times(ones))))
     empty = np.arange(A.shape[0])[A.rows][size == 0]
     unbalanced = np.count_nonzero(total > ROUNDING * np.finfo(A.dtype).eps * size)
     counts = space.from_host(np.array([empty.size, unbalanced], np.float64))
-    space.allreduce(counts)
-    first = -space.max_over_ranks(-float(empty.min(initial=A.shape[0])))
+    space.ranks.allreduce(counts)
+    first = -space.ranks.max(-float(empty.min(initial=A.shape[0])))
     empties, unbalanced = (int(count) for count in space.to_host(counts))
     said = []
     if empties:
@@ -172,10 +173,6 @@ def _across_ranks(A) -> list[str]:
         said.append("A has rows that all sum to zero, so that nothing fixes its level: fix one unknown, or give "
                     "nullspace='constants'")
     return [*said, "connected components are counted on one device only, not across ranks"]
-
-
-def _count(number, noun) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def _named(noun, places, n) -> str:

@@ -1,7 +1,7 @@
-"""A solve of a prepared system, for k ≥ 1 right-hand sides: runs of the method until the true residual confirms
-convergence, or none helps.
+"""A solve of a prepared system, for k ≥ 1 right-hand sides.
 
-One run of the method is for all k right-hand sides. Each further run, such as a restart after a breakdown, is for one.
+The method runs until the true residual confirms convergence, or no further run would help. The first run is for all k
+right-hand sides. Each further run, such as a restart after a breakdown, is for one.
 """
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from swell.core.stopping import Reason
 from swell.core.workspace import Workspace
 from swell.krylov.method import Counts
 from swell.solving.column import Column
-from swell.solving.measure import ROUNDING, SAFE, write
+from swell.solving.measure import ROUNDING, NORM_RANGE, write
 from swell.solving.result import Result
 from swell.solving.verdict import ASKED, verdict
 
-RETRIES = 10            # largest number of runs in one solve; each resumes from the last x
+MAX_RUNS = 10           # runs in one solve; each resumes from the last x
 OUT_OF_RANGE = ("x0 leaves a residual of {:.1e}, whose square leaves the range of double precision: start from a "
                 "smaller x0, or from none")
 
@@ -33,19 +33,19 @@ class Solve:
     Parameters
     ----------
     prepared : Prepared
-        Of a space for k columns.
+        In a space for k columns.
     b : array, shape (n,), or (n, k) if k > 1
     monitor : callable, SolutionMonitor or None
     watch : callable or None
         See `Prepared.run`.
     earlier : Column, optional
-        The state of this right-hand side after a run beside others.
+        The state of this right-hand side after a run together with others.
 
     Attributes
     ----------
     columns : list of k Columns
     method, iteration, loop, workspace
-        From the prepared system; or this solve's own, with a longer basis.
+        Taken from the prepared system, or made for this solve, with a longer basis.
     lengths : list of int
         Number of iterations in a cycle, for each basis used so far.
     """
@@ -54,7 +54,7 @@ class Solve:
         self.watch, self.prepared, self.setup, self.space = Stopwatch(), prepared, prepared.setup, prepared.space
         self.method, self.workspace = prepared.setup.configuration.method, prepared.workspace
         self.iteration, self.loop, self.lengths = prepared.iteration, prepared.loop, [prepared.iteration.steps]
-        with self.space.agreed():                # on a GPU there may be no memory for b
+        with self.space.ranks.agreed():          # on a GPU there may be no memory for b
             norms = prepared.read_b(b)
         if earlier:
             self.columns = [earlier]
@@ -68,9 +68,9 @@ class Solve:
         self._monitor, self._watch, self._on_x = None if shows else monitor, watch, monitor if shows else None
 
     def _make_compatible(self, c):
-        """Check that b is compatible with the null space, or raise InputError; ``project=True`` removes the other part.
+        """Check that b is compatible with the null space, or raise InputError.
 
-        Then the norms and notes of ``c``, the only column, change too."""
+        ``project=True`` removes the incompatible part, and the norms and notes of ``c``, the only column, change."""
         p = self.prepared
         part = self.setup.nullspace.check(p.b0, c.norm_b, p.stopping.threshold(c.norm_b))
         if not part:
@@ -79,7 +79,7 @@ class Solve:
                        "residuals do not include it")
         rest, c.largest_b = self.space.norms(p.b0)
         if rest <= ROUNDING * np.finfo(p.b0.dtype).eps * c.norm_b:
-            c.largest_b = 0                      # only rounding is left of b: x = 0
+            c.largest_b = 0                      # only rounding errors of b remain: x = 0
         c.norm_b = c.first = rest
         p.b0_changed()
 
@@ -101,7 +101,7 @@ class Solve:
         self._end()
 
     def resume(self, x):
-        """Go on from x, of the transformed system, with which a run beside other columns ended."""
+        """Go on from x, of the transformed system: the result of a run together with other columns."""
         p, c = self.prepared, self.columns[0]
         c.notes.append(f"ended as {c.reason.name} beside the other right-hand sides after {c.iterations} iterations, "
                        "and went on alone")
@@ -114,7 +114,7 @@ class Solve:
         self._end()
 
     def _end(self):
-        """Note the time, in equal parts for all columns."""
+        """Add the time to the columns, in equal parts."""
         self.space.synchronize()
         self.columns[0].compiled += self.watch.compiled
         seconds = self.watch.seconds / len(self.columns)
@@ -122,10 +122,11 @@ class Solve:
             c.seconds += seconds
 
     def result(self, j=0) -> Result:
-        """Return the Result of column j; its x is the buffer x0 for k = 1, and a copy otherwise."""
+        """Return the Result of column j; its x is the buffer x0 if k = 1, else a copy."""
         p, k = self.prepared, len(self.columns)
-        own = 0 if self.workspace is p.workspace else self.workspace.nbytes
-        return self.columns[j].result(p, j, p.x0 if k == 1 else p.x0.column(j).copy(), (p.workspace.nbytes + own) // k)
+        longer = 0 if self.workspace is p.workspace else self.workspace.nbytes
+        x = p.x0 if k == 1 else p.x0.column(j).copy()
+        return self.columns[j].result(p, j, x, (p.workspace.nbytes + longer) // k)
 
     def _start(self, x0):
         """Write the transformed b and x0 into the buffers b and x; set the residual norm of convergence of each column.
@@ -136,7 +137,7 @@ class Solve:
         if x0 is None:
             p.x.fill(0)
         else:
-            with self.space.agreed():            # on a GPU there may be no memory for x0
+            with self.space.ranks.agreed():      # on a GPU there may be no memory for x0
                 write(self.space, x0, p.x0)
             for j in np.flatnonzero(self._numbers("zero")):
                 column(p.x0, j).fill(0)
@@ -144,18 +145,18 @@ class Solve:
             self._assess()
             for c in self.columns:
                 c.first, c.counts = c.quality.residual, Counts(0 if c.zero else 1, 0, 0)
-                if np.isfinite(c.norm_b) and not c.first < SAFE[1]:
+                if np.isfinite(c.norm_b) and not c.first < NORM_RANGE[1]:
                     raise InputError(OUT_OF_RANGE.format(c.first))
         for c in self.columns:
             c.threshold = c.aim = p.stopping.threshold(c.first if p.stopping.relative_to == "r0" else c.norm_b)
         self._expect()
 
     def _expect(self):
-        """Tell M the norms of the vectors it gets."""
+        """Tell M the norms of the vectors that it will be applied to."""
         if self.setup.M is not None:
             first = self._numbers("first")
             units = self.setup.configuration.method.unit_vectors
-            self.setup.M.expect(np.sqrt(first) if units else first)            # √‖r‖: M gets norms from 1 to ‖r‖
+            self.setup.M.expect(np.sqrt(first) if units else first)            # √‖r‖: norms from 1 to ‖r‖
 
     def _numbers(self, name):
         """The attribute ``name`` of all columns: an array, or a number if there is one column."""
@@ -163,13 +164,13 @@ class Solve:
         return np.array(numbers) if len(numbers) > 1 else numbers[0]
 
     def _go_on(self):
-        """Run again, for the only column, as long as that helps.
+        """Run again, for the only column, as long as another run helps.
 
         The solve is resumed if the true residual contradicts convergence, if small rows are unsolved, and after a
         breakdown. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
         there is a longer basis. A run that makes x worse is undone."""
         p, c, before = self.prepared, self.columns[0], None
-        for attempt in range(1, RETRIES):
+        for attempt in range(1, MAX_RUNS):
             if not self._helps(c, before):
                 break
             if c.met:
@@ -181,7 +182,7 @@ class Solve:
             met, reason, before = c.met, c.reason, c.quality
             self._run(False, attempt)
             better = c.quality.rows <= before.rows if met else c.quality.residual <= before.residual
-            if not better and c.reason not in ASKED:             # in a singular system a longer basis may make x worse
+            if not better and c.reason not in ASKED:             # a longer basis may make x worse if A is singular
                 self.space.copy(x_before, p.x)
                 self._assess()
                 c.reason = reason
@@ -197,8 +198,8 @@ class Solve:
     def _helps(self, c, before=None) -> bool:
         """True if another run may help column ``c``. ``before``: `Quality` before the last run; None after the first.
 
-        Where small rows are unsolved, it stops at a lower residual norm, unless that was of no use, or rounding forbids
-        it."""
+        If small rows are unsolved, another run may reach a lower residual norm, unless the last one did not improve
+        them, or rounding forbids it."""
         q, dtype = c.quality, self.setup.A.dtype
         if self.loop.maxiter <= c.iterations or not math.isfinite(q.residual):
             return False
@@ -212,15 +213,14 @@ class Solve:
             before is None or q.residual <= 0.5 * before.residual)
 
     def _on_iteration(self, iteration, norms):
-        """Call the watch with a norm and its aim, and the user's monitor with a relative norm: those of the column that
-        is furthest from its aim, and the largest.
+        """Call the watch and the user's monitor; return the monitor's value: True stops the loop.
 
-        Returns the user's answer: True stops the loop."""
+        The watch gets norm and aim of the column furthest from its aim, and the monitor the largest relative norm."""
         if len(self.columns) == 1:
             norm, threshold, relative = norms, self.columns[0].aim, norms / self.columns[0].norm_b
         else:
             zero = self._numbers("zero")
-            norms = np.where(zero, 0.0, norms)   # such a column is not judged: its norm is of another solve
+            norms = np.where(zero, 0.0, norms)   # x = 0 solves such a column, and its norm is of an earlier solve
             thresholds = self._numbers("aim")
             furthest = int(np.argmax(norms / np.maximum(thresholds, np.finfo(float).tiny)))
             norm, threshold = float(norms[furthest]), float(thresholds[furthest])
@@ -241,8 +241,8 @@ class Solve:
         ``zero_guess``: x is zero. ``attempt``: number of earlier runs of this solve."""
         loop, n, reads = self.loop, self.setup.A.shape[0], self.loop.host_reads
         loop.cycle = self.iteration.steps
-        loop.patience = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
-        with self.space.deferred_errors():
+        loop.slow_cycles = 0 if self.method.longer(n) is None else 2 if len(self.lengths) == 1 else 1
+        with self.space.ranks.deferred_errors():
             loop.begin(self._numbers("aim"), np.maximum(self._numbers("norm_b"), self._numbers("first")),
                        self.method.window(n), self.columns[0].iterations,
                        self._on_iteration if self._monitor or self._watch else None,
@@ -262,14 +262,15 @@ class Solve:
         self._assess()
 
     def _lengthen(self, c) -> bool:
-        """Bind the method with a longer basis, for this solve only; return True if done, False if memory is too small.
+        """Bind the method with a longer basis, for this solve only.
 
-        Column ``c`` gets a note of that."""
+        If memory is too small for it, return False and add a note to ``c``.
+        """
         p, s = self.prepared, self.setup
         longer = self.method.longer(s.A.shape[0])
         self.iteration = self.loop = self.workspace = None       # free the previous basis first
         try:
-            with self.space.agreed():
+            with self.space.ranks.agreed():
                 p.check_fits(longer)
                 self.workspace, self.loop = Workspace(self.space), self.space.loop(p.stopping, s.A.shape[0])
                 self.iteration = p.bound(longer, self.workspace, self.loop)

@@ -1,9 +1,9 @@
 """Together: k right-hand sides of one prepared system solved at the same time, by k independent recurrences.
 
 Each iteration multiplies the matrix by k vectors at once and applies the preconditioner to them. Every column has its
-own scalars, convergence test and history, and takes the steps of its own solve. A column that has ended is frozen. If
-one needs more than a single run of the method, such as a restart after a breakdown or a longer basis, it is solved on
-alone, from its x.
+own scalars, convergence test and history, and takes the same steps as if it were solved alone. A column that has ended
+is frozen. If a column needs more than a single run of the method, such as a restart after a breakdown or a longer
+basis, it goes on alone, from its x.
 """
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import weakref
 
 from swell.core.ahead import MATRIX
 from swell.core.columns import column
-from swell.core.operator import OperatorAround
+from swell.core.operator import Composite
 from swell.core.sharing import Widening
 from swell.solving.result import Result
 from swell.solving.solve import Solve
 
-MOST = 32               # columns that are solved together; more are solved in groups
+MAX_COLUMNS = 32        # more right-hand sides are solved in groups
 
 
 def obstacle(prepared) -> str | None:
@@ -26,14 +26,23 @@ def obstacle(prepared) -> str | None:
         return f"{s.configuration.name('method')} holds one right-hand side on the chip"
     if s.nullspace is not None:
         return "with a null space they are solved one by one"
-    parts = [part.inner if isinstance(part, OperatorAround) else part for part in (s.matrix, s.M, s.S)]
-    own = [part for part in parts if part is not None and not type(part).__module__.startswith("swell.")]
-    return f"{type(own[0]).__name__}, an operator of your own, takes one vector at a time" if own else None
+    foreign = [part for whole in (s.matrix, s.M, s.S) for part in _all_parts(whole)
+               if not type(part).__module__.startswith("swell.")]
+    return f"{type(foreign[0]).__name__}, an operator of your own, takes one vector at a time" if foreign else None
+
+
+def _all_parts(operator):
+    """Return ``operator`` and all operators that it applies, in a list; an empty one for None."""
+    if operator is None:
+        return []
+    parts = operator.parts if isinstance(operator, Composite) else ()
+    return [operator, *(each for part in parts for each in _all_parts(part))]
 
 
 def bound(prepared, columns, method=None) -> "Together":
-    """Return ``prepared`` bound to ``columns`` right-hand sides, with another method if one is given. The last is
-    kept, with its buffers."""
+    """Return the `Together` of ``prepared`` for ``columns`` right-hand sides; ``method``: as for `Together`.
+
+    The last one is kept, with its buffers."""
     if (columns, method) not in prepared.companions:
         prepared.companions = {(columns, method): Together(prepared, columns, method)}
     return prepared.companions[columns, method]
@@ -46,17 +55,17 @@ class Together:
     ----------
     prepared : Prepared
     columns : int
-        k, from 2 to `MOST`.
+        k, from 2 to `MAX_COLUMNS`.
     method : settings of a method, optional
-        In place of the prepared one.
+        It replaces the prepared one.
 
-    Ranks make and run it together.
+    All ranks must create and run it together.
     """
 
     def __init__(self, prepared, columns, method=None):
         setup = prepared.setup
-        with prepared.space.agreed():            # one rank alone may lack memory
-            self._alone = weakref.ref(prepared)  # which holds this object: no circle keeps their memory
+        with prepared.space.ranks.agreed():            # one rank alone may lack memory
+            self._alone = weakref.ref(prepared)  # `prepared` holds this object; a cycle would keep their memory
             self.space = prepared.space.for_columns(columns)
             with self.space.active(setup.A.shape[0]):
                 self.space.compile_ahead((MATRIX, *setup.configuration.parts), setup.A.dtype)
@@ -68,18 +77,19 @@ class Together:
         """The prepared system of one right-hand side."""
         return self._alone()
 
-    def follow(self) -> bool:
-        """Follow an update of the system to other values; buffers and captured graphs stay. Return False if that
-        cannot be, since the update replaced more than values, on this rank or another."""
-        self.prepared.follow(self.alone)
-        return not self.space.max_over_ranks(not self._copies.current())         # all ranks keep their copies, or none
+    def update(self) -> bool:
+        """Take over an update of the prepared system to new values; buffers and captured graphs stay.
+
+        Return False if the update replaced more than values, on this rank or another; this object is then of no use."""
+        self.prepared.update_from(self.alone)
+        return not self.space.ranks.max(not self._copies.current())         # one answer for all ranks
 
     def run(self, b, x0=None, monitor=None, watch=None) -> list[Result]:
         """Solve for the columns of b, shape (n, k), on the host or on the device; return their results in order.
 
-        ``x0``, such an array or None (zero), has the starting vectors. ``monitor(iteration, relative_norm)`` gets the
-        largest relative norm of all columns. ``watch(norm, threshold)`` gets the norm and threshold of the column that
-        is furthest from its threshold; a true value ends the run as OVERTAKEN. The x of a result has the shape (n,).
+        ``x0``: the starting vectors, such an array, or None for zero. ``monitor(iteration, relative_norm)`` gets the
+        largest relative norm of all columns. ``watch(norm, threshold)`` gets the norm and threshold of the column
+        furthest from its threshold; if it returns True, the run ends as OVERTAKEN. Each x has the shape (n,).
         """
         n, alone = self.prepared.setup.A.shape[0], self.alone
         with self.space.active(n):
@@ -91,5 +101,5 @@ class Together:
                 further = Solve(alone, b[:, j], monitor, earlier=solve.columns[j])
                 further.resume(column(self.prepared.x, j))
                 results[j] = further.result()
-                results[j].x = results[j].x.copy()           # a buffer that the next column would overwrite
+                results[j].x = results[j].x.copy()           # the next column would overwrite the buffer
         return results

@@ -43,7 +43,7 @@ class JacobiTransform(Scaling):
 
     def update(self, A):
         """Recompute the scaling vector and the residual weights, in place, from the diagonal of another matrix A."""
-        with A.space.agreed():
+        with A.space.ranks.agreed():
             d = abs(nonzero_diagonal(A, "Jacobi scaling")).astype(np.float64)
         least, largest = A.diagonal_range()
         self.uniform = largest <= least
@@ -52,8 +52,8 @@ class JacobiTransform(Scaling):
         self.left[...] = 1 / np.sqrt(d)
         self._weights[...] = d
 
-    def facts(self, A):
-        lines = super().facts(A)
+    def effects(self, A):
+        lines = super().effects(A)
         if lines and A.nnz:
             lines.append(f"condition at most {A.longest_row()} times that of the best diagonal scaling")
         return lines

@@ -83,15 +83,15 @@ class NullSpaceTransform(Transform):
 
         ``given``: "constants" or vectors, shape (n,) or (n, k). ``name`` is for error messages."""
         n, host = A.shape[0], A.space.to_host
-        in_parts = not A.space.single_rank
+        in_parts = not A.space.ranks.single
         if isinstance(given, str):
             if given != "constants":
                 raise InputError(f"{name}={given!r}: expected 'constants', an array of shape (n,) or (n, k), as "
                                  "swell.rigid_body_modes(points) gives for a free body, or NullSpace(...)")
-            given = np.ones((A.space.local_rows(n), 1))
+            given = np.ones((A.space.ranks.local_rows(n), 1))
         vectors = host_array(host(given) if hasattr(given, "__cuda_array_interface__") else given, name)
         vectors = vectors[:, None] if vectors.ndim == 1 else vectors
-        if in_parts and vectors.shape[0] == A.space.local_rows(n):
+        if in_parts and vectors.shape[0] == A.space.ranks.local_rows(n):
             vectors = A.gather(vectors)
         if vectors.ndim != 2 or vectors.shape[0] != n or not 0 < vectors.shape[1] <= n:
             raise InputError(f"{name} has shape {vectors.shape}: expected ({n},) or ({n}, k) for a matrix of {n} rows")
@@ -134,7 +134,7 @@ class NullSpaceTransform(Transform):
     def _computed(self, A):
         """Return an orthonormal basis of the null space of Aᴴ, one vector for each of Z, in the space; None if none is
         found, or if A is distributed or has no entries."""
-        if not (A.has_entries and self.space.single_rank):
+        if not (A.has_entries and self.space.ranks.single):
             return None
         host = A.to_scipy()
         found = [left_null_vector(host, z) for z in self.space.to_host(self.basis).T]
@@ -226,7 +226,7 @@ class NullSpaceTransform(Transform):
             return 0.0
         if not self.settings.project:
             total = self.space.xp.asarray([b.sum()])
-            self.space.allreduce(total)
+            self.space.ranks.allreduce(total)
             given = self.settings.basis if self.settings.left is None else self.settings.left
             constants = isinstance(given, str) and not self.notes
             sums = f" (the entries of b sum to {complex(total[0]).real:.3e} instead of 0)" if constants else ""
@@ -268,7 +268,7 @@ class NullSpaceTransform(Transform):
     def _parts(self, basis, x):
         """Return Zᴴ x, k numbers, summed over all ranks; Z = ``basis``, shape (n, k)."""
         parts = basis.conj().T @ x
-        self.space.allreduce(parts)
+        self.space.ranks.allreduce(parts)
         return parts
 
 

@@ -113,8 +113,8 @@ class RuizTransform(Scaling):
         xp = self.space.xp
         scales = []
         for what, side in zip(("row", "column"), sides):
-            largest = side.row_maxima(xp.ones(side.space.local_rows(side.shape[1])))
-            with self.space.agreed():
+            largest = side.row_maxima(xp.ones(side.space.ranks.local_rows(side.shape[1])))
+            with self.space.ranks.agreed():
                 first, empty = self.space.find_true(largest == 0)
                 if empty:
                     raise InputError(f"Ruiz scaling divides by norms, and {empty} {what}s of A contain only zeros "
@@ -133,7 +133,7 @@ class RuizTransform(Scaling):
         if finite:
             powers = powers.power(p)
         sides = [powers] if self.symmetric else [powers, powers.transpose()]
-        rows, greatest = self.space.local_rows(moduli.shape[0]), self.space.max_on_host
+        rows, greatest = self.space.ranks.local_rows(moduli.shape[0]), self.space.max_on_host
         factors = [xp.ones(rows) for _ in sides]                 # relative to start; to the power p if p is finite
         for step in range(self.settings.maxiter + 1):
             norms = []
@@ -149,8 +149,8 @@ class RuizTransform(Scaling):
                 factors = [factor / xp.sqrt(norm) for factor, norm in zip(factors, norms)]
         return [first * factor**root for first, factor in zip(start, factors)]
 
-    def facts(self, A):
+    def effects(self, A):
         lines = [f"{self.steps} steps, norms within {self.deviation:.1e} of 1"
                  + ("" if self.deviation <= self.settings.tolerance else
                     f", not the {self.settings.tolerance:g} asked for: raise maxiter, or choose p=inf")]
-        return lines + super().facts(A)
+        return lines + super().effects(A)

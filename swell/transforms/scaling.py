@@ -28,7 +28,7 @@ class Scaling(Transform):
 
     def __init__(self, A, symmetric=True):
         self.space, self.dtype = A.space, A.dtype
-        real, rows = np.dtype(A.dtype.char.lower()), A.space.local_rows(A.shape[0])
+        real, rows = np.dtype(A.dtype.char.lower()), A.space.ranks.local_rows(A.shape[0])
         self.left = A.space.empty(rows, real)
         self.right = self.left if symmetric else A.space.empty(rows, real)
         self._weights = A.space.empty(rows, np.float32)
@@ -63,7 +63,7 @@ class Scaling(Transform):
     def residual_weights(self):
         return self._weights
 
-    def facts(self, A):
+    def effects(self, A):
         """Return lines for the printed configuration: a bound on the condition number of A, the scaled matrix.
 
         There are none if A is not positive definite."""

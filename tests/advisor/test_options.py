@@ -32,10 +32,12 @@ REFUSED = [
     ("method", "gmres(restart=20, batch=21)", "batch", "restart=20"),
     ("method", "fgmres(batch=40)", "batch", "restart=30"),
     *(("precond", f"{name}(factor_sweeps=7)", "factor_sweeps", "factor='exact'")
-      for name in ("ic0", "ick", "ilu0", "iluk", "block_ilu0", "block_iluk")),
-    ("precond", "ilu0(factor=levels, factor_sweeps=7)", "factor_sweeps", "factor='levels'"),
-    ("precond", "ilu0(pad=True)", "pad", "blocks of 1"), ("precond", "ilu0(block=0, pad=True)", "pad", "detected"),
-    *(("precond", f"{name}(pad=True)", "pad", "detected") for name in ("block_ilu0", "block_iluk", "block_ilut")),
+      for name in ("ic", "ilu")),
+    ("precond", "ilu(factor=levels, factor_sweeps=7)", "factor_sweeps", "factor='levels'"),
+    ("precond", "ilu(pad=True)", "pad", "single entries"), ("precond", "ilu(block=1, pad=True)", "pad", "blocks of 1"),
+    *(("precond", f"ilu({which}block=detected, pad=True)", "pad", "detected") for which in ("", "level=1, ", "drop=0.01, ")),
+    *(("precond", f"ilu({which}, level=1)", "level", "the size of entries") for which in ("drop=0.01", "fill=3")),
+    ("precond", "ilu(fill=3, factor=sweeps)", "factor", "the size of entries"),
     ("format", "bsr(pad=True)", "pad", "detected"), ("format", "block_sell(block=1, pad=True)", "pad", "blocks of 1"),
     ("precond", "schwarz(overlap=0, kind=additive)", "kind", "overlap=0"),
     ("precond", lambda: swell.Schwarz(interface=Known()), "interface", "transmission='dirichlet'"),
@@ -71,8 +73,8 @@ NOTED = [
     ("method", "gmres(basis=single)", "basis", IN_SINGLE), ("method", "fgmres(basis=single)", "basis", IN_SINGLE),
     ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(ordering=colamd)", "ordering", ON_GPU),
     ("precond", "direct(package=superlu)", "package", ON_GPU),
-    ("precond", "ilu0(factor=levels)", "factor", ON_GPU), ("precond", "iluk(factor=levels)", "factor", ON_GPU),
-    *(("precond", f"{name}(factor=levels)", "factor", ON_GPU) for name in ("block_ilu0", "block_iluk")),
+    ("precond", "ilu(factor=levels)", "factor", ON_GPU), ("precond", "ilu(level=1, factor=levels)", "factor", ON_GPU),
+    ("precond", "ilu(block=detected, factor=levels)", "factor", ON_GPU),
     *(("precond", f"schwarz({field}={value})", field, ALONE)
       for field, value in (("overlap", 2), ("kind", "additive"), ("partition", "graph"))),
     ("precond", "schwarz(transmission=robin)", "transmission", ALONE),
@@ -91,10 +93,7 @@ ACTS = {
     "ShiftedLaplacian": "shift inner", "Deflation": "inner vectors steps family",
     "BDDC": "levels constraints weights dense_lu interior coarse subdomains domains adaptive near_nullspace nodes corners "
             "averages dense_solver",
-    "IC0": "solve factor ordering shift", "ICK": "solve factor ordering shift level",
-    "ILU0": "solve ordering pivot shift block", "ILUK": "solve ordering pivot shift level",
-    "ILUT": "solve ordering pivot shift drop fill", "BlockILU0": "solve ordering pivot shift block",
-    "BlockILUK": "solve ordering pivot shift block level", "BlockILUT": "solve ordering pivot shift block drop fill",
+    "IC": "solve factor ordering shift level", "ILU": "solve ordering pivot shift drop fill block",
     "JacobiSmoother": "omega", "GaussSeidel": "direction coloring", "Chebyshev": "degree fraction steps",
     "BlockJacobiSmoother": "inner asynchronous height", "BlockGaussSeidel": "direction inner height",
     "RuizScaling": "p tolerance maxiter symmetric", "GreedyColoring": "visit", "JonesPlassmann": "seed",
@@ -152,7 +151,7 @@ def test_the_note_is_on_the_result(kind, text, field, where, device):
     A = gallery.poisson2d(8)
     named = {kind: text, "device": device, "dtype": "float32" if where == IN_SINGLE else "float64", "rtol": 1e-4}
     if kind == "triangular":
-        named = named | {"precond": f"ilu0(solve={text!r})", "method": "gmres"}
+        named = named | {"precond": f"ilu(solve={text!r})", "method": "gmres"}
         del named[kind]
     elif kind == "precond":
         named["method"] = "gmres"
@@ -171,7 +170,7 @@ def test_the_note_is_on_the_result(kind, text, field, where, device):
 def test_sweeps_of_two_triangles():
     """A note for a point solve, whose second sweep writes elsewhere; none where one triangle has three."""
     A = gallery.poisson2d(8)
-    few, many = (swell.solve(A, np.ones(64), method="gmres", device="cpu", precond=f"ilu0(solve={solve!r})").notes
+    few, many = (swell.solve(A, np.ones(64), method="gmres", device="cpu", precond=f"ilu(solve={solve!r})").notes
                  for solve in ("sweeps(count=2, in_place=True)", "sweeps(count=1, upper=4, in_place=True)"))
     assert any("in_place=True) has no effect with so few sweeps" in note for note in few)
     assert not any("has no effect" in note for note in many)
@@ -185,13 +184,13 @@ def test_a_smoother_whose_sweeps_the_method_counts():
 def test_a_growth_that_a_guard_looks_at_stays():
     """A guard builds what it measures by the same settings: no error where nothing is wrong."""
     for solve in ("sweeps(guard=more, growth=1e-3)", "isai(guard=more, growth=1e-3)", "sweeps(growth=1e-9)"):
-        assert swell.solve(gallery.poisson2d(8), np.ones(64), method="gmres", precond=f"ilu0(solve={solve!r})",
+        assert swell.solve(gallery.poisson2d(8), np.ones(64), method="gmres", precond=f"ilu(solve={solve!r})",
                            device="cpu").converged
 
 
 def test_defaults_say_nothing(device):
     A = gallery.poisson2d(8)
-    for named in ({"method": "cg", "precond": "ic0"}, {"method": "gmres", "precond": "block_ilu0"},
+    for named in ({"method": "cg", "precond": "ic0"}, {"method": "gmres", "precond": "ilu(block=detected)"},
                   {"method": "direct"}, {"method": "gmres", "precond": "schwarz"}, {"method": "cg", "format": "sell"},
                   {}):
         notes = swell.solve(A, np.ones(64), device=device, **named).notes

@@ -13,10 +13,10 @@ from tests.support.products import assert_product
 
 import swell
 from swell import InputError, Tuned, gallery
-from swell.advisor import choices as choices_module
-from swell.advisor.choices import Choices
+from swell.advisor import store as store_module
 from swell.advisor.choose import default_format
-from swell.advisor.tuning import candidates, pattern_class, text_of, tune
+from swell.advisor.store import Store
+from swell.advisor.tuning import formats_to_try, pattern_class, text_of, tune
 from swell.core import timing
 from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
@@ -34,7 +34,7 @@ def file(tmp_path):
 
 
 class Clock:
-    """Time that passes only when a product is timed: ``times`` by the described format, ``each`` a candidate."""
+    """Time that passes only when a product is timed: ``times`` by the described format, ``each``: seconds of each timed format, beside."""
 
     def __init__(self, times, each=0.0):
         self.times, self.each, self.now, self.measured = times, each, 0.0, []
@@ -51,7 +51,7 @@ class Clock:
 
 def tuned(csr, clock, file=None, **settings):
     with csr.space.active():
-        return tune(csr, Tuned(**settings), Choices(file) if file else None, clock.measure, clock)
+        return tune(csr, Tuned(**settings), Store(file) if file else None, clock.measure, clock)
 
 
 def test_the_fastest_is_chosen(csr):
@@ -59,8 +59,8 @@ def test_the_fastest_is_chosen(csr):
     M = tuned(csr, clock)
     assert M.describe().startswith("staircase_sell") and clock.measured[0].startswith("sell")
     assert "tuned: staircase_sell, 40 µs a product (100 with the default, sell)" in M.origin
-    tried = len(candidates(csr, "sell"))
-    assert f"best of {tried} candidates, {8 * (tried + 2)} products" in M.origin and len(clock.measured) == tried + 2
+    tried = len(formats_to_try(csr, "sell"))
+    assert f"best of {tried} formats, {8 * (tried + 2)} products" in M.origin and len(clock.measured) == tried + 2
     assert_product(M, csr.to_scipy(), "float64")
     assert tuned(csr, Clock({"csr": 1e-6})).describe().startswith("csr")
 
@@ -82,7 +82,7 @@ def test_a_burst_of_other_work_does_not_replace_the_default(csr):
 
 
 def test_candidates_are_what_they_say_and_all_products_are_right(csr):
-    names = candidates(csr, "sell")
+    names = formats_to_try(csr, "sell")
     assert names[0] == "sell" and len(names) == len(set(names)) <= 9
     with csr.space.active():
         built = [resolve("format", name).build(csr) for name in names]
@@ -98,7 +98,7 @@ def test_a_row_that_would_be_padding_keeps_sell_away(space):
     A[7, :] = 1.0
     with space.active():
         csr = CSRMatrix.from_scipy(sp.csr_array(A), space)
-        assert not any(name.startswith("sell") for name in candidates(csr, "csr"))
+        assert not any(name.startswith("sell") for name in formats_to_try(csr, "csr"))
         assert tuned(csr, Clock({})).describe().startswith("csr")
 
 
@@ -159,7 +159,7 @@ def test_an_entry_that_is_no_candidate_is_said_and_measured_anew(csr, file, form
     key, = json.loads(file.read_text())
     file.write_text(json.dumps({key: {"format": format}}))
     M = tuned(csr, Clock({"csr": 1e-6}), file)
-    assert M.describe().startswith("csr") and "none of the candidates" in M.notes[0]
+    assert M.describe().startswith("csr") and "none of the formats to try" in M.notes[0]
     assert json.loads(file.read_text())[key]["format"].startswith("csr")
 
 
@@ -183,17 +183,17 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(csr, file, monkeypa
 
 def test_where_the_file_lies(monkeypatch, tmp_path):
     monkeypatch.setenv("SWELL_CACHE", str(tmp_path / "own"))
-    assert Choices().path == tmp_path / "own" / "tuning.json"
+    assert Store().path == tmp_path / "own" / "tuning.json"
     monkeypatch.setenv("SWELL_CACHE", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert Choices().path == tmp_path / "xdg" / "swell" / "tuning.json"
+    assert Store().path == tmp_path / "xdg" / "swell" / "tuning.json"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")             # which the standard says to ignore
-    assert Choices().path == pathlib.Path.home() / ".cache" / "swell" / "tuning.json"
+    assert Store().path == pathlib.Path.home() / ".cache" / "swell" / "tuning.json"
 
     def homeless():
         raise RuntimeError("no home")
-    monkeypatch.setattr(choices_module.pathlib.Path, "home", homeless)
-    lost = Choices()
+    monkeypatch.setattr(store_module.pathlib.Path, "home", homeless)
+    lost = Store()
     lost.put("a", {}, "")
     assert lost.get("a") is None and "no home" in lost.complaints[0]
 

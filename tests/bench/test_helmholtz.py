@@ -132,7 +132,7 @@ def test_K_alone_is_no_system(own, capsys):
 
 
 def test_words_of_a_refusal_are_whole():
-    record = {"problem": "room", "method": "cocg", "precond": "ilut", "on": "cpu", "paper_iterations": None,
+    record = {"problem": "room", "method": "cocg", "precond": "ilu(drop=0.001)", "on": "cpu", "paper_iterations": None,
               "failure": "cocg needs a preconditioner that is its own transpose, and this one, ILUT(), is not"}
     words = bench.rows([record])[0][3].removeprefix("REFUSED: ").removesuffix(" …")
     assert len(words) > 40 and record["failure"].startswith(words + " ")

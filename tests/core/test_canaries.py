@@ -112,7 +112,7 @@ def test_nor_in_singular_systems_at_the_limit(named, device):
 
 @pytest.mark.parametrize("size", [2, 3, 5])
 @pytest.mark.parametrize("named", [{"format": "bsr(block={})"}, {"format": "block_sell(block={})"},
-                                   {"precond": "block_ilu0(block={})"}, {"precond": "block_jacobi(block={})"}], ids=str)
+                                   {"precond": "ilu(block={})"}, {"precond": "block_jacobi(block={})"}], ids=str)
 def test_nor_with_blocks(named, size, device):
     for blocks in (1, 2, 7, 33):
         A = sp.csr_array(sp.kron(system(blocks)[0], np.eye(size) + 0.1))

@@ -122,20 +122,20 @@ def functions(path):
     return found
 
 
-def test_kernels_match_their_twins_of_the_cpu():
+def test_kernels_match_those_of_the_cpu():
     """The same kernels with the same parameters in the same order, on both kinds of device."""
     compared = 0
     for path in FILES:
         if not path.with_suffix(".cpp").exists():            # for GPUs alone
             continue
         package = ".".join(path.relative_to(ROOT.parent).parts[:-2])
-        twins, on_cpu = functions(path.with_suffix(".cpp")), vars(native_kernels(package, path.stem))
+        in_text, on_cpu = functions(path.with_suffix(".cpp")), vars(native_kernels(package, path.stem))
         for name, signature in cuda_kernels.signatures(path).items():
-            if name not in on_cpu or name not in twins:      # or another name of a kernel
+            if name not in on_cpu or name not in in_text:      # or another name of a kernel
                 continue
             names = ["size" if p.name == "block" else p.name for p in signature.parameters]
-            same = [names[len(twin):] for twin in twins[name] if names[:len(twin)] == ["size" if p == "block" else p for p in twin]]
-            assert same, f"{path.name}: {name} has {names}, in C++ {twins[name]}"
+            same = [names[len(common):] for common in in_text[name] if names[:len(common)] == ["size" if p == "block" else p for p in common]]
+            assert same, f"{path.name}: {name} has {names}, in C++ {in_text[name]}"
             assert all(e in ("n", "tile", "vectors") or e.endswith(("_size", "_stride", "_step")) for e in same[0]), f"{path.name}: {name}"
             compared += 1
     assert compared > 250, compared

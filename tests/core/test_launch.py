@@ -162,7 +162,7 @@ def test_the_graphs_of_ranks_are_equally_long(slowest, bodies):
     """As the slowest rank's estimate asks; a graph captured anew asks nobody, since one rank may do so alone."""
     loop, asked = bare(DistributedGraphLoop, 0), []
     loop._agreed = None
-    loop._ranks = types.SimpleNamespace(max_over_ranks=lambda own: asked.append(own) or slowest)
+    loop._ranks = types.SimpleNamespace(max=lambda own: asked.append(own) or slowest)
     assert repeated(loop, 50) == bodies and repeated(loop, 3) == bodies and asked == [100]
 
 

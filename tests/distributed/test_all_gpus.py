@@ -57,7 +57,7 @@ def test_one_process_gives_whole_vectors(ranks, parts):
 def test_what_a_solver_does():
     A, b = system()
     s, one = prepared(A, method="cg", precond="jacobi"), swell.prepare(A, method="cg", precond="jacobi")
-    assert [configuration.name("method") for configuration in s.chain] == ["cg"] and s.A.shape == A.shape
+    assert [configuration.name("method") for configuration in s.choices] == ["cg"] and s.A.shape == A.shape
     assert repr(s).startswith("SolverOnAllGPUs(2 ranks, of which the first: Solver(") and "prepared" in s._repr_html_()
     assert s.solve(b, progress=True).converged
     assert s.describe()[0].split(",")[0] == one.describe()[0].split(",")[0]
@@ -73,11 +73,11 @@ def test_what_a_solver_does():
 
 def test_blocks_are_not_cut():
     A = sp.bsr_array(sp.kron(gallery.poisson2d(7), np.full((3, 3), 0.2) + np.eye(3)), blocksize=(3, 3))
-    s = prepared(A, 2, method="cg", precond="block_ilu0")
-    assert s.A.block_size == 3 and (s.A.space.starts % 3 == 0).all()
+    s = prepared(A, 2, method="cg", precond="ilu(block=detected)")
+    assert s.A.block_size == 3 and (s.A.space.ranks.starts % 3 == 0).all()
     assert any("blocks of 3" in line for line in s.describe())
     few = sp.csr_array(sp.kron(gallery.poisson1d(3), np.eye(3) + 1))
-    assert prepared(few, 4, method="cg").A.space.starts.tolist() == [0, 3, 6, 9]         # three blocks, three ranks
+    assert prepared(few, 4, method="cg").A.space.ranks.starts.tolist() == [0, 3, 6, 9]   # three blocks, three ranks
 
 
 def test_complex_right_hand_sides():

@@ -50,7 +50,7 @@ def test_products(ranks, A, format, overlap):
             y, z, dots = np.empty_like(x[M.rows]), x[M.rows].copy(), np.zeros(2, A.dtype)
             M.apply_adjoint(x[M.rows], z, 3, 2)
             M.apply_dot(x[M.rows], y, w[M.rows], dots)
-            M.space.allreduce(dots)
+            M.space.ranks.allreduce(dots)
             found.append((M.gather(y), M.gather(z), dots[0]))
             M.update(given.scaled(np.full(y.size, 2.0), np.ones(y.size)))
         return found
@@ -68,7 +68,7 @@ def test_several_vectors_have_the_bits_of_one(ranks):
 
     def solved(communicator):
         M = scattered(communicator, A)
-        solver = swell.prepare(M, method="gmres", precond="block_ilu0", format="bsr")
+        solver = swell.prepare(M, method="gmres", precond="ilu(block=detected)", format="bsr")
         assert any("off-diagonal part in blocks of 3" in line for line in solver.describe()) == (communicator.size > 1)
         together = solver.solve(B[M.rows], together=True)
         alone = [solver.solve(np.ascontiguousarray(B[M.rows][:, j])) for j in range(3)]
@@ -158,21 +158,20 @@ SYSTEMS = {"coupled_transport": (gallery.coupled_transport((5, 5, 7), 4), 4),
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-@pytest.mark.parametrize("precond", ["block_ilu0", "block_jacobi", "schwarz(inner=block_ilu0, overlap=0)",
-                                     "schwarz(inner=block_ilu0, overlap=1)"])
+@pytest.mark.parametrize("precond", ["ilu(block=detected)", "block_jacobi", "schwarz(inner=ilu(block=detected), overlap=0)",
+                                     "schwarz(inner=ilu(block=detected), overlap=1)"])
 def test_preconditioners_take_the_size_of_the_matrix(name, precond):
     """Detected or given, and named in the preconditioner: the same solve."""
     A, block = SYSTEMS[name]
     assert (consecutive(A.shape[0], RANKS) % block).any()        # even shares of the rows would cut a block
-    inner = "block_ilu0" in precond and "schwarz" in precond
-    named = precond.replace("block_ilu0", f"'block_ilu0(block={block})'") if inner else f"{precond}(block={block})"
+    named = precond.replace("block=detected", f"block={block}") if "ilu" in precond else f"{precond}(block={block})"
     assert len({iterations(A, size, each) for size in (None, block) for each in (precond, named)}) == 1
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("precond, cut, most", [
-    ("block_ilu0", "block_ilu0(block=3, pad=True)", 0.8), ("block_jacobi", "block_jacobi(block=3)", 0.1),
-    *((f"schwarz(inner=block_ilu0, overlap={k})", f"schwarz(inner='block_ilu0(block=3, pad=True)', overlap={k})", most)
+    ("ilu(block=detected)", "ilu(block=3, pad=True)", 0.8), ("block_jacobi", "block_jacobi(block=3)", 0.1),
+    *((f"schwarz(inner=ilu(block=detected), overlap={k})", f"schwarz(inner='ilu(block=3, pad=True)', overlap={k})", most)
       for k, most in enumerate((0.6, 0.6, 0.2)))])
 def test_cut_cells_cost_iterations(data, precond, cut, most):
     """A reservoir of 302 cells with 3 unknowns each. Even shares of its 906 rows cut two cells."""
@@ -185,5 +184,5 @@ def test_cut_cells_cost_iterations(data, precond, cut, most):
 def test_overlaps_of_whole_nodes(data, name):
     """Elastic bodies, whose nodes have three displacements: every layer of nodes saves iterations."""
     A = sp.csr_array(mmread(data / "matrices" / f"{name}.mtx.gz"))
-    counts = [iterations(A, 3, f"schwarz(inner=block_ilu0, overlap={k})") for k in range(3)]
+    counts = [iterations(A, 3, f"schwarz(inner=ilu(block=detected), overlap={k})") for k in range(3)]
     assert counts[0] > 1.5 * counts[1] and counts[1] > counts[2]

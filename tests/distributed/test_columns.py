@@ -307,7 +307,7 @@ def test_launches_and_sums_do_not_grow_with_the_columns_on_gpus(count):
         solver = swell.prepare(M, method="cg", maxiter=20, rtol=1e-14)
         with M.space.active(441):
             group = bound(solver._prepare(0), k)
-        own, before = M.space.communicator, M.space.communicator.reductions
+        own, before = M.space.ranks.communicator, M.space.ranks.communicator.reductions
         results = group.run(np.repeat(b, k, axis=1)[M.rows])
         return own.reductions - before, group.space.local.launches, results[0].host_reads
     two, eight = (on_gpus(count, cost, k) for k in (2, 8))

@@ -71,8 +71,8 @@ def test_product(count, partition, format, dtype, overlap, messages):
 
 @pytest.mark.parametrize("messages", ["peer", "nccl"])
 @pytest.mark.parametrize("format, precond", [
-    ("bsr", "block_ilu0"), ("block_sell", "block_ilu0(solve='sweeps(count=2)')"), ("bsr", "block_jacobi"),
-    ("bsr", "schwarz(inner=block_ilu0, overlap=1)")])
+    ("bsr", "ilu(block=detected)"), ("block_sell", "ilu(block=detected, solve='sweeps(count=2)')"), ("bsr", "block_jacobi"),
+    ("bsr", "schwarz(inner=ilu(block=detected), overlap=1)")])
 def test_systems_in_blocks(count, format, precond, messages):
     """From products to solves of several right-hand sides; the solver has the size of the matrix alone."""
     A = gallery.coupled_transport((3, 5, 5), 3)
@@ -126,7 +126,7 @@ def test_inner_products_beside_a_product(count, dtype, overlap, messages, both_w
         two, one = (space.empty(2, accumulator(dtype)) for _ in range(2))
         M.apply_dots(mine, out, other, two)
         M.apply_dot(mine, out, other, one)
-        space.allreduce(two), space.allreduce(one)
+        space.ranks.allreduce(two), space.ranks.allreduce(one)
         return M.gather(out), space.to_host(two), space.to_host(one)[0]
 
     rounding = 1e-5 if dtype in ("float32", "complex64") else 1e-13
@@ -158,7 +158,7 @@ def test_many_messages_one_after_the_other(count, dtype, messages):
             x *= 0.75
             if k % 10 == 0:
                 sums.fill(communicator.rank + k)
-                space.allreduce(sums)
+                space.ranks.allreduce(sums)
                 all_sums.append(space.to_host(sums))
         return M.gather(x), np.array(all_sums)
 

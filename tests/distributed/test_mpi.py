@@ -85,7 +85,7 @@ def monitor(k, residual):
     if ranks.rank == 1 and {leaves}:
         sys.exit(0)
 try:
-    swell.solve({A}, np.ones(A.space.local_rows(900)), method="cg", monitor=monitor)
+    swell.solve({A}, np.ones(A.space.ranks.local_rows(900)), method="cg", monitor=monitor)
 except Exception as error:
     print(f"caught: {{error}}", flush=True)
 """
@@ -231,7 +231,7 @@ A = swell.distributed.scatter(ranks, swell.gallery.poisson2d(60) if ranks.rank =
 def fate(k, residual):
     if k == 5 and ranks.rank == 1:
         {fate}
-swell.prepare(A, method="cg", rtol=1e-13).solve(np.ones(A.space.local_rows(3600)), monitor=fate)
+swell.prepare(A, method="cg", rtol=1e-13).solve(np.ones(A.space.ranks.local_rows(3600)), monitor=fate)
 time.sleep(90)                    # a rank that nobody ends says so
 print("nobody ended me")
 """
@@ -273,7 +273,7 @@ def test_a_command_of_which_a_rank_throws_ends_all(rank):
             "report = DistributedLoop.report\n"
             "def heard(self, formed=True):\n"
             "    report(self, formed)\n"
-            f"    if (self.iterations, self.space.communicator.rank) == (33, {rank}):\n"
+            f"    if (self.iterations, self.space.ranks.communicator.rank) == (33, {rank}):\n"
             "        raise MemoryError('no room for the basis')\n"
             "DistributedLoop.report = heard\n"
             "raise SystemExit(main(['solve', 'gallery:poisson2d:4000', '--method', 'cg', '--rtol', '1e-13']))")
@@ -331,7 +331,7 @@ def test_ranks_that_share_a_gpu():
     code = ("import numpy as np, swell; r = swell.distributed.init(share_gpus={share})\n"
             "A = swell.distributed.scatter(r, swell.gallery.poisson2d(30) if r.rank == 0 else None, device='cuda')\n"
             "for method in ('cg', 'gmres'):\n"
-            "    result = swell.solve(A, np.ones(A.space.local_rows(900)), method=method)\n"
+            "    result = swell.solve(A, np.ones(A.space.ranks.local_rows(900)), method=method)\n"
             "    assert result.converged and r.size == 3")
     done = started("-c", code.format(share=True), ranks=3, CUDA_VISIBLE_DEVICES="0")
     assert done.returncode == 0, done.stderr
@@ -397,7 +397,7 @@ def test_ctrl_c_is_told_once_and_the_iterate_written(tmp_path, ranks):
             "from swell.distributed.space import DistributedLoop\nreport = DistributedLoop.report\n"
             "def heard(self, formed=True):\n"
             "    report(self, formed)\n"
-            f"    if self.iterations == 30 and str(self.space.communicator.rank) in '{ranks}':\n"
+            f"    if self.iterations == 30 and str(self.space.ranks.communicator.rank) in '{ranks}':\n"
             "        os.kill(os.getpid(), signal.SIGINT)\n"
             "DistributedLoop.report = heard\n"
             f"raise SystemExit(main(['solve', 'gallery:poisson2d:40000', '--method', 'cg', '--rtol', '1e-13', '--out', "

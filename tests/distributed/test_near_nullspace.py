@@ -76,7 +76,7 @@ def test_a_part_may_have_dependent_vectors():
 def wrong(what):
     """A function of the matrix on ranks that returns wrong near null vectors; the last rank's are wrong in parts."""
     def given(M):
-        last = M.space.communicator.rank == M.space.communicator.size - 1
+        last = M.space.ranks.communicator.rank == M.space.ranks.communicator.size - 1
         own = MODES[M.rows].copy()
         if what == "n rows":
             return MODES[:-3]
@@ -155,7 +155,8 @@ def test_the_real_beam_on_three_ranks(data):
 
     def plain(communicator):
         M = distributed.scatter(communicator, A if communicator.rank == 0 else None, block=3)
-        return swell.solve(M, b[M.rows], method="gmres(restart=30, lengthen=False)", precond="block_ilu0", maxiter=300)
+        return swell.solve(M, b[M.rows], method="gmres(restart=30, lengthen=False)", precond="ilu(block=detected)",
+                           maxiter=300)
 
     assert all(result.residual > 1e-4 for result in distributed.run(3, plain))
     for precond, most in ((schwarz(modes, modes), 80), (swell.Schwarz(kind="additive", overlap=2, inner="direct"), 30)):

@@ -40,8 +40,8 @@ def said(communicator, A, settings, cut=False, **parts):
     return result.configuration, result.notes, result.format
 
 
-@pytest.mark.parametrize("precond", ["block_ilu0", "ilu0(block=0)", "schwarz(inner='block_ilu0')",
-                                     "deflation(vectors=2, inner='block_ilu0')"])
+@pytest.mark.parametrize("precond", ["ilu(block=detected)", "ilu0(block=detected)", "schwarz(inner='ilu(block=detected)')",
+                                     "deflation(vectors=2, inner='ilu(block=detected)')"])
 def test_a_detected_size_of_blocks_is_that_of_all_ranks(precond):
     """Of five ranks the last three have 29 or 28 rows, which no block of 3 divides."""
     found = distributed.run(5, said, blocks(7), {"precond": precond}, True)
@@ -52,7 +52,8 @@ def test_a_detected_size_of_blocks_is_that_of_all_ranks(precond):
 
 @pytest.mark.parametrize("given", [{}, {"block": 3}])
 def test_blocks_that_the_partition_keeps_together(given):
-    for configuration, notes, _ in distributed.run(5, lambda c: said(c, blocks(7), {"precond": "block_ilu0"}, **given)):
+    by_blocks = {"precond": "ilu(block=detected)"}
+    for configuration, notes, _ in distributed.run(5, lambda c: said(c, blocks(7), by_blocks, **given)):
         assert any("blocks of 3" in line for line in configuration) and not any("all ranks take" in note for note in notes)
 
 
@@ -83,7 +84,7 @@ def test_a_shift_of_another_rank_is_told():
     A[430, 430] = 1e-3
     A = sp.csr_array(A)
     for _, notes, _ in distributed.run(2, said, A, {"precond": "ic0", "method": "gmres"}):
-        assert any(note.startswith("on rank 1: IC0: the pivot of row") for note in notes)
+        assert any(note.startswith("on rank 1: IC: the pivot of row") for note in notes)
 
 
 @pytest.mark.parametrize("texts, text", [

@@ -1,7 +1,7 @@
 """Arrays that kernels access 16 bytes at a time begin at multiples of 16 bytes: sizes and offsets that are odd.
 
 A GPU's launcher refuses others (core/cuda_kernels.py). What reaches it is the same on both devices, so that the CPU's
-kernels are asked here for what their GPU twins need, without a GPU."""
+kernels are asked here for what their GPU forms need, without a GPU."""
 from __future__ import annotations
 
 import pathlib
@@ -27,7 +27,7 @@ SIZES = [1, 31, 33]
 
 
 class Watched:
-    """Kernels of the CPU that take what their GPU twins would."""
+    """Kernels of the CPU that take what their GPU forms would."""
 
     def __init__(self, kernels, signatures, seen):
         self._kernels, self._signatures, self._seen = kernels, signatures, seen

@@ -310,7 +310,7 @@ def test_pc_without_the_database_and_its_view(capfd):
     ksp.setUp()
     pc.view()
     said = capfd.readouterr().out
-    assert "IC0(ordering='twisted') on cpu, not set up" in said and "IC0(ordering='twisted'), 1680 entries" in said
+    assert "IC(ordering='twisted') on cpu, not set up" in said and "IC(ordering='twisted'), 1680 entries" in said
 
 
 def test_prefixes_are_honoured():
@@ -548,7 +548,7 @@ def test_the_view_says_what_ran(capfd):
     ksp.solve(b, x)
     ksp.view()
     said = capfd.readouterr().out
-    for words in ("swell: method cg on cpu, not set up", "swell: CG() on 576 unknowns", "preconditioner: IC0()",
+    for words in ("swell: method cg on cpu, not set up", "swell: CG() on 576 unknowns", "preconditioner: IC()",
                   "last solve: CONVERGED", "converged in", "using UNPRECONDITIONED norm type", "right preconditioning"):
         assert words in said
 

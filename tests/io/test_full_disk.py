@@ -9,7 +9,7 @@ from tests.support.full_disk import full_at
 
 import swell
 from swell import report
-from swell.advisor.choices import Choices
+from swell.advisor.store import Store
 from swell.io import write_vector
 from swell.pde import fvm
 from swell.pde.fvm.foam_writer import write_field
@@ -58,9 +58,9 @@ def test_a_choice_is_not_kept(tmp_path):
     complaints = []
 
     def put(folder):
-        choices = Choices(folder / "tuning.json")
+        choices = Store(folder / "tuning.json")
         choices.put("key", {"a": 1}, "k")
         complaints.append(choices.complaints)
     (_, files, error), (_, whole, none) = failures(put, tmp_path)
     assert error is none is None and not files and list(whole) == ["tuning.json"]
-    assert "cannot be written (No space left on device), so the choice is not kept" in complaints[0][0]
+    assert "cannot be written (No space left on device), so the measurement is not kept" in complaints[0][0]

@@ -114,8 +114,8 @@ SYSTEMS = {
     "convection": (lambda: gallery.convection_diffusion((40, 40), 1.0), "ilu0"),
     "jumps": (lambda: gallery.jumping_diffusion((40, 40)), "ilu0"),
     "helmholtz": (lambda: gallery.helmholtz((24, 24)), "ilu0"),
-    "transport": (lambda: gallery.coupled_transport((10, 10, 10), 3), "block_ilu0(block=3)"),
-    "circuit": (lambda: gallery.multiconductor(2500, 2), "block_ilu0(block=2)"),
+    "transport": (lambda: gallery.coupled_transport((10, 10, 10), 3), "ilu(block=3)"),
+    "circuit": (lambda: gallery.multiconductor(2500, 2), "ilu(block=2)"),
 }
 REAL = {"sherman5": "ilu0", "hypre_beam_tet_dof2475": "ilu0", "fasp_spe01_bsr3": "ilu0", "Grond4e4": "ilu0"}
 

@@ -281,12 +281,12 @@ def test_what_is_refused(gpu):
 def test_the_advisor(gpu, monkeypatch):
     """It contends where the vectors fit, and where the user leaves the format open."""
     def methods(**named):
-        return {c.name("method"): c for c in swell.prepare(uneven()[0], device="cuda", **named).chain}
+        return {c.name("method"): c for c in swell.prepare(uneven()[0], device="cuda", **named).choices}
 
     resident = methods()["resident_cg"]
     assert resident.name("scaling") == "jacobi" and resident.name("format") == "resident_parts"
     assert "resident_cg keeps them" in resident.why[0]
     assert "resident_cg" not in methods(format="sell")
-    monkeypatch.setattr("swell.advisor.contenders.most_rows", lambda multiprocessors, dtype: 10)
+    monkeypatch.setattr("swell.advisor.choices.most_rows", lambda multiprocessors, dtype: 10)
     assert "resident_cg" not in methods()
     assert swell.solve(*uneven(), device="cuda").converged

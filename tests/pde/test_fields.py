@@ -61,7 +61,7 @@ def test_settings_are_the_problems_own():
     first, _ = fvm.solve_together(poisson)
     assert (first.result.method, first.result.scaling) == (poisson[0].solve().result.method, poisson[0].solve().result.scaling)
     other, _ = fvm.solve_together(poisson, method="cg", precond="ic0")
-    assert other.result.precond == "ic0" and other.result.scaling == "none"
+    assert other.result.precond == "ic" and other.result.scaling == "none"
 
 
 def test_a_field_that_fails_is_one_record():

@@ -111,7 +111,7 @@ def test_the_advisor_is_asked_once(moving, monkeypatch):
     for count in range(4):
         run.iterate()
         assert len(answers) == (1 if count or moving else 0)
-    assert run.momentum_solver.chain[0].name("method") != "direct" and len(run.momentum_solver.chain) == 1
+    assert run.momentum_solver.choices[0].name("method") != "direct" and len(run.momentum_solver.choices) == 1
 
 
 @pytest.mark.gpu

@@ -142,6 +142,15 @@ def test_air_and_earth(device):
     assert f"annihilates gradients at {air.size} of 60 nodes (the first is node {air[0]})" in note
 
 
+def test_notes_of_its_inner_preconditioners(space):
+    with space.active():
+        A, settings = given()
+        M = settings.build(CSRMatrix.from_scipy(A, space))
+        for correction in M.corrections:
+            correction.inner.advice = ("coarsening ended early",)
+        assert M.notes == ("coarsening ended early",)
+
+
 def test_a_mass_that_comes_and_goes(device):
     """An update finds the gradients anew: it gives the x and the notes of a fresh solver."""
     solver = swell.prepare(low_frequency(1.0)[0], method="cg", precond=low_frequency(1.0)[1], device=device)
@@ -196,7 +205,7 @@ def test_coordinates_in_place_of_edges():
     ({"edges": np.ones((98, 4))}, r"AMS\(edges\) has shape \(98, 4\): expected \(98, 2\) or \(98, 3\)"),
     ({"edges": np.full((98, 3), np.nan)}, "non-finite"),
     ({"kind": "both"}, "kind='both'"), ({"inner": None}, "expected a preconditioner for the nodal matrices"),
-    ({"inner": "ic0(level=1)"}, "IC0 has no setting")])
+    ({"inner": "ic0(level=1)"}, "ic0 without level")])
 def test_bad_input(change, words):
     A, settings = given()
     options = {"gradient": settings.gradient, "edges": settings.edges}

@@ -16,7 +16,7 @@ from swell.core.registry import resolve
 from swell.core.stopping import Reason
 
 REAL = {"ml_elasticity": 3, "hypre_beam_tet_dof2475": 3, "fasp_spe01_bsr3": 3}
-FULL = "block_iluk(level=1000{})", "block_ilut(drop=0.0, fill=1e9{})"
+FULL = "ilu(block={}, level=1000{})", "ilu(block={}, drop=0.0, fill=1e9{})"
 ORDERINGS = "natural", "multicolor", "rcm"
 
 
@@ -107,7 +107,7 @@ def test_fill_by_levels_of_blocks(ordering, dtype, space):
         A, x = blocked(s, dtype), vector(30 * s, dtype)
         for level in (0, 1, 3):
             with during(s=s, level=level), space.active():
-                M = built(f"block_iluk(level={level}, block={s}, ordering={ordering!r})", A, space)
+                M = built(f"ilu(level={level}, block={s}, ordering={ordering!r})", A, space)
                 B, rows = permuted(M, A, s)
                 pattern = levels_of(B, s, level)
                 L, U = eliminated(B, s, lambda i, row: pattern[i], lambda i, row: pattern[i])
@@ -122,7 +122,7 @@ def test_blocks_are_kept_by_their_size(ordering, dtype, space):
         A, x = blocked(s, dtype), vector(30 * s, dtype)
         for drop, fill in ((0.3, 1e9), (1e-2, 1e9), (0.0, 0.0), (0.0, 1.0), (1e-2, 2.5)):
             with during(s=s, drop=drop, fill=fill), space.active():
-                M = built(f"block_ilut(drop={drop}, fill={fill}, block={s}, ordering={ordering!r})", A, space)
+                M = built(f"ilu(drop={drop}, fill={fill}, block={s}, ordering={ordering!r})", A, space)
                 B, rows = permuted(M, A, s)
                 L, U = eliminated(B, s, *by_size(B, s, drop, fill))
                 kept = (abs(in_blocks(L + U, s)).max(axis=(2, 3)) > 0).sum()
@@ -132,14 +132,14 @@ def test_blocks_are_kept_by_their_size(ordering, dtype, space):
                 assert space.name == "cpu" or "on the host" in M.notes[0]
 
 
-@pytest.mark.parametrize("settings", ["iluk(level=0{})", "iluk(level=2{})", "iluk(level=2, factor='sweeps'{})",
-                                      "ilut(drop=1e-2{})", "ilut(drop=0.0, fill=1.5{})", "ilut(drop=1e-3, fill=3.0{})"])
+@pytest.mark.parametrize("settings", ["ilu(level=0{})", "ilu(level=2{})", "ilu(level=2, factor='sweeps'{})",
+                                      "ilu(drop=1e-2{})", "ilu(drop=0.0, fill=1.5{})", "ilu(drop=1e-3, fill=3.0{})"])
 def test_blocks_of_one_are_points(settings, dtype, space):
     A, x = blocked(1, dtype, count=90), vector(90, dtype)
     for ordering in ("natural", "rcm"):
         with during(ordering=ordering), space.active():
             point = built(settings.format(f", ordering={ordering!r}"), A, space)
-            M = built("block_" + settings.format(f", ordering={ordering!r}, block=1"), A, space)
+            M = built(settings.format(f", ordering={ordering!r}, block=1"), A, space)
             assert M.factor.indices.size == point.factor.nnz
             for adjoint in (False, True):
                 assert near(applied(M, x, adjoint), applied(point, x, adjoint), 1e-13)
@@ -152,21 +152,15 @@ def test_all_fill_is_the_inverse(settings, dtype, space):
         A, x = blocked(1, dtype, count=90), vector(90, dtype)
         for more in ("", ", ordering='rcm'"):
             with during(s=s, more=more), space.active():
-                M = built(settings.format(f", block={s}, pad=True{more}"), A, space)
+                M = built(settings.format(s, f", pad=True{more}"), A, space)
                 for adjoint, matrix in ((False, A.toarray()), (True, A.toarray().conj().T)):
                     assert near(applied(M, x, adjoint), np.linalg.solve(matrix, x), 1e-11)
     with space.active():
         A = blocked(3, dtype)
-        M = built(settings.format(""), A.astype("complex64" if A.dtype.kind == "c" else "float32"), space)
+        M = built(settings.format("detected", ""), A.astype("complex64" if A.dtype.kind == "c" else "float32"), space)
         x = vector(90, dtype)
         assert M.dtype.itemsize < A.dtype.itemsize and M.block == 3
         assert near(applied(M, x), np.linalg.solve(A.toarray(), x), 1e-4)
-
-
-def test_level_0_is_block_ilu0(space):
-    A, x = blocked(3), vector(90)
-    with space.active():
-        assert (applied(built("block_iluk(level=0)", A, space), x) == applied(built("block_ilu0", A, space), x)).all()
 
 
 def test_the_estimate_is_exact_for_few_block_rows(space):
@@ -174,7 +168,7 @@ def test_the_estimate_is_exact_for_few_block_rows(space):
         for s in (1, 3):
             A = csr(blocked(s), space)
             for level in (0, 1, 3):
-                settings = swell.BlockILUK(level=level, block=s)
+                settings = swell.ILU(level=level, block=s)
                 assert settings.estimate(A) == settings.build(A).factor.indices.size
 
 
@@ -182,7 +176,7 @@ def test_more_fill_is_closer_to_the_inverse(space):
     A, x = blocked(3, dominance=2.0), vector(90)
     exact = np.linalg.solve(A.toarray(), x)
     with space.active():
-        for text, numbers in (("block_iluk(level={})", (0, 1, 3)), ("block_ilut(drop={})", (0.3, 1e-2, 1e-4))):
+        for text, numbers in (("ilu(block=detected, level={})", (0, 1, 3)), ("ilu(block=detected, drop={})", (0.3, 1e-2, 1e-4))):
             errors = [abs(applied(built(text.format(number), A, space), x) - exact).max() for number in numbers]
             assert errors[0] > errors[1] > errors[2]
 
@@ -192,8 +186,8 @@ def test_equations_of_different_scales_keep_the_same_blocks(space):
     A, x = blocked(3), vector(90)
     scales = sp.diags_array(np.tile([1.0, 2.0**30, 2.0**-10], 30))
     with space.active():
-        M, plain = (built("block_ilut(drop=0.1, fill=1e9)", B, space) for B in (scales @ A, A))
-        assert 30 < M.factor.indices.size < built(FULL[1].format(""), A, space).factor.indices.size
+        M, plain = (built("ilu(block=detected, drop=0.1, fill=1e9)", B, space) for B in (scales @ A, A))
+        assert 30 < M.factor.indices.size < built(FULL[1].format("detected", ""), A, space).factor.indices.size
         assert near(applied(M, scales @ x), applied(plain, x), 0.1) and M.notes == plain.notes
 
 
@@ -204,20 +198,20 @@ def test_a_matrix_in_other_units_keeps_the_same_blocks(factor, space):
         pytest.skip("the square of a solution leaves that range, too, and counts as a breakdown")
     A = blocked(3)
     with space.active():
-        M, plain = (built("block_ilut(drop=0.1, fill=0.5)", B, space) for B in (A * factor, A))
+        M, plain = (built("ilu(block=detected, drop=0.1, fill=0.5)", B, space) for B in (A * factor, A))
         for own, other in ((M.factor.lower, plain.factor.lower), (M.factor.indices, plain.factor.indices)):
             assert np.array_equal(space.to_host(own), space.to_host(other))
 
 
-@pytest.mark.parametrize("settings", ["block_iluk(level=1, block=3)", "block_iluk(block=11, pad=True)",
-                                      "block_iluk(block=3, ordering='multicolor')",
-                                      "block_iluk(block=3, factor='sweeps', factor_sweeps=3)",
-                                      "block_iluk(block=3, solve='sweeps(count=3, upper=5)')",
-                                      "block_iluk(block=3, solve='isai')", "block_ilut(drop=0.1, block=3)",
-                                      "block_ilut(drop=0.1, block=3, ordering='rcm')",
-                                      "block_ilut(drop=0.1, block=11, pad=True)",
-                                      "block_ilut(drop=0.1, block=3, solve='sweeps(count=3)')",
-                                      "block_ilut(drop=0.1, block=3, solve='isai')"])
+@pytest.mark.parametrize("settings", ["ilu(level=1, block=3)", "ilu(level=1, block=11, pad=True)",
+                                      "ilu(level=1, block=3, ordering='multicolor')",
+                                      "ilu(level=1, block=3, factor='sweeps', factor_sweeps=3)",
+                                      "ilu(level=1, block=3, solve='sweeps(count=3, upper=5)')",
+                                      "ilu(level=1, block=3, solve='isai')", "ilu(drop=0.1, block=3)",
+                                      "ilu(drop=0.1, block=3, ordering='rcm')",
+                                      "ilu(drop=0.1, block=11, pad=True)",
+                                      "ilu(drop=0.1, block=3, solve='sweeps(count=3)')",
+                                      "ilu(drop=0.1, block=3, solve='isai')"])
 def test_new_values_give_what_a_fresh_build_gives(settings, dtype, space):
     A, B, x = blocked(3, dtype), blocked(3, dtype, seed=2), vector(90, dtype)
     with space.active():
@@ -231,13 +225,13 @@ def test_new_values_give_what_a_fresh_build_gives(settings, dtype, space):
 
 def test_the_devices_give_one_factor(dtype, space):
     A, x = blocked(3, dtype), vector(90, dtype)
-    for text in ("block_iluk(level=2)", "block_ilut(drop=0.05, ordering='rcm')"):
+    for text in ("ilu(block=detected, level=2)", "ilu(block=detected, drop=0.05, ordering='rcm')"):
         expected = applied(built(text, A, make_space("cpu")), x)
         with space.active():
             assert near(applied(built(text, A, space), x), expected)
 
 
-@pytest.mark.parametrize("text", ["block_iluk(level=1, block=2{})", "block_ilut(drop=0.0, block=2{})"])
+@pytest.mark.parametrize("text", ["ilu(level=1, block=2{})", "ilu(drop=0.0, block=2{})"])
 def test_a_singular_diagonal_block_is_shifted_and_said(text, space, device):
     A = singular_block()
     with space.active():
@@ -257,8 +251,8 @@ def test_a_block_row_without_diagonal_block(space):
     A.eliminate_zeros()
     x = vector(6)
     with space.active():
-        assert near(A @ applied(built("block_iluk(block=2, level=1)", A, space), x), x)
-        for text in ("block_iluk(block=2, level=0)", "block_ilut(block=2)"):
+        assert near(A @ applied(built("ilu(block=2, level=1)", A, space), x), x)
+        for text in ("ilu(block=2, level=0)", "ilu(drop=0.001, block=2)"):
             for ordering in ("natural", "rcm"):
                 with pytest.raises(swell.InputError, match=r"1 of 3 .*block 2 \(rows 4 to 5\)"):
                     built(text.replace(")", f", ordering={ordering!r})"), A, space)
@@ -268,33 +262,36 @@ def test_fill_that_does_not_fit_is_refused(monkeypatch):
     A, space = sp.csr_array(sp.kron(gallery.poisson2d(40), np.eye(3) + 1)), make_space("cpu")
     monkeypatch.setattr(CpuSpace, "memory", lambda self: (2_000_000, 2**30))
     with pytest.raises(swell.OutOfMemory, match=r"block ILU\(30\), its factors of about .* blocks, .* a lower level"):
-        built("block_iluk(level=30)", A, space)
-    with pytest.raises(swell.OutOfMemory, match="^BlockILUT: .* blocks after .* a larger drop"):
-        built("block_ilut(drop=0.0, fill=1e9)", A, space)
+        built("ilu(block=detected, level=30)", A, space)
+    with pytest.raises(swell.OutOfMemory, match="^ILU: .* blocks after .* a larger drop"):
+        built("ilu(block=detected, drop=0.0, fill=1e9)", A, space)
 
 
-@pytest.mark.parametrize("text, words", [("block_iluk(level=-1)", "BlockILUK.*at least 0"),
-                                         ("block_iluk(block=33)", "at most 32"), ("block_iluk(fill=2)", "no setting"),
-                                         ("block_iluk(factor='level')", "'levels' or 'sweeps'"),
-                                         ("block_ilut(drop=-1.0)", "BlockILUT.*at least 0"),
-                                         ("block_ilut(fill='much')", "BlockILUT.*at least 0"),
-                                         ("block_ilut(block=-1)", "at least 0"),
-                                         ("block_ilut(factor='sweeps')", "no setting")])
+@pytest.mark.parametrize("text, words", [("ilu(block=detected, level=-1)", "ILU.*at least 0"),
+                                         ("ilu(level=1, block=33)", "at most 32"),
+                                         ("ilu(level=1, block=detected, fill=2)", "level=1.*no effect"),
+                                         ("ilu(level=1, block=detected, factor='level')", "'levels' or 'sweeps'"),
+                                         ("ilu(block=detected, drop=-1.0)", "ILU.*at least 0"),
+                                         ("ilu(block=detected, fill='much')", "ILU.*at least 0"),
+                                         ("ilu(drop=0.001, block=-1)", "at least 1"),
+                                         ("ilu(fill=3, block=detected, factor='sweeps')", "no effect")])
 def test_settings_that_mean_nothing(text, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("precond", text)
 
 
-@pytest.mark.parametrize("name", ["block_iluk", "block_ilut"])
+@pytest.mark.parametrize("name", ["level=1", "drop=0.001"])
 def test_a_size_that_does_not_divide(name, space):
-    with space.active(), pytest.raises(swell.InputError, match=r"^BlockILU[KT]\(block=4\).*1, 2, 3, 5"):
-        built(f"{name}(block=4)", blocked(1, count=90), space)
+    with space.active(), pytest.raises(swell.InputError, match=r"^ILU\(block=4\).*1, 2, 3, 5"):
+        built(f"ilu({name}, block=4)", blocked(1, count=90), space)
 
 
-@pytest.mark.parametrize("precond", ["block_iluk(level=1)", "block_ilut(drop=1e-2)", "block_iluk(factor='sweeps')",
-                                     "block_iluk(solve='sweeps(count=4)')", "block_ilut(solve='exact(single=True)')",
-                                     "schwarz(domains=3, inner='block_iluk')",
-                                     "schwarz(domains=3, inner='block_ilut')"])
+@pytest.mark.parametrize("precond", ["ilu(block=detected, level=1)", "ilu(block=detected, drop=1e-2)",
+                                     "ilu(level=1, block=detected, factor='sweeps')",
+                                     "ilu(level=1, block=detected, solve='sweeps(count=4)')",
+                                     "ilu(drop=0.001, block=detected, solve='exact(single=True)')",
+                                     "schwarz(domains=3, inner='ilu(level=1, block=detected)')",
+                                     "schwarz(domains=3, inner='ilu(drop=0.001, block=detected)')"])
 def test_in_a_solve(precond, device):
     A = gallery.coupled_transport((6, 6, 6), 3)
     b = A @ np.random.default_rng(0).standard_normal(A.shape[0])
@@ -308,7 +305,7 @@ def test_a_symmetric_matrix_keeps_its_symmetry(space):
     A = sp.csr_array(sp.kron(gallery.poisson2d(8), np.array([[2.0, 1], [1, 3]])))
     x, y = vector(A.shape[0]), vector(A.shape[0], seed=1)
     with space.active():
-        M = built("block_iluk(level=1, block=2)", A, space)
+        M = built("ilu(level=1, block=2)", A, space)
         assert np.vdot(y, applied(M, x)) == pytest.approx(np.vdot(applied(M, y), x), rel=1e-12)
 
 
@@ -323,6 +320,6 @@ def test_real_blocks_take_fewer_iterations_with_more_fill(name, data, device):
         assert result.converged, str(result)
         return result.iterations
 
-    zero, one, three = (iterations(f"block_iluk(level={k})") for k in (0, 1, 3))
-    assert zero == iterations("block_ilu0") and zero > one > three
-    assert iterations("block_ilut(drop=1e-2)") > iterations("block_ilut(drop=1e-4)")
+    zero, one, three = (iterations(f"ilu(block=detected, level={k})") for k in (0, 1, 3))
+    assert zero == iterations("ilu(block=detected)") and zero > one > three
+    assert iterations("ilu(block=detected, drop=1e-2)") > iterations("ilu(block=detected, drop=1e-4)")

@@ -15,7 +15,7 @@ from swell.core.registry import resolve
 from swell.core.devices import make_space
 from swell.core.stopping import Reason
 from swell.formats.bsr import BSR
-from swell.preconditioners.block_lu_factorisation import BlockSequential
+from swell.preconditioners.lu_factorisation import BlockSequential
 from swell.preconditioners.incomplete import IncompleteOperator
 from swell.preconditioners.triangular import random_vector
 
@@ -53,7 +53,7 @@ def test_blocks_of_the_product_are_those_of_the_matrix(ordering, dtype, space):
         with during(s=s):
             A = blocked(s, dtype)
             with space.active():
-                M = built(f"block_ilu0(block={s}, ordering={ordering!r})", A, space)
+                M = built(f"ilu(block={s}, ordering={ordering!r})", A, space)
                 L, U, pattern = dense(M)
                 assert abs((L @ U - A.toarray()) * pattern).max() <= 1e-14 * abs(A).max()
                 assert abs(L @ U - A.toarray()).max() > 1e-3                    # there is fill that was left out
@@ -70,9 +70,9 @@ def test_fixed_point_sweeps_converge_to_it(dtype, space):
             A = blocked(s, dtype)
             x = vector(A.shape[0], dtype)
             with space.active():
-                exact, errors, changes = built(f"block_ilu0(block={s})", A, space), [], []
+                exact, errors, changes = built(f"ilu(block={s})", A, space), [], []
                 for sweeps in (1, 2, 40):
-                    M = built(f"block_ilu0(block={s}, factor='sweeps', factor_sweeps={sweeps})", A, space)
+                    M = built(f"ilu(block={s}, factor='sweeps', factor_sweeps={sweeps})", A, space)
                     errors.append(float(abs(M.factor.data - exact.factor.data).max() / abs(exact.factor.data).max()))
                     changes.append(M.change)
                     said = f"changed by {M.change:.1e} in the last sweep" in M.describe()
@@ -87,7 +87,7 @@ def test_fixed_point_sweeps_converge_to_it(dtype, space):
 def test_fixed_point_sweeps_in_single(kind, space):
     A = sp.csr_array(blocked(3).astype(kind))
     with space.active():
-        exact, M = (built(f"block_ilu0(block=3{how})", A, space) for how in ("", ", factor='sweeps', factor_sweeps=40"))
+        exact, M = (built(f"ilu(block=3{how})", A, space) for how in ("", ", factor='sweeps', factor_sweeps=40"))
         assert M.dtype == kind and near(space.to_host(M.factor.data), space.to_host(exact.factor.data), 1e-5)
 
 
@@ -95,7 +95,7 @@ def test_fixed_point_sweeps_in_single(kind, space):
 def test_sweeps_with_blocks_of_one_are_those_of_ilu0(count, dtype, space):
     A, how = blocked(1, dtype, count=90), f"factor='sweeps', factor_sweeps={count}"
     with space.active():
-        M, point = built(f"block_ilu0(block=1, {how})", A, space), built(f"ilu0({how})", A, space)
+        M, point = built(f"ilu(block=1, {how})", A, space), built(f"ilu0({how})", A, space)
         L, U, _ = dense(M)
         assert abs(L + U - np.eye(90) - point.factor.to_scipy()).max() <= 1e-14 * abs(A).max()
         assert M.change == pytest.approx(point.change, rel=1e-9)
@@ -104,7 +104,7 @@ def test_sweeps_with_blocks_of_one_are_those_of_ilu0(count, dtype, space):
 @pytest.mark.parametrize("ordering, s", [("rcm", 3), ("multicolor", 11)])
 def test_sweeps_in_an_order_and_padded(ordering, s, space):
     A, x = blocked(1, count=90), vector(90)
-    text = f"block_ilu0(block={s}, pad=True, ordering={ordering!r}{{}})"
+    text = f"ilu(block={s}, pad=True, ordering={ordering!r}{{}})"
     with space.active():
         exact, M = (built(text.format(how), A, space) for how in ("", ", factor='sweeps', factor_sweeps=40"))
         assert near(applied(M, x), applied(exact, x)) and near(applied(M, x, True), applied(exact, x, True))
@@ -112,7 +112,7 @@ def test_sweeps_in_an_order_and_padded(ordering, s, space):
 
 def test_sweeps_give_the_same_bits_every_time(space):
     with space.active():
-        first, second = (built("block_ilu0(block=3, factor='sweeps')", blocked(3), space).factor.data for _ in range(2))
+        first, second = (built("ilu(block=3, factor='sweeps')", blocked(3), space).factor.data for _ in range(2))
         assert bool((first == second).all())
 
 
@@ -120,7 +120,7 @@ def test_factor_sweeps_that_grow_are_not_used(device):
     """Their map is nilpotent, yet grows before it vanishes: shifted and said, or an error."""
     n = 20
     A = sp.csr_array(4 * np.eye(2 * n) + rng().standard_normal((2 * n, 2 * n)))
-    for precond in ("block_ilu0(block=2, factor='sweeps', factor_sweeps=8{})", "ilu0(factor='sweeps', factor_sweeps=8{})"):
+    for precond in ("ilu(block=2, factor='sweeps', factor_sweeps=8{})", "ilu0(factor='sweeps', factor_sweeps=8{})"):
         result = swell.solve(A, np.ones(2 * n), method="gmres", precond=precond.format(""), device=device)
         assert any("fixed-point sweeps changed L and U" in note and "factor='exact'" in note for note in result.notes)
         assert np.isfinite(result.x).all()
@@ -132,7 +132,7 @@ def test_factor_sweeps_that_grow_are_not_used(device):
 def test_blocks_of_one_are_ilu0(dtype, space):
     A = blocked(1, dtype, count=90)
     with space.active():
-        M, point = built("block_ilu0(block=1)", A, space), built("ilu0", A, space)
+        M, point = built("ilu(block=1)", A, space), built("ilu0", A, space)
         L, U, _ = dense(M)
         assert abs(L + U - np.eye(90) - point.factor.to_scipy()).max() <= 1e-14 * abs(A).max()
 
@@ -146,7 +146,7 @@ def test_without_fill_it_is_the_inverse(dtype, space):
                 A.data = vector(A.nnz, dtype, 2)
                 x = vector(A.shape[0], dtype)
                 with space.active():
-                    z = applied(built(f"block_ilu0(block={s})", A, space), x)
+                    z = applied(built(f"ilu(block={s})", A, space), x)
                     assert np.allclose(A @ z, x, rtol=0, atol=1e-9 * max(abs(z).max(), 1))
 
 
@@ -154,7 +154,7 @@ def test_zeros_on_the_diagonal_inside_a_block_are_no_breakdown(space):
     A = sp.csr_array(np.kron(np.eye(4) * 3 + np.eye(4, k=1), np.array([[0, 1.0], [2, 0]])))
     x = vector(8)
     with space.active():
-        M = built("block_ilu0(block=2)", A, space)
+        M = built("ilu(block=2)", A, space)
         assert M.notes == () and near(A @ applied(M, x), x)
 
 
@@ -164,7 +164,7 @@ def test_rows_of_different_scales_are_not_singular(space):
     scales = sp.diags_array(np.tile([1.0, 1e18, 1e-3], 30))
     x = vector(90)
     with space.active():
-        M, plain = built("block_ilu0(block=3)", scales @ A, space), built("block_ilu0(block=3)", A, space)
+        M, plain = built("ilu(block=3)", scales @ A, space), built("ilu(block=3)", A, space)
         assert M.notes == () and near(applied(M, scales @ x), applied(plain, x), 1e-10)
 
 
@@ -175,9 +175,9 @@ def test_a_size_that_does_not_divide_is_padded_where_asked(ordering, dtype, spac
             A = blocked(1, dtype, count=90)
             n = -(-90 // s) * s
             with space.active():
-                with pytest.raises(swell.InputError, match=rf"^BlockILU0\(block={s}\).*1, 2, 3, 5"):
-                    built(f"block_ilu0(block={s})", A, space)
-                M = built(f"block_ilu0(block={s}, pad=True, ordering={ordering!r})", A, space)
+                with pytest.raises(swell.InputError, match=rf"^ILU\(block={s}\).*1, 2, 3, 5"):
+                    built(f"ilu(block={s})", A, space)
+                M = built(f"ilu(block={s}, pad=True, ordering={ordering!r})", A, space)
                 L, U, pattern = dense(M)
                 whole = np.eye(n, dtype=dtype)
                 whole[:90, :90] = A.toarray()
@@ -186,14 +186,14 @@ def test_a_size_that_does_not_divide_is_padded_where_asked(ordering, dtype, spac
                 product = (L @ U)[:90, :90]
                 assert near(applied(M, x), np.linalg.solve(L @ U, np.append(x, np.zeros(n - 90)))[:90])
                 assert near(applied(M, x, adjoint=True), np.linalg.solve(product.conj().T, x))
-                S = built(f"block_ilu0(block={s}, pad=True, ordering={ordering!r}, solve='sweeps(count=40)')", A, space)
+                S = built(f"ilu(block={s}, pad=True, ordering={ordering!r}, solve='sweeps(count=40)')", A, space)
                 assert near(applied(S, x), applied(M, x)) and near(applied(S, x, True), applied(M, x, True))
 
 
 def test_the_block_size_is_found(space):
     with space.active():
-        assert built("block_ilu0", blocked(3), space).block == 3
-        assert built("block_ilu0", gallery.poisson2d(11), space).block == 1
+        assert built("ilu(block=detected)", blocked(3), space).block == 3
+        assert built("ilu(block=detected)", gallery.poisson2d(11), space).block == 1
 
 
 # -- triangular solves -------------------------------------------------------------------------------------------------
@@ -271,12 +271,12 @@ def test_all_forms_of_a_sweep_are_one_map(ordering, pad, dtype, space, monkeypat
                 for limit in (0, 1000):
                     monkeypatch.setattr("swell.preconditioners.block_triangular.WHOLE_WARPS", limit)
                     for count in (2, 3, 5):
-                        M = built(f"block_ilu0(block={s}, pad={pad}, ordering={ordering!r}, "
+                        M = built(f"ilu(block={s}, pad={pad}, ordering={ordering!r}, "
                                   f"solve='sweeps(count={count}, guard=\"off\")')", A, space)
                         found.append((applied(M, x), applied(M, x, True)))
                 for several, one in zip(found[:3], found[3:]):
                     assert all(near(a, b, 1e-13) for a, b in zip(several, one))
-                exact = applied(built(f"block_ilu0(block={s}, pad={pad}, ordering={ordering!r})", A, space), x)
+                exact = applied(built(f"ilu(block={s}, pad={pad}, ordering={ordering!r})", A, space), x)
                 assert abs(found[2][0] - exact).max() < abs(found[0][0] - exact).max()
 
 
@@ -285,7 +285,7 @@ def test_the_factor_is_kept_once(space):
     A = gallery.coupled_transport((8, 8, 8), 4)
     with space.active():
         for solve, vectors in (("exact", 3), ("sweeps(count=3)", 1), ("sweeps(count=6)", 2)):
-            M = built(f"block_ilu0(block=4, solve={solve!r})", A, space)
+            M = built(f"ilu(block=4, solve={solve!r})", A, space)
             blocks, rows = A.nnz * 8, A.shape[0]
             own = M.nbytes - M._factor.nbytes
             assert own <= blocks + 4 * A.nnz / 16 + rows * (8 * vectors + 8) + 1000
@@ -301,7 +301,7 @@ def test_no_method_adds_to_a_product_with_the_factors(method, space, monkeypatch
         betas.add(beta)
         apply(self, x, out, alpha, beta)
     monkeypatch.setattr(IncompleteOperator, "apply", noted)
-    assert swell.solve(A, np.ones(A.shape[0]), method=method, precond="block_ilu0", device=space.name).converged
+    assert swell.solve(A, np.ones(A.shape[0]), method=method, precond="ilu(block=detected)", device=space.name).converged
     assert betas == {0}
 
 
@@ -324,8 +324,8 @@ def test_sweeps_of_a_bidiagonal_matrix_reach_a_block_each(space):
 def test_as_many_sweeps_as_block_rows_are_exact(dtype, space):
     A, x = blocked(3, dtype), vector(90, dtype)
     with space.active():
-        exact = applied(built("block_ilu0(block=3)", A, space), x)
-        errors = [abs(applied(built(f"block_ilu0(block=3, solve='sweeps(count={k})')", A, space), x) - exact).max()
+        exact = applied(built("ilu(block=3)", A, space), x)
+        errors = [abs(applied(built(f"ilu(block=3, solve='sweeps(count={k})')", A, space), x) - exact).max()
                   for k in (2, 4, 30)]
     assert errors[0] > 2 * errors[1] > 1e-9 and errors[2] <= 1e-14 * abs(exact).max() * 10
 
@@ -333,16 +333,16 @@ def test_as_many_sweeps_as_block_rows_are_exact(dtype, space):
 def test_single_storage_rounds_the_factor_alone(dtype, space):
     A, x = blocked(3, dtype), vector(90, dtype)
     with space.active():
-        exact = applied(built("block_ilu0(block=3)", A, space), x)
+        exact = applied(built("ilu(block=3)", A, space), x)
         sweeps = [] if dtype == "complex128" and space.name == "cpu" else ["sweeps(count=30, single=True)"]
         for solve in ("exact(single=True)", *sweeps):            # sweeps take longest of all to compile
-            found = applied(built(f'block_ilu0(block=3, solve="{solve}")', A, space), x)
+            found = applied(built(f'ilu(block=3, solve="{solve}")', A, space), x)
             assert near(found, exact, 1e-5) and not near(found, exact, 1e-10)
 
 
 # -- in place ----------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("precond", ["block_ilu0(block=3, solve='sweeps(count=4, in_place=True)')",
+@pytest.mark.parametrize("precond", ["ilu(block=3, solve='sweeps(count=4, in_place=True)')",
                                      "ilu0(solve='sweeps(count=4, in_place=True)')"])
 def test_in_place_sweeps_ask_for_a_flexible_method(precond, device, space):
     A = blocked(3, count=100)
@@ -357,8 +357,8 @@ def test_in_place_sweeps_ask_for_a_flexible_method(precond, device, space):
 def test_in_place_sweeps_approach_the_solution(space):
     A, x = blocked(3), vector(90)
     with space.active():
-        exact = applied(built("block_ilu0(block=3)", A, space), x)
-        found = applied(built("block_ilu0(block=3, solve='sweeps(count=30, in_place=True)')", A, space), x)
+        exact = applied(built("ilu(block=3)", A, space), x)
+        found = applied(built("ilu(block=3, solve='sweeps(count=30, in_place=True)')", A, space), x)
         assert near(found, exact)
 
 
@@ -420,7 +420,7 @@ def test_the_guard_looks_again_at_new_values(space):
     assert seen == [1, 1, 2] and M.notes == ()
 
 
-@pytest.mark.parametrize("precond", ["block_ilu0(block=3, solve='sweeps')", "ilu0(solve='sweeps')",
+@pytest.mark.parametrize("precond", ["ilu(block=3, solve='sweeps')", "ilu0(solve='sweeps')",
                                      "ic0(solve='sweeps')"])
 def test_the_result_says_what_the_guard_did(precond, device):
     n = 60
@@ -439,7 +439,7 @@ def test_the_result_says_what_the_guard_did(precond, device):
 @pytest.mark.parametrize("factor", ["", ", factor='sweeps', factor_sweeps=9"])
 def test_a_singular_diagonal_block_is_named(factor, device):
     A = singular_block()
-    result = swell.solve(A, np.ones(12), method="gmres", precond=f"block_ilu0(block=2, pivot='error'{factor})",
+    result = swell.solve(A, np.ones(12), method="gmres", precond=f"ilu(block=2, pivot='error'{factor})",
                          device=device)
     assert result.reason is Reason.NOT_FACTORED and "diagonal block 4 (rows 8 to 9)" in str(result)
     assert np.isfinite(result.x).all()
@@ -449,9 +449,9 @@ def test_a_singular_diagonal_block_is_named(factor, device):
 @pytest.mark.parametrize("ordering", ["natural", "rcm"])
 def test_a_singular_diagonal_block_is_shifted_and_said(ordering, factor, space, device):
     A = singular_block()
-    text = f"block_ilu0(block=2, ordering={ordering!r}{factor})"
+    text = f"ilu(block=2, ordering={ordering!r}{factor})"
     with space.active():
-        M = built(f"block_ilu0(block=2{factor})", A, space)
+        M = built(f"ilu(block=2{factor})", A, space)
         assert M.shift >= 1e-3 and "diagonal block 4 (rows 8 to 9)" in M.notes[0] and f"{M.shift:g} S" in M.notes[0]
         assert f"shifted by {M.shift:g}" in M.describe()
         S = np.diag(np.sign(A.diagonal()) * abs(A).max(axis=1).toarray().ravel())
@@ -468,7 +468,7 @@ def test_a_singular_diagonal_block_is_shifted_and_said(ordering, factor, space, 
 def test_a_singular_diagonal_block_is_perturbed_and_said(phase, factor, space):
     A = singular_block() * phase
     with space.active():
-        M = built(f"block_ilu0(block=2, pivot='perturb'{factor})", A, space)
+        M = built(f"ilu(block=2, pivot='perturb'{factor})", A, space)
         assert M.shift == 0 and M.replaced == 1 and "diagonal block 4" in M.notes[0] and "1 of 12" in M.notes[0]
         L, U, pattern = dense(M)
         difference = abs((L @ U - A.toarray()) * pattern)[:10, :10]            # behind it U is as large as 1 / √ε
@@ -483,13 +483,13 @@ def test_a_block_row_without_diagonal_block_is_named(space):
     A.eliminate_zeros()
     for ordering in ("natural", "rcm"):
         with space.active(), pytest.raises(swell.InputError, match=r"1 of 30 .*block 4 \(rows 12 to 14\)"):
-            built(f"block_ilu0(block=3, ordering={ordering!r})", A, space)
+            built(f"ilu(block=3, ordering={ordering!r})", A, space)
 
 
-@pytest.mark.parametrize("text, words", [("block_ilu0(block=33)", "at most 32"), ("block_ilu0(block=-1)", "at least 0"),
-                                         ("block_ilu0(factor='level')", "'levels' or 'sweeps'"),
-                                         ("block_ilu0(solve=\"sweeps(guard='x')\")", "'more'"),
-                                         ("block_ilu0(solve='sweeps(growth=0)')", "positive")])
+@pytest.mark.parametrize("text, words", [("ilu(block=33)", "at most 32"), ("ilu(block=-1)", "at least 1"),
+                                         ("ilu(block=detected, factor='level')", "'levels' or 'sweeps'"),
+                                         ("ilu(block=detected, solve=\"sweeps(guard='x')\")", "'more'"),
+                                         ("ilu(block=detected, solve='sweeps(growth=0)')", "positive")])
 def test_settings_that_mean_nothing(text, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("precond", text)
@@ -503,7 +503,7 @@ def test_settings_that_mean_nothing(text, words):
 def test_new_values_give_what_a_fresh_build_gives(settings, dtype, space):
     A, B, x = blocked(3, dtype), blocked(3, dtype, seed=2), vector(90, dtype)
     with space.active():
-        M, fresh = built(f"block_ilu0({settings})", A, space), built(f"block_ilu0({settings})", B, space)
+        M, fresh = built(f"ilu({settings})", A, space), built(f"ilu({settings})", B, space)
         before = applied(M, x), applied(M, x, True)
         M.update(csr(B, space))
         for adjoint in (False, True):
@@ -522,8 +522,8 @@ def test_levels_on_threads_give_the_factor_of_one_thread(s, dtype, all_threads, 
         A[other, own] = 0
         A[own, own], A[own, other.start] = 1e-30, 1
     A = sp.csr_array(A).astype(dtype)
-    monkeypatch.setattr("swell.preconditioners.block_ilu0.levels_pay", lambda rows, size: False)
-    one, many = (built(f"block_ilu0(block={s}, pivot='perturb', ordering='multicolor', factor={factor!r})", A, space)
+    monkeypatch.setattr("swell.preconditioners.lu_factorisation.levels_pay", lambda rows, size: False)
+    one, many = (built(f"ilu(block={s}, pivot='perturb', ordering='multicolor', factor={factor!r})", A, space)
                  for factor in ("exact", "levels"))
     assert isinstance(one._factor, BlockSequential) and (np.diff(many._factor.bounds) > count // 4).any()
     assert one.notes == many.notes and "diagonal block 100" in one.notes[0] and one.replaced == many.replaced > 0
@@ -532,9 +532,9 @@ def test_levels_on_threads_give_the_factor_of_one_thread(s, dtype, all_threads, 
 
 def test_the_devices_give_one_factor(dtype, space):
     A = blocked(3, dtype)
-    expected = built("block_ilu0(block=3)", A, make_space("cpu")).factor
+    expected = built("ilu(block=3)", A, make_space("cpu")).factor
     with space.active():
-        M = built("block_ilu0(block=3)", A, space)
+        M = built("ilu(block=3)", A, space)
         assert near(space.to_host(M.factor.data), expected.data)
 
 
@@ -545,7 +545,7 @@ def test_real_blocks_take_no_more_iterations_than_points(name, data, device):
     without any half)."""
     A = sp.csr_array(real_matrix(data, name)).astype(float)
     b, counts = A @ np.ones(A.shape[0]), []
-    for precond in (f"block_ilu0(block={REAL[name]})", "ilu0"):
+    for precond in (f"ilu(block={REAL[name]})", "ilu0"):
         result = swell.solve(A, b, method="gmres(restart=300)", precond=precond, device=device, rtol=1e-8)
         assert result.converged, str(result)
         counts.append(result.iterations)
@@ -558,10 +558,10 @@ def test_real_blocks_are_factored_and_sweeps_approach_them(name, data, space):
     A = sp.csr_array(real_matrix(data, name)).astype(float)
     s, x = REAL[name], vector(A.shape[0])
     with space.active():
-        M = built(f"block_ilu0(block={s})", A, space)
+        M = built(f"ilu(block={s})", A, space)
         exact, growth = applied(M, x), []
         assert M.notes == ()
         for count in (4, 16, 64):
-            S = built(f"block_ilu0(block={s}, solve='sweeps(count={count}, guard=\"off\")')", A, space)
+            S = built(f"ilu(block={s}, solve='sweeps(count={count}, guard=\"off\")')", A, space)
             growth.append(abs(applied(S, x) - exact).max() / abs(exact).max())
     assert growth[2] < growth[0]

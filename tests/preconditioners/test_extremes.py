@@ -6,7 +6,8 @@ import pytest
 
 import swell
 
-INCOMPLETE = ["ilu0", "iluk", "ilut", "block_ilu0", "block_iluk", "block_ilut", "schwarz", "deflation"]
+INCOMPLETE = ["ilu", "ilu(level=1)", "ilu(drop=0.001)", "ilu(block=detected)", "ilu(level=1, block=detected)",
+              "ilu(drop=0.001, block=detected)", "schwarz", "deflation"]
 
 
 @pytest.mark.parametrize("dtype", [float, complex])

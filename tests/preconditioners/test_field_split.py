@@ -204,7 +204,7 @@ def test_flags():
         assert [M.self_adjoint for M in flags.values()] == [True, False, False, True]
         assert flags["diagonal"].spd and not flags["full"].spd
         assert FieldSplit(fields=fields, inner=("amg", "jacobi"), kind="diagonal", schur=mass).build(A).self_adjoint is None
-        assert FieldSplit(fields=fields, inner=("ilut", "jacobi"), kind="diagonal", schur=mass).build(A).self_adjoint is False
+        assert FieldSplit(fields=fields, inner=("ilu(fill=10)", "jacobi"), kind="diagonal", schur=mass).build(A).self_adjoint is False
 
 
 def refused(A=None, **settings):

@@ -161,7 +161,7 @@ def test_blocks_that_reach_past_the_end(dtype, space):
             A, x = blocked(1, dtype, count=90), vector(90, dtype)
             with space.active():
                 for ordering in ("natural", "rcm"):
-                    text = f"block_ilu0(block={s}, pad=True, ordering={ordering!r}, solve={{!r}})"
+                    text = f"ilu(block={s}, pad=True, ordering={ordering!r}, solve={{!r}})"
                     exact = built(text.format("exact"), A, space)
                     M = built(text.format("isai(power=40, guard='off')"), A, space)
                     assert near(applied(M, x), applied(exact, x)) and near(applied(M, x, True), applied(exact, x, True))
@@ -250,7 +250,7 @@ def test_settings_that_mean_nothing(text, words):
 # -- in a solve --------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("precond", ["ilu0(solve=isai)", "ilu0(solve=isai(power=2), ordering=multicolor)",
-                                     "iluk(solve=isai)", "ilut(solve=isai)", "block_ilu0(block=2, solve=isai)"])
+                                     "ilu(level=1, solve=isai)", "ilu(fill=10, solve=isai)", "ilu(block=2, solve=isai)"])
 @pytest.mark.parametrize("method", ["gmres", "bicgstab"])
 def test_krylov_methods_are_quicker_with_it(method, precond, device):
     A = gallery.get("atmosmodd~", 1000)
@@ -317,9 +317,9 @@ def test_the_result_says_what_the_guard_did(device):
 
 INEXACT = {
     # name: (preconditioner, reduction, counts of sweeps, powers). Grond4e4 takes 1800 iterations to 1e-8.
-    "ml_elasticity": ("block_ilu0(block=3, solve={})", 1e-8, (4, 16, 64), (1, 2, 4)),
-    "hypre_beam_tet_dof2475": ("block_ilu0(block=3, solve={})", 1e-8, (2, 4, 8), (1, 2, 3)),
-    "fasp_spe01_bsr3": ("block_ilu0(block=3, solve={})", 1e-8, (2, 4, 8), (1, 2, 4)),
+    "ml_elasticity": ("ilu(block=3, solve={})", 1e-8, (4, 16, 64), (1, 2, 4)),
+    "hypre_beam_tet_dof2475": ("ilu(block=3, solve={})", 1e-8, (2, 4, 8), (1, 2, 3)),
+    "fasp_spe01_bsr3": ("ilu(block=3, solve={})", 1e-8, (2, 4, 8), (1, 2, 4)),
     "foam_hump_U": ("ilu0(solve={})", 1e-8, (2, 8, 16), (1, 2, 4)),
     "Grond4e4": ("ilu0(solve={})", 1e-3, (2, 4, 8), (1, 2, 3)),
     "sherman5": ("ilu0(solve={})", 1e-8, (2, 4, 8), (1, 2, 4)),

@@ -13,7 +13,7 @@ from tests.support.during import during
 
 import swell
 from swell import gallery
-from swell.advisor import costs, estimate
+from swell.advisor import costs, predictions
 from swell.advisor.machine import Machine
 from swell.core.devices import make_space
 from swell.core.errors import FactorisationError, InputError, MissingDependency
@@ -183,12 +183,12 @@ def test_a_fork_solves_with_the_factors_and_factors_by_superlu(rslab):
 
 def test_the_advisor_foretells_the_package(monkeypatch):
     A, machine = csr(gallery.poisson3d(20)), Machine(costs.CPU.reference)
-    monkeypatch.setattr(estimate, "unsuited", lambda A: "it is missing")
-    without = estimate.direct(A, machine, 100.0)
-    monkeypatch.setattr(estimate, "unsuited", lambda A: None)
-    assert estimate.direct(A, machine, 100.0).setup < 0.8 * without.setup
+    monkeypatch.setattr(predictions, "unsuited", lambda A: "it is missing")
+    without = predictions.direct(A, machine, 100.0)
+    monkeypatch.setattr(predictions, "unsuited", lambda A: None)
+    assert predictions.direct(A, machine, 100.0).setup < 0.8 * without.setup
     thin = csr(gallery.poisson2d(30))
-    monkeypatch.setattr(estimate, "unsuited", lambda A: "it is missing")
-    without = estimate.direct(thin, machine, 100.0)
-    monkeypatch.setattr(estimate, "unsuited", lambda A: None)
-    assert estimate.direct(thin, machine, 100.0).setup == without.setup
+    monkeypatch.setattr(predictions, "unsuited", lambda A: "it is missing")
+    without = predictions.direct(thin, machine, 100.0)
+    monkeypatch.setattr(predictions, "unsuited", lambda A: None)
+    assert predictions.direct(thin, machine, 100.0).setup == without.setup

@@ -141,9 +141,9 @@ def test_without_names(named, device):
 def test_every_choice_of_the_advisor(device):
     A = sp.csr_array(gallery.convection_diffusion((14, 14), 6.0))
     s, b = swell.prepare(A, device=device), vector(n=196)
-    for k in range(len(s.chain)):
+    for k in range(len(s.choices)):
         check(A, s.prefer(0).solve(b, adjoint=True), b)
-        s.prefer(len(s.chain) - 1)
+        s.prefer(len(s.choices) - 1)
 
 
 def test_starting_vectors_tolerances_and_monitor(device):

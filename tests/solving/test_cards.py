@@ -38,12 +38,12 @@ MADE = {
     "system": lambda: batch()[1],
 }
 WORDS = {
-    "result": ["converged", "on 400 unknowns", "What was considered"],
+    "result": ["converged", "on 400 unknowns", "The choices"],
     "failed": ["not converged: MAXITER", "The iteration limit"],
     "attempts": ["Earlier attempts", "OVERTAKEN"],
     "results": ["3 of 3 converged", "solved together"],
     "many": ["0 of 20 converged", "MAXITER:", "and 4 more, no worse"],
-    "solver": ["400 unknowns", "Choices, in the order of the chain"],
+    "solver": ["400 unknowns", "Choices, in their order"],
     "multigrid": ["Levels of algebraic multigrid", "operator complexity"],
     "levels": ["algebraic multigrid,", "chebyshev"],
     "air": ["approximate ideal restriction"],
@@ -72,7 +72,7 @@ def test_a_notebook_and_a_line(name):
 def test_the_line_of_a_result():
     r = swell.solve(A, b, method="cg", precond="ic0")
     assert repr(r) == (f"Result(converged, {r.iterations} iterations, residual {r.residual:.2e}, "
-                       f"{r.timings['solve']:.3g} s, cg with ic0 on cpu)")
+                       f"{r.timings['solve']:.3g} s, cg with ic on cpu)")
     assert repr(swell.solve(A, b, method="cg", scaling="none", maxiter=1)).startswith("Result(NOT converged (MAXITER), 1 it")
     assert repr(swell.prepare(A, method="cg")) == "Solver(400 unknowns, float64, cpu: cg)"
 
@@ -125,7 +125,7 @@ def test_whole_pages_hold_to_it_too(tmp_path):
     swell.report.html(r, tmp_path / "r.html", levels=swell.prepare(A, method="cg", precond="amg").M)
     text = (tmp_path / "r.html").read_text("utf-8")
     body = text[text.index("<main"):text.index("</main>") + 7]
-    assert "What was considered" in Page(body.replace('src="data:', 'src="#')).text
+    assert "The choices" in Page(body.replace('src="data:', 'src="#')).text
 
 
 def test_pieces():

@@ -107,8 +107,8 @@ def test_nothing_is_shown_and_nothing_is_called_where_nobody_looks(monkeypatch):
 
 
 def test_other_ranks_show_nothing(log):
-    space = types.SimpleNamespace(single_rank=False, communicator=types.SimpleNamespace(rank=1))
-    with live_line(True, None, swell.Stopping(), space) as monitor:
+    ranks = types.SimpleNamespace(single=False, communicator=types.SimpleNamespace(rank=1))
+    with live_line(True, None, swell.Stopping(), types.SimpleNamespace(ranks=ranks)) as monitor:
         assert monitor is None and not log
 
 

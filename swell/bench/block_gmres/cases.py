@@ -72,8 +72,8 @@ def preconditioners(block: int) -> dict[str, str]:
 
 def factors(block, solve) -> str:
     """Return the setting of ILU(0) with blocks of this size, solved by ``solve``, as text."""
-    name = "block_ilu0" if block > 1 else "ilu0"                  # for blocks of 1, point ILU(0) is many times faster
-    return f"{name}(block={block}, solve={solve})"
+    blocks = f"block={block}, " if block > 1 else ""             # for blocks of 1, point ILU(0) is many times faster
+    return f"ilu({blocks}solve={solve})"
 
 
 def inexact(block, counts) -> dict[str, str]:

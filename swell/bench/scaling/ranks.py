@@ -131,7 +131,7 @@ def slab(ranks, side, device, planes=None):
 
 def links(space) -> dict:
     """Measure copies, messages between the first two ranks, and reductions; return the record, a dict."""
-    ranks = space.communicator
+    ranks = space.ranks.communicator
     engine.Meter(space.local, 1 << 20)           # compiles the copy
     ranks.allgather(None)                        # so that all ranks copy at the same time
     speeds = ranks.allgather(engine.Meter(space.local).copy_speed)
@@ -142,7 +142,7 @@ def links(space) -> dict:
 
 def _message(space, size) -> float:
     """Return the seconds of a message of ``size`` bytes: half a round trip between ranks 0 and 1."""
-    ranks, entries = space.communicator, size // 8
+    ranks, entries = space.ranks.communicator, size // 8
     exchanges = []
     for sender in (0, 1):
         sent, received = np.zeros((2, ranks.size), np.int64)
@@ -167,7 +167,7 @@ def _reduction(space, count) -> float:
 
     def reduce():
         for _ in range(BURST):
-            space.allreduce(numbers)
+            space.ranks.allreduce(numbers)
 
     return _least(space, reduce, 5) / BURST
 
@@ -175,7 +175,7 @@ def _reduction(space, count) -> float:
 def _together(space, call) -> float:
     """Return the seconds of ``call()`` on this rank, which begins when all ranks are ready."""
     space.synchronize()
-    space.communicator.allgather(None)
+    space.ranks.allgather(None)
     start = time.perf_counter()
     call()
     space.synchronize()
@@ -188,9 +188,9 @@ def _least(space, call, repeat) -> float:
     On a GPU ``repeat`` calls run in a graph, and the result is the maximum of the ranks' minima.
     """
     if space.name == "cuda":
-        return max(space.communicator.allgather(min(times(space, call, repeat))))
+        return max(space.ranks.allgather(min(times(space, call, repeat))))
     call()
-    return float(np.max(space.communicator.allgather([_together(space, call) for _ in range(repeat)]), axis=0).min())
+    return float(np.max(space.ranks.allgather([_together(space, call) for _ in range(repeat)]), axis=0).min())
 
 
 def _say(ranks, text):
@@ -203,11 +203,11 @@ class System:
 
     def __init__(self, name, scaling, A, settings):
         self.name, self.scaling, self.settings = name, scaling, settings
-        self.given, self.space, self.ranks = A, A.space, A.space.communicator
+        self.given, self.space, self.ranks = A, A.space, A.space.ranks.communicator
         in_blocks = scaling == "strong" and (settings["block"] or 1) > 1       # weak scaling's rows are points
         self.format = BSR() if in_blocks else default_format(A.own)
         self.A = A.stored_as(self.format)
-        rows = self.space.local_rows(A.shape[0])
+        rows = self.space.ranks.local_rows(A.shape[0])
         self.b, self.y = self.space.empty(rows, A.dtype), self.space.empty(rows, A.dtype)
         self.space.random(SEED, self.b)
 
@@ -235,7 +235,7 @@ class System:
     def share(self) -> Share:
         """Return the Share (rows, entries, ghosts, neighbours of a rank) of this matrix on the present ranks."""
         halo = self.A.halo
-        mine = (self.space.local_rows(self.A.shape[0]), int(self.given.row_lengths().sum()),
+        mine = (self.space.ranks.local_rows(self.A.shape[0]), int(self.given.row_lengths().sum()),
                 max(halo.ghosts.size, int(halo.outgoing.sum())), max(halo.neighbours, np.count_nonzero(halo.incoming)))
         return Share(*(int(most) for most in np.max(self.ranks.allgather(mine), axis=0)))
 
@@ -344,10 +344,10 @@ class System:
 
     def preconditioned(self):
         """Yield the records of GMRES(30) with ILU(0) of each rank's diagonal block, block ILU(0) if A has blocks."""
-        label, factors = ("block ILU(0)", "block_ilu0") if self.A.block_size > 1 else ("ILU(0)", "ilu0")
-        named = {f"{label}, {k} sweep{'s' if k > 1 else ''}": f"{factors}(solve='sweeps(count={k}, guard=off)')"
+        label, blocks = ("block ILU(0)", "block=detected, ") if self.A.block_size > 1 else ("ILU(0)", "")
+        named = {f"{label}, {k} sweep{'s' if k > 1 else ''}": f"ilu({blocks}solve='sweeps(count={k}, guard=off)')"
                  for k in self.settings["sweeps"]}
-        for label, text in {f"{label}, exact": factors, **named}.items():
+        for label, text in {f"{label}, exact": f"ilu({blocks}solve=exact)", **named}.items():
             self.say(label)
             yield self.solve(label, text)
 

@@ -8,13 +8,13 @@ from swell.distributed.amg.hierarchy import RankHierarchy
 from swell.distributed.amg.products import RankFourProducts, RankProduct, smoothing
 from swell.distributed.amg.window import Border, Window
 from swell.distributed.halo import Halo
+from swell.preconditioners.amg.balanced_cycle import BalancedCycle
 from swell.preconditioners.amg.coarsest import SINGULAR
-from swell.preconditioners.amg.cycle import Cycle, Smoothed
-from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
-from swell.preconditioners.amg.smoother import relaxation, scales, steps
+from swell.preconditioners.amg.polynomial import Polynomial, Smoothed
+from swell.preconditioners.amg.smoother import scales
 
 
-class RankCycle(Cycle):
+class RankCycle(BalancedCycle):
     """A cycle over the levels of a RankHierarchy, for this rank's parts of vectors.
 
     An application exchanges the ghost values of four products a level, and gathers one vector. Hierarchy and cycle are
@@ -31,15 +31,11 @@ class RankCycle(Cycle):
     """
 
     def __init__(self, A, settings, symmetry, lean):
-        self._describe(A.space.local, A.own.shape[0], settings.dtype, symmetry)
-        s, self._above = settings, 0
-        self._steps, self._omega = steps(s.smoother, s.degree), relaxation(s.smoother, s.degree)
-        self._scales, self.levels = [], []
+        self._describe(A.own.shape[0], A.space.local, settings, settings.dtype, symmetry, 0)
+        self.scales, self.levels = [], []
         self.hierarchy = RankHierarchy(A, settings, symmetry, lean, self)
-        if not self.levels:
-            self._scales = self._balancing(None)
-        self._end = self._coarsest()
-        self._b, self._x = ([self.space.empty(scale.size, self.dtype) for scale in self._scales[1:]] for _ in range(2))
+        self.scales = self.scales or self._scaling()
+        self.levels.append(self._coarsest())
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
@@ -50,18 +46,18 @@ class RankCycle(Cycle):
 
     def begin(self, level):
         """Make the smoother's product of a new RankLevel, whose next level is not known yet."""
-        if not self._scales:
-            self._scales.append(scales(level.own, self._omega))
-        self._begun = RankFourProducts(level, self._scales[-1], self.dtype)
+        if not self.scales:
+            self.scales.append(scales(level.own, self._omega))
+        self._begun = RankFourProducts(level, self.scales[-1], self.dtype)
 
     def complete(self, level):
         """Append the products of the RankLevel that `begin` got; its next level is known now."""
         products = self._begun
-        self._scales.append(self._coarse_scale(level, self._scales[-1]))
-        products.complete(self._scales[-1])
+        self.scales.append(self._coarse_scale(level, self.scales[-1]))
+        products.complete(self.scales[-1])
         self.levels.append(Polynomial(products, self._steps) if len(self._steps) > 1 else products)
 
-    def _balancing(self, first):
+    def _scaling(self, first=None):
         """Return the diagonal of D of this rank's rows of each level in parts, and of the gathered level; balancing.py
         of one device says which entries are 0."""
         h = self.hierarchy
@@ -82,7 +78,7 @@ class RankCycle(Cycle):
         return found
 
     def _coarsest(self):
-        h, scale = self.hierarchy, self._scales[-1]
+        h, scale = self.hierarchy, self.scales[-1]
         if h.below is None:
             return RankSmoothed(h.stalled, scale, self.dtype, self._steps)
         return Whole(h, scale, self.dtype, self.symmetry)
@@ -104,10 +100,10 @@ class Whole:
 
     def __init__(self, hierarchy, scale, dtype, symmetry):
         space = hierarchy.last.space
-        others = np.r_[0:space.first, space.stop:space.starts[-1]].astype(np.int64)
+        others = np.r_[0:space.ranks.first, space.ranks.stop:space.ranks.starts[-1]].astype(np.int64)
         self._window, self._halo = Window(space, space.from_host(others)), Halo(space, others, dtype)
         self._border = Border(self._window)
-        self.cycle = Cycle(hierarchy.below, dtype, symmetry, len(hierarchy.levels), self._together(scale))
+        self.cycle = BalancedCycle(hierarchy.below, dtype, symmetry, len(hierarchy.levels), self._together(scale))
         self._b, self._x = (space.empty(self._window.size, dtype) for _ in range(2))
 
     def _together(self, scale):
@@ -115,7 +111,7 @@ class Whole:
 
     def update(self, last, scale):
         """Recompute the cycle for new values of the hierarchy; ``scale`` as in the constructor."""
-        self.cycle.balance(self._together(scale))
+        self.cycle.refresh(self._together(scale))
 
     def solve(self, b, x):
         """Write this rank's part of the result for its part b of the right-hand side."""
@@ -138,8 +134,7 @@ class RankSmoothed(Smoothed):
 
     def __init__(self, level, scale, dtype, steps):
         self._level, self._dtype = level, dtype
-        self.S = RankProduct(smoothing(level, scale, dtype), level.window)
-        self._relaxation = Relaxation(self.S, steps) if len(steps) > 1 else None
+        self._use(RankProduct(smoothing(level, scale, dtype), level.window), steps)
 
     def update(self, last, scale):
         """Recompute S, in place, for new values of the level and its ``scale``, the diagonal of D."""

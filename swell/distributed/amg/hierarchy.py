@@ -117,11 +117,12 @@ def gathered(rows):
 
 def _together(space, values):
     """Return an array of all ranks' values; ``values``: this rank's."""
-    return space.xp.concatenate(space.communicator.alltoall_arrays(space.local, [values] * space.communicator.size))
+    communicator = space.ranks.communicator
+    return space.xp.concatenate(communicator.alltoall_arrays(space.local, [values] * communicator.size))
 
 
 def _few(rows) -> bool:
     """True if a level is gathered: it has few rows a rank, or none on some rank."""
     space = rows.space
-    most = GATHERED[space.name] * space.communicator.size
-    return rows.shape[0] <= max(most, COARSEST[space.name]) or not np.diff(space.starts).all()
+    most = GATHERED[space.name] * space.ranks.communicator.size
+    return rows.shape[0] <= max(most, COARSEST[space.name]) or not np.diff(space.ranks.starts).all()

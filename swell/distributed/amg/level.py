@@ -90,7 +90,7 @@ class RankLevel:
         space.kernels("swell.preconditioners.amg", "strength", A.dtype).positive_rows(
             A.indptr, A.indices, A.data, bound, marked)
         marked = marked[self.window.own].copy()
-        count = sum(space.communicator.allgather(space.find_true(marked)[1]))  # sync
+        count = sum(space.ranks.allgather(space.find_true(marked)[1]))         # sync
         return marked if 0 < count <= FEW * self.A.shape[0] else space.empty(0, np.uint8)
 
     def _interpolate(self):
@@ -99,7 +99,7 @@ class RankLevel:
         A = self.extended.matrix
         self._P = interpolation(A, mirrored(A, self._symmetric), self._strong, self._state, self._numbers,
                                 self.settings)
-        numbers = self._numbers[window.own].astype(np.int64) - self._first + self.coarse.first
+        numbers = self._numbers[window.own].astype(np.int64) - self._first + self.coarse.ranks.first
         coarse = (window.of_ghosts(self._state) == State.COARSE).astype(np.uint8)
         ghosts, = selected(space, coarse, self.border.values(numbers))
         begin, end = (int(k) for k in space.to_host(self._P.indptr[[window.own.start, window.own.stop]]))  # sync

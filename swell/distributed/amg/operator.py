@@ -4,7 +4,7 @@ from __future__ import annotations
 from swell.core.errors import InputError
 from swell.distributed.amg.cycle import RankCycle
 from swell.formats.symmetry import hermitian
-from swell.preconditioners.amg.operator import AMGOperator, check, root
+from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.amg.symmetry import Symmetry
 
 LEAN, KEPT = 60, 200    # bytes an entry of A at the peak of a setup: levels dropped one by one, or kept for `update`
@@ -18,28 +18,19 @@ class RankAMG(AMGOperator):
     """
 
     def _cycle(self, A):
+        self.inner = self.hierarchy = None       # frees the memory of an earlier cycle
         symmetry, settings = Symmetry.of(A), self.settings
         _check(A, settings, symmetry)
         space, nnz = A.space, A.own.nnz + A.rest.nnz
-        with space.agreed():
+        with space.ranks.agreed():
             space.local.check_fits(LEAN * nnz, f"algebraic multigrid for {nnz} entries a rank", "start more ranks")
-        lean = bool(space.max_over_ranks(KEPT * nnz > space.memory()[0]))
+        lean = bool(space.ranks.max(KEPT * nnz > space.memory()[0]))
         cycle = RankCycle(A, settings, symmetry, lean)
-        self.hierarchy, self._root = cycle.hierarchy, root(A)
+        self.hierarchy = cycle.hierarchy
         return cycle
 
-    def update(self, A):
-        """Recompute all levels for new values of A; set them up anew if they were not kept, or if A has gained or lost
-        a symmetry."""
-        check(A, self.settings)
-        if not self.hierarchy.lean and Symmetry.of(A) == self.inner.symmetry:
-            self._root = root(A)
-            self.inner.update(A)
-            return
-        revision = self.inner.revision + 1
-        self.inner = self.hierarchy = None       # frees their memory first
-        self.inner = self._cycle(A)
-        self.inner.revision, self.scale = revision, self.inner.scale
+    def _stays(self, A):
+        return not self.hierarchy.lean and super()._stays(A)
 
     @property
     def notes(self):

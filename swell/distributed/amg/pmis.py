@@ -35,7 +35,7 @@ def states(A, window, border, strong, forced):
     state, left = space.empty(window.rows, np.uint8), space.empty(window.rows, np.uint8)
     indptr = A.indptr[rows.start:rows.stop + 1]
     kernels.influences(A.indices, strong, counts)
-    kernels.begin(indptr, strong, counts[rows], forced, window.space.first, keys, state)
+    kernels.begin(indptr, strong, counts[rows], forced, window.space.ranks.first, keys, state)
     if forced.size:
         keys[forced != 0] = GREATEST             # as on a GPU
     keys = window.around(keys, border.values(keys))
@@ -46,5 +46,5 @@ def states(A, window, border, strong, forced):
         undecided = space.find_true(left)[1] if left.size else 0  # sync
         others = border.values(state[rows])
         state = window.around(state[rows], others)
-        if not sum(window.space.communicator.allgather(undecided)):
+        if not sum(window.space.ranks.allgather(undecided)):
             return state

@@ -1,17 +1,13 @@
 """The products of a level of the cycle across ranks: own columns, and ghost values that arrive meanwhile."""
 from __future__ import annotations
 
-import numpy as np
-
 from swell.core.operator import LinearOperator
 from swell.distributed.amg.rows import parted
 from swell.distributed.amg.window import Border, own_rows
 from swell.distributed.halo import Halo
-from swell.formats.csr import CSR
-from swell.formats.sell import SELL
-from swell.preconditioners.amg.balancing import smoothing_matrix
+from swell.preconditioners.amg.balancing import interpolation, restriction, smoothing_matrix
 from swell.preconditioners.amg.four_products import FourProducts
-from swell.preconditioners.amg.shared_rows import SharedRows, suits
+from swell.preconditioners.amg.shared_rows import stored
 
 
 class RankProduct(LinearOperator):
@@ -29,8 +25,7 @@ class RankProduct(LinearOperator):
         self._window = window
         own, self.boundary, self.rest, ghosts = parted(csr, window)
         self.halo = Halo(window.space, csr.space.to_host(ghosts), csr.dtype)
-        stored = (CSR() if csr.space.name == "cpu" else SELL()).build
-        self.local = SharedRows(own) if suits(own) else stored(own)
+        self.local = stored(own)
 
     def apply(self, x, out, alpha=1, beta=0):
         self.halo.start(x)
@@ -74,13 +69,13 @@ class RankFourProducts(FourProducts):
     def __init__(self, level, fine, dtype):
         self.level, self.fine, self.dtype, self.space = level, fine, dtype, level.A.space.local
         self.S = RankProduct(smoothing(level, fine, dtype), level.window)
-        self._r = self.space.empty(fine.size, dtype)
 
     def complete(self, coarse):
         """Make P̃ and R̃; ``coarse``: the diagonal of D of this rank's rows of the next level."""
         self.coarse, self._coarse_border = coarse, Border(self.level.P.window)
         self.P = RankProduct(self._interpolation(), self.level.P.window)
         self.R = RankProduct(self._restriction(), self.level.window)
+        self._make_vectors()
 
     @property
     def matrices(self):
@@ -93,22 +88,14 @@ class RankFourProducts(FourProducts):
         self.R.update(self._restriction())
 
     def _interpolation(self):
-        P, coarse = self.level.P, self._coarse_border.values(self.coarse)
-        balanced = P.csr.with_values(self.space.empty(P.csr.nnz, self.dtype))
-        self._kernels.balance(P.csr.indptr, P.csr.indices, P.csr.data, self.fine, P.window.around(self.coarse, coarse),
-                              balanced.data)
-        return balanced
+        P = self.level.P
+        coarse = P.window.around(self.coarse, self._coarse_border.values(self.coarse))
+        return interpolation(P.csr, self.fine, coarse, self.dtype)
 
     def _restriction(self):
-        level, R = self.level, self.level.R
+        level = self.level
         fine = level.window.around(self.fine, level.border.values(self.fine))
-        balanced = R.with_values(self.space.empty(R.nnz, self.dtype))
-        self._kernels.balance_restriction(R.indptr, R.indices, R.data, fine, self.coarse, balanced.data)
-        return balanced
-
-    @property
-    def _kernels(self):
-        return self.space.kernels("swell.preconditioners.amg", "cycle", np.float64)
+        return restriction(level.R, fine, self.coarse, self.dtype)
 
 
 def smoothing(level, scale, dtype):

@@ -25,8 +25,8 @@ class RankRows:
 
     def __init__(self, csr, window, space):
         self.csr, self.space, self.window = csr, space, window
-        self.shape = int(space.starts[-1]), int(window.space.starts[-1])
-        self.nnz = sum(space.communicator.allgather(csr.nnz))
+        self.shape = int(space.ranks.starts[-1]), int(window.space.ranks.starts[-1])
+        self.nnz = sum(space.ranks.allgather(csr.nnz))
 
     @classmethod
     def of(cls, A, dtype):
@@ -104,5 +104,5 @@ def trimmed(csr, window):
 
 def coarse_space(space, count):
     """Return the DistributedSpace of the next level's rows; ``count``: this rank's number of them."""
-    counts = space.communicator.allgather(count)
-    return DistributedSpace(space.local, space.communicator, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+    starts = np.concatenate([[0], np.cumsum(space.ranks.allgather(count))]).astype(np.int64)
+    return DistributedSpace(space.local, space.ranks.communicator, starts)

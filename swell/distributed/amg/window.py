@@ -33,10 +33,10 @@ class Window:
     """
 
     def __init__(self, space, ghosts):
-        self.space, self.ghosts, self.rows = space, ghosts, space.stop - space.first
-        bounds = space.from_host(space.starts)
+        self.space, self.ghosts, self.rows = space, ghosts, space.ranks.stop - space.ranks.first
+        bounds = space.from_host(space.ranks.starts)
         self.cuts = space.to_host(space.xp.searchsorted(ghosts, bounds))  # sync
-        self.below = int(self.cuts[space.communicator.rank])
+        self.below = int(self.cuts[space.ranks.communicator.rank])
 
     @property
     def size(self) -> int:
@@ -49,14 +49,14 @@ class Window:
 
     def places(self, numbers, index):
         """Return the place of each of the given global numbers, an array of type ``index``."""
-        out = self.space.empty(numbers.size, index)
-        _kernels(self.space).places(numbers, self.space.first, self.space.stop, self.below, self.ghosts, out)
+        out, ranks = self.space.empty(numbers.size, index), self.space.ranks
+        _kernels(self.space).places(numbers, ranks.first, ranks.stop, self.below, self.ghosts, out)
         return out
 
     def numbers(self, places):
         """Return the global number at each of the given places, an int64 array."""
-        out = self.space.empty(places.size, np.int64)
-        _kernels(self.space).global_numbers(places, self.space.first, self.space.stop, self.below, self.ghosts, out)
+        out, ranks = self.space.empty(places.size, np.int64), self.space.ranks
+        _kernels(self.space).global_numbers(places, ranks.first, ranks.stop, self.below, self.ghosts, out)
         return out
 
     def around(self, own, ghosts):
@@ -78,7 +78,7 @@ class Window:
         """Return a Window with the same own range, and with the ``numbers`` outside it as further ghosts."""
         space, kernels = self.space, _kernels(self.space)
         marked = space.empty(numbers.size, np.uint8)
-        kernels.mark_range(numbers, space.first, space.stop, False, marked)
+        kernels.mark_range(numbers, space.ranks.first, space.ranks.stop, False, marked)
         outside, = selected(space, marked, numbers)
         if not outside.size:
             return self
@@ -109,13 +109,13 @@ class Border:
     """
 
     def __init__(self, window):
-        self.window, self.space, communicator = window, window.space, window.space.communicator
+        self.window, self.space, communicator = window, window.space, window.space.ranks.communicator
         asked = communicator.alltoall_arrays(self.space.local, _cut(window.ghosts, window.cuts))
         self._cuts = np.concatenate([[0], np.cumsum([part.size for part in asked])])
-        self._index = self.space.xp.concatenate(asked) - self.space.first        # own rows that others need
+        self._index = self.space.xp.concatenate(asked) - self.space.ranks.first  # own rows that others need
 
     def _exchanged(self, packed, cuts):
-        received = self.space.communicator.alltoall_arrays(self.space.local, _cut(packed, cuts))
+        received = self.space.ranks.communicator.alltoall_arrays(self.space.local, _cut(packed, cuts))
         return self.space.xp.concatenate(received)
 
     def values(self, x):
@@ -160,7 +160,7 @@ class Rows:
     def within(self, space):
         """Return these rows with only the entries in columns that this rank owns; ``space``: of the columns."""
         marked = space.empty(self.columns.size, np.uint8)
-        _kernels(space).mark_range(self.columns, space.first, space.stop, True, marked)
+        _kernels(space).mark_range(self.columns, space.ranks.first, space.ranks.stop, True, marked)
         starts, ends = space.empty(marked.size + 1, np.int64), space.empty(self.lengths.size + 1, np.int64)
         space.prefix_sums(marked, starts)
         space.prefix_sums(self.lengths, ends)

@@ -42,15 +42,15 @@ def write(viewer, lines):
             viewer.printfASCII(f"  {line}\n")
 
 
-def enter(guest, function, kind):
-    """Register ``guest``, a PC or KSP of type "python": `_release` will change its type to ``kind`` by the C function
+def enter(owner, function, kind):
+    """Register ``owner``, a PC or KSP of type "python": `_release` will change its type to ``kind`` by the C function
     ``function``."""
-    _alive[guest.handle] = function, kind
+    _alive[owner.handle] = function, kind
 
 
-def leave(guest):
-    """Remove ``guest``, a PC or KSP, from the register of `enter`, since PETSc is destroying it."""
-    _alive.pop(guest.handle, None)
+def leave(owner):
+    """Remove ``owner``, a PC or KSP, from the register of `enter`, since PETSc is destroying it."""
+    _alive.pop(owner.handle, None)
 
 
 @atexit.register

@@ -86,7 +86,7 @@ class PC:
         self.reset()
         with A.space.active(A.shape[0]):
             self._M = settings.build(A)
-        self._A, self._space, rows = A, A.space, A.space.local_rows(A.shape[0])
+        self._A, self._space, rows = A, A.space, A.space.ranks.local_rows(A.shape[0])
         self._direct = A.space.name == "cpu" and A.dtype == views.scalar_type()
         if not self._direct:
             self._r, self._z = (A.space.empty(rows, A.dtype) for _ in range(2))
@@ -142,7 +142,7 @@ class PC:
 
     def view(self, pc, viewer):
         size = pc.comm.size
-        single_rank = self._A is None or self._A.space.single_rank
+        single_rank = self._A is None or self._A.space.ranks.single
         each = [f"block Jacobi: each of {size} ranks its own diagonal block; rank 0's is"]
         lines = each if size > 1 and single_rank else []
         if self._M is None:

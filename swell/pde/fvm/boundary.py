@@ -242,7 +242,7 @@ class Boundary:
     @property
     def floating(self) -> bool:
         """True if no face of any rank fixes a value, so that p is determined only up to a constant."""
-        return not self.metrics.space.max_over_ranks(bool((self.slope != 0).any()))
+        return not self.metrics.space.ranks.max(bool((self.slope != 0).any()))
 
     def along(self, gradient):
         """Return t·∇p = p' − p_P, shape (nb,), from the cells' gradients, shape (3, n); 0 if ``gradient`` is None."""

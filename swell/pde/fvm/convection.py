@@ -38,7 +38,7 @@ def face_flux(metrics, velocity):
     else:
         u, expected = velocity, (metrics.own, 3)
     u = numbers(u, "velocity")
-    with metrics.space.agreed():
+    with metrics.space.ranks.agreed():
         if u.shape not in ((3,), expected):
             raise InputError(f"velocity has shape {u.shape}: expected (3,), one vector a cell ({metrics.own}, 3), or a "
                              "function of points (k, 3) that returns (k, 3)")

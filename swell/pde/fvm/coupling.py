@@ -200,7 +200,7 @@ class Coupling:
             moment, total = values[:own].sum(), own
         else:
             moment, total = (weights * values)[:own].sum(), weights[:own].sum()
-        if not self.space.single_rank:
+        if not self.space.ranks.single:
             moment, total = map(sum, zip(*self.of_ranks((float(moment), float(total)))))
         return moment / total
 
@@ -266,7 +266,7 @@ class Coupling:
 
     def across(self, A):
         """Return A as the linear solvers take it: across ranks, a DistributedMatrix of the rows of the rank's cells."""
-        if self.space.single_rank:
+        if self.space.ranks.single:
             return A
         from swell.pde.fvm.across_ranks import RankMatrix
         if A not in self._rows:
@@ -277,7 +277,7 @@ class Coupling:
         """Return values of the rank's cells, shape (..., own), followed by the ghosts' values; unchanged on one
         device."""
         metrics, space = self.metrics, self.space
-        if space.single_rank:
+        if space.ranks.single:
             return values
         wider = space.empty((*values.shape[:-1], metrics.n), metrics.dtype)
         wider[..., :metrics.own] = values
@@ -310,17 +310,17 @@ class Coupling:
         from swell.formats.symmetry import hermitian
 
         def parts(block):
-            chain = choose(block, Configuration(None))[0]                       # the most promising comes first
-            best = next(choice for choice in chain if choice.method.preconditionable)
+            choices = choose(block, Configuration(None))[0]                     # the most promising comes first
+            best = next(choice for choice in choices if choice.method.preconditionable)
             return best.method, best.precond, best.scaling
 
-        if self.space.single_rank:
+        if self.space.ranks.single:
             return parts(A)
         own, choice = A.diagonal_block, None
-        with self.space.agreed():
+        with self.space.ranks.agreed():
             if not hermitian(own):
                 choice = parts(own)
-        found = self.space.communicator.allgather(choice)
+        found = self.space.ranks.allgather(choice)
         return next((choice for choice in found if choice is not None), ("bicgstab", "jacobi", None))
 
     def update_pressure(self):

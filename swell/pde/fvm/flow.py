@@ -218,7 +218,7 @@ class Flow:
             return division.whole(self._of_part(division)._run(kind, settings, device, division.of_flow(start), forces,
                                                                None, show, *progress))
         space = space_of(self.mesh, device)
-        with space.active(self.mesh.n_cells), space.deferred_errors():
+        with space.active(self.mesh.n_cells), space.ranks.deferred_errors():
             run = kind(self, settings, space, forces)
             with interruptible(run.interrupt):   # Ctrl-C between two linear solves
                 return run.run(start, watch, *progress)

@@ -74,9 +74,9 @@ class Laplacian:
         """Set k; see the class for ``diffusivity``."""
         metrics = self.metrics
         by_faces = not callable(diffusivity) and np.shape(diffusivity) == (metrics.mesh.whole.n_faces,)
-        metrics.space.require_equal(by_faces, "whether the diffusivity has one value a face")
+        metrics.space.ranks.require_equal(by_faces, "whether the diffusivity has one value a face")
         k = metrics.of_faces(diffusivity) if by_faces else metrics.full(diffusivity, "diffusivity")
-        with metrics.space.agreed():
+        with metrics.space.ranks.agreed():
             if not bool((k > 0).all()):
                 raise InputError("diffusivity must be positive everywhere, and its least value is "
                                  f"{float(k.min()):.3g}: the matrix would not be definite")

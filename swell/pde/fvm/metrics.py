@@ -58,7 +58,7 @@ class Metrics:
 
     def __init__(self, mesh, space, dtype=np.float64):
         xp, dtype = space.xp, np.dtype(dtype)
-        if mesh.ranks is not None and space.single_rank:
+        if mesh.ranks is not None and space.ranks.single:
             raise InputError("this mesh is a rank's part: only the steady Poisson and ScalarTransport, and Flow, solve "
                              "on parts; for anything else put the mesh together (reconstructParMesh -constant)")
         self.own, self._halos = mesh.n_cells, {}
@@ -75,7 +75,7 @@ class Metrics:
         d[:, inside] = centres[:, self.neighbour] - centres[:, self.owner[inside]] + (at[:, inside] - far)
         area = xp.sqrt((s * s).sum(0))
         normal_distance = (d * s).sum(0) / area
-        with space.agreed():
+        with space.ranks.agreed():
             _check_sides(mesh, space.to_host(normal_distance))
         outside = slice(self.n_internal, None)
         tangent = d[:, outside] - normal_distance[outside] * s[:, outside] / area[outside]
@@ -89,7 +89,7 @@ class Metrics:
     def refresh(self, values):
         """Overwrite the ghosts' values, ``values[..., own:]``, by their ranks' values; return ``values``. All ranks
         call it together."""
-        if self.space.single_rank:
+        if self.space.ranks.single:
             return values
         rows = values.reshape(-1, self.n)
         halo = self._halo(len(rows))
@@ -136,7 +136,7 @@ class Metrics:
         """True if d is parallel to s on every face, to rounding: no face needs a non-orthogonal correction."""
         xp = self.space.xp
         normal = self.normal_distance * self.s / self.area
-        return not self.space.max_over_ranks(bool((xp.abs(self.d - normal).max(0) > 1e-7 * self.normal_distance).any()))
+        return not self.space.ranks.max(bool((xp.abs(self.d - normal).max(0) > 1e-7 * self.normal_distance).any()))
 
     @property
     def dimensions(self) -> list[int]:
@@ -158,7 +158,7 @@ class Metrics:
     def of_fluxes(self, values):
         """Like ``of_faces``, for fluxes: they change their sign on faces that the CoupledMesh has reversed."""
         values = self.of_faces(values)
-        if not self.space.single_rank:
+        if not self.space.ranks.single:
             backwards = self.space.from_host(self.mesh.reversed)
             values[backwards] = -values[backwards]
         return values
@@ -167,8 +167,8 @@ class Metrics:
         """Return cell data, shape (n, ...), with the ghosts' values; numbers and functions are returned unchanged. The
         space's ``require_equal`` finds ranks that give data of different kinds."""
         shape = () if callable(value) else np.shape(value)
-        self.space.require_equal(callable(value) or (len(shape), shape[1:]), "which data are arrays")
-        if self.space.single_rank or shape[:1] != (self.own,):
+        self.space.ranks.require_equal(callable(value) or (len(shape), shape[1:]), "which data are arrays")
+        if self.space.ranks.single or shape[:1] != (self.own,):
             return value
         return self.mesh.whole.with_ghosts(self.space.to_host(value))
 
@@ -183,7 +183,7 @@ class Metrics:
         """
         everywhere = callable(value)
         value = numbers(value(self.mesh.centres) if everywhere else value, name)
-        with self.space.agreed():
+        with self.space.ranks.agreed():
             if value.shape not in ((), (1,), (self.n if everywhere else self.own,)):
                 raise InputError(f"{name} has shape {value.shape}: expected a number, one value a cell ({self.own},), "
                                  "or a function of the centres (n, 3) that returns one")

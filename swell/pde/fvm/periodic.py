@@ -40,7 +40,7 @@ class CoupledMesh:
         Each face's number in the original mesh; for a pair, its first face.
     reversed : bool array, shape (f,), or False
         True for faces whose owner is a ghost: the original mesh has them the other way round.
-    twins : int array, shape (pairs,)
+    partners : int array, shape (pairs,)
         The second faces of the pairs.
     owner, neighbour : int arrays, shapes (f,) and (fi,)
     patches : tuple of Patch
@@ -55,7 +55,7 @@ class CoupledMesh:
     whole: Mesh
     faces: np.ndarray | slice
     reversed: np.ndarray | bool
-    twins: np.ndarray
+    partners: np.ndarray
     owner: np.ndarray
     neighbour: np.ndarray
     patches: tuple
@@ -110,7 +110,7 @@ class CoupledMesh:
         whole = np.empty(self.whole.n_faces, fluxes.dtype)
         whole[self.faces] = np.where(self.reversed, -fluxes, fluxes)
         first = self.whole.n_internal
-        whole[self.twins] = -fluxes[first:first + self.twins.size]
+        whole[self.partners] = -fluxes[first:first + self.partners.size]
         return whole
 
 

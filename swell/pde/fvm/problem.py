@@ -138,7 +138,7 @@ class Problem:
             system = self.assemble(device, dtype)
         with system.space.active(self.mesh.n_cells):
             field = self.steady_field(system, solvers, balance, mean)
-            with system.space.agreed():
+            with system.space.ranks.agreed():
                 solver = solvers.prepare(system.A, system.floating)
             solution, = run(solver, [field], monitor)
             return PartSolution.of(solution) if in_parts else solution

@@ -10,7 +10,7 @@ from swell.core.encoding import printable
 from swell.core.stopping import Reason
 from swell.io.files import as_path, write_atomically
 from swell.pde.fvm.boundary import UNCONDITIONED
-from swell.solving.considered import count
+from swell.solving.choice_cost import count
 
 if TYPE_CHECKING:
     from swell.pde.fvm.mesh import Mesh

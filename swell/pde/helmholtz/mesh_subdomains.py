@@ -39,8 +39,8 @@ class MeshSubdomains(SubdomainSource):
     free : int array
         The dof of each row of A.
     domains : int or int array, shape (cells,), optional
-        Number of subdomains, cut by recursive bisection of the cells' centres; None: `CELLS` cells along an edge. Or the
-        subdomain of each cell.
+        Number of subdomains, cut by recursive bisection of the cells' centres; None: `CELLS` cells along an edge. Or
+        the subdomain of each cell.
     transmission : {"neumann", "robin"}
     system : System, optional
         Has the present angular frequency, for `present`.

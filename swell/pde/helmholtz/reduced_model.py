@@ -77,7 +77,7 @@ class ReducedModel:
     def room(system, most):
         """Return the bytes that the directions and their products take at most."""
         real = system.dtype.itemsize // 2
-        return (3 * min(2 * most, LARGEST) + 4 * TOGETHER) * system.space.local_rows(system.A.shape[0]) * real
+        return (3 * min(2 * most, LARGEST) + 4 * TOGETHER) * system.space.ranks.local_rows(system.A.shape[0]) * real
 
     def add(self, x):
         """Keep the solutions x, an array of the space of shape (n, k)."""

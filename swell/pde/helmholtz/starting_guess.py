@@ -23,7 +23,7 @@ import numpy as np
 from swell.core.columns import Columns, plain
 from swell.core.sharing import Widening
 from swell.core.space import accumulator
-from swell.solving.together import MOST
+from swell.solving.together import MAX_COLUMNS
 
 NOISE = 50              # eigenvalues of WᴴW up to NOISE · eps · (the largest) are dropped
 STEPS = 2               # passes of the minimisation
@@ -91,7 +91,7 @@ class StartingGuess:
     def _summed(self, products):
         """Add ``products``, this rank's parts of inner products, over all ranks, in place; return the sums on the
         host."""
-        self.space.allreduce(products)
+        self.space.ranks.allreduce(products)
         return self.space.to_host(products)
 
 
@@ -109,7 +109,7 @@ class StartingGuesses:
     """
 
     def __init__(self, A, most, count):
-        width = MOST if A.space.single_rank else 1
+        width = MAX_COLUMNS if A.space.ranks.single else 1
         self._groups = [(slice(first, min(first + width, count)), *self._group(A, most, min(width, count - first)))
                         for first in range(0, count, width)]
 

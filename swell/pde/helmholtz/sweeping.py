@@ -101,14 +101,14 @@ class Sweep:
         self.space = self.system.space
         self._remembered = remember if reuse else 0
         self._guess, self._guessed = None, None
-        self._reduces = (self.space.single_rank and self.system.quadratic and self._remembered > 0
+        self._reduces = (self.space.ranks.single and self.system.quadratic and self._remembered > 0
                          and symmetric(K, M, B))
         self._make_room(())
         with self.space.active(self.n):
             self._options = replace(chosen, precond=informed(chosen.precond, self.system, interface), device=None)
         self.solver, self._replaced, self.setups = None, False, 0
         free_choice = chosen.method is None and chosen.precond is None
-        self._own = free_choice and self.space.single_rank and self.system.quadratic
+        self._own = free_choice and self.space.ranks.single and self.system.quadratic
         self._serves = False
 
     def solve(self, omega, b, monitor=None):
@@ -128,9 +128,9 @@ class Sweep:
             Results, with one result a column, for b of shape (n, k).
         """
         with self.space.active(self.n):
-            with self.space.agreed():
+            with self.space.ranks.agreed():
                 b = self._checked(omega, b)
-            self.space.require_equal(b.shape[1:], "the number of right-hand sides")
+            self.space.ranks.require_equal(b.shape[1:], "the number of right-hand sides")
         self._make_room(b.shape[1:])
         with self.space.active(self.n):
             self.system.form(omega)
@@ -209,8 +209,8 @@ class Sweep:
         several = f" for {count} right-hand sides" if count > 1 else ""
         most = self._remembered * count
         needed = (ReducedModel.room(self.system, most) if self._reduces else
-                  2 * most * self.space.local_rows(self.n) * self.system.dtype.itemsize)
-        with self.space.agreed():
+                  2 * most * self.space.ranks.local_rows(self.n) * self.system.dtype.itemsize)
+        with self.space.ranks.agreed():
             self.space.check_fits(needed, f"remembering {self._remembered} solutions of {self.n} "
                                   f"unknowns{several}", "give a smaller remember")
         with self.space.active(self.n):
@@ -226,7 +226,7 @@ class Sweep:
         """Return b as an array of the space; raise InputError for a bad b or omega."""
         if not real(omega) or not np.isfinite(omega):
             raise InputError(f"omega={omega!r}: expected an angular frequency, a finite number in 1/s")
-        rows = self.space.local_rows(self.n)
+        rows = self.space.ranks.local_rows(self.n)
         try:
             b = self.space.xp.asarray(b, dtype=self.system.dtype)
         except (TypeError, ValueError):
@@ -243,19 +243,19 @@ class Sweep:
     @property
     def rows(self):
         """An index of the free dofs whose rows of A this rank has: all of them on one rank."""
-        return slice(None) if self.space.single_rank else self.system.A.rows
+        return slice(None) if self.space.ranks.single else self.system.A.rows
 
     def gather(self, x):
         """Return the values of all free dofs on the host, from x, this rank's part of a solution or of several, shape
         (rows, k). All ranks call it together."""
         A = self.system.A
-        if A.space.single_rank:
+        if A.space.ranks.single:
             return self.space.to_host(x)
         return A.gather(x) if x.ndim == 1 else np.stack([A.gather(column) for column in x.T.copy()], axis=1)
 
     def any(self, flag) -> bool:
         """True if ``flag`` is true on any rank."""
-        return self.space.max_over_ranks(float(bool(flag))) > 0
+        return self.space.ranks.max(float(bool(flag))) > 0
 
     def _take_values(self, kept):
         """Update the solver with A(ω), and recompute its preconditioner unless ``kept``; the first call makes the
@@ -267,7 +267,7 @@ class Sweep:
                 with self.space.active(self.n):
                     self._options = replace(self._options, format=default_format(self.system.A.diagonal_block))
             self.solver = prepare(self.system.A, **self._options.keywords())
-            if self._own and self.solver.chain[0].name("method") == "cocg":
+            if self._own and self.solver.choices[0].name("method") == "cocg":
                 self._with_multigrid()
         else:
             self.solver.update(self.system.A, keep_preconditioner=kept)
@@ -305,7 +305,7 @@ class Sweep:
             setup = timings.get("preconditioner", timings["setup"])
             seconds = sum(r.timings["solve"] for r in found)
             # the maximum over ranks, since all must come to the same decision
-            worth = self.space.max_over_ranks(setup / (seconds / longest.iterations))
+            worth = self.space.ranks.max(setup / (seconds / longest.iterations))
             self._fresh, self._worth, self._serves = longest.iterations, worth, True
 
     @staticmethod

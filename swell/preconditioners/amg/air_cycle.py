@@ -14,103 +14,52 @@ x_F. Together they read R, the fine rows of A P and A once. Fine rows are padded
 """
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from swell.formats.csr import CSR, CSRMatrix
-from swell.formats.sell import SELL
+from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg.coarsest import GeneralInverse
-from swell.preconditioners.amg.shared_rows import SharedRows, suits
+from swell.preconditioners.amg.cycle import Cycle
+from swell.preconditioners.amg.polynomial import Smoothed
+from swell.preconditioners.amg.shared_rows import stored
 
 PAD = 32                # rows; a slice of a vector then begins at a multiple of 128 bytes
 LEAST = 0.1             # a diagonal entry below this share of its row's largest entry is raised to it
 
 
-class AIRCycle:
+class AIRCycle(Cycle):
     """The cycle over the levels of a hierarchy. Its vectors are in the cycle's order, with empty places.
+
+    ``scales`` are the diagonals of D, in the order of the levels' matrices. A right-hand side is to be divided by D.
 
     Attributes
     ----------
-    levels : list of SweptLevel
     places : int array, shape (n,)
         The place of each row of A in the cycle's order.
-    diagonals : list of float64 arrays
-        The diagonal of D of each level, in the order of its matrix.
-    b, x : arrays
-        The caller writes D⁻¹ times the right-hand side to b, and reads the result from x.
     """
 
-    scratch = "b", "x", "_b", "_w"
-
-    def __init__(self, hierarchy, sweeps, dtype):
-        self.hierarchy, self.space = hierarchy, hierarchy.last.space
-        self.dtype = np.dtype(dtype)
-        self.diagonals = [relaxed_diagonal(M) for M in hierarchy.matrices]
-        orders = [Order.of_last(hierarchy.last)]                               # from the finest in the end
+    def __init__(self, hierarchy):
+        s, orders = hierarchy.settings, [Order.of_last(hierarchy.last)]        # from the finest in the end
         for level in reversed(hierarchy.levels):
             orders.insert(0, Order.around(level, orders[0]))
-        self.places = orders[0].places
-        self.levels = [SweptLevel(*parts, sweeps, self.dtype)
-                       for parts in zip(hierarchy.levels, pairwise(orders), pairwise(self.diagonals))]
-        end = CoarsestInverse if hierarchy.dense else JacobiSteps
-        self._end = end(hierarchy.last, self.diagonals[-1], self.dtype)
-        # The contents of empty places do not matter: no column leads there.
-        self.b, *self._b = self._vectors(orders)
-        self.x, *self._w = self._vectors([orders[0], *orders[:-1]])
+        super().__init__(orders[0].rows.size, s.dtype, hierarchy.space)
+        self.hierarchy, self.places = hierarchy, orders[0].places
+        self.scales = self._scaling()
+        self.levels = [SweptLevel(*parts, s.f_sweeps, self.dtype)
+                       for parts in zip(hierarchy.levels, pairwise(orders), pairwise(self.scales))]
+        last = DiagonalInverse if hierarchy.dense else JacobiSteps
+        self.levels.append(last(hierarchy.last, self.scales[-1], self.dtype))
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
 
-    def _vectors(self, orders):
-        return [self.space.xp.zeros(order.rows.size, self.dtype) for order in orders]
-
-    def update(self, A):
-        """Recompute all levels, in place, for new values of A."""
-        self.hierarchy.update(A)
-        for old, M in zip(self.diagonals, self.hierarchy.matrices):
-            old[...] = relaxed_diagonal(M)
-        for level in self.levels:
-            level.update()
-        self._end.update(self.hierarchy.last, self.diagonals[-1])
-        self.space.synchronize()
-
-    def solve(self):
-        """Write ``x``, the result of one cycle from zero for the right-hand side ``b``."""
-        self._solve(0, self.b, self.x)
-
-    def _solve(self, k, b, x):
-        """Write x: the result of level k and the levels below it for the right-hand side b."""
-        if k == len(self.levels):
-            return self._end.solve(b, x)
-        level, below, w = self.levels[k], self._b[k], self._w[k]
-        level.R.apply(b, below)                                                # b_c = R̂ b
-        self._solve(k + 1, below, w[level.begin:])                             # x_c
-        level.ascend(b, w, x)
-
-    def solve_adjoint(self):
-        """Write ``b``, the transpose of `solve` applied to ``x``."""
-        self._solve_adjoint(0, self.x, self.b)
-
-    def _solve_adjoint(self, k, x, b):
-        """Write b, the transpose of `_solve` applied to x."""
-        if k == len(self.levels):
-            return self._end.solve_adjoint(x, b)
-        level, below, w = self.levels[k], self._b[k], self._w[k]
-        level.ascend_adjoint(x, w, b)
-        self._solve_adjoint(k + 1, w[level.begin:], below)
-        level.R.apply_adjoint(below, b, 1, 1)
-
-    @property
-    def revision(self):
-        """Changes if an adjoint that a graph may hold was discarded."""
-        return self._end.revision + sum(matrix.revision for level in self.levels for matrix in level.matrices)
+    def _scaling(self, first=None):
+        return [relaxed_diagonal(M) for M in self.hierarchy.matrices]
 
     @property
     def nbytes(self):
-        vectors = self.b, self.x, *self._b, *self._w, self.places, *self.diagonals
-        return self.hierarchy.nbytes + sum(part.nbytes for part in (*self.levels, self._end, *vectors))
+        return super().nbytes + self.places.nbytes
 
 
 @dataclass
@@ -167,21 +116,21 @@ class SweptLevel:
     dtype : numpy.dtype
     """
 
-    scratch = ("_y",)
+    scratch = "b_coarse", "_w"
 
     def __init__(self, level, orders, diagonals, sweeps, dtype):
         own, below = orders
-        self.level, self._diagonals, self._sweeps = level, diagonals, sweeps
+        self.level, self._diagonals, self.sweeps = level, diagonals, sweeps
         self.space, self.fine, self.begin = level.A.space, own.fine, own.begin
         self._identity = self.space.xp.arange(level.A.shape[0], dtype=level.A.indices.dtype)
         fine, coarse = own.rows[:own.fine], own.rows[own.begin:]
         self._picked = picked(dtype, (level.R, below.rows, own), (level.AP.C, fine, below), (level.A, fine, own),
                               (level.A, coarse, own))
         self._write_values()
-        self._y = self.space.empty(self.fine, dtype)                           # for the adjoint
-        stored = (CSR() if self.space.name == "cpu" else SELL()).build
-        self.matrices = [SharedRows(p.matrix) if suits(p.matrix) else stored(p.matrix) for p in self._picked]
-        self.R, self.Q, self.S_fine, self.S_coarse = self.matrices
+        # The contents of empty places do not matter: no column leads there.
+        self.b_coarse, self._w = (self.space.xp.zeros(order.rows.size, dtype) for order in (below, own))
+        self.x_coarse = self._w[own.begin:]
+        self.R, self.Q, self.S_fine, self.S_coarse = self.matrices = [stored(p.matrix) for p in self._picked]
 
     def _write_values(self):
         """Write the values of R̂, Q, S_F and S_C."""
@@ -198,35 +147,58 @@ class SweptLevel:
         for matrix, new in zip(self.matrices, self._picked):
             matrix.update(new.matrix)
 
-    def ascend(self, b, w, x):
-        """Write x for the right-hand side b. The end of w holds x_c, its beginning is overwritten."""
-        fine, begin = self.fine, self.begin
-        self.Q.apply_plus(w[begin:], b[:fine], w[:fine])                       # y_F = b_F + Q x_c
-        for _ in range(self._sweeps - 1):
+    def adjoint(self):
+        return SweptAdjoint(self)
+
+    def down(self, b, x, again):
+        self.R.apply(b, self.b_coarse)                                         # b_c = R̂ b
+
+    def up(self, b, x, again):
+        fine, begin, w = self.fine, self.begin, self._w
+        self.Q.apply_plus(self.x_coarse, b[:fine], w[:fine])                   # y_F = b_F + Q x_c
+        for _ in range(self.sweeps - 1):
             self.S_fine.apply_plus(w, b[:fine], x[:fine])                      # x_F = b_F + S_F [y_F; x_c]
             self.space.copy(x[:fine], w[:fine])
-        if self._sweeps == 1:
+        if self.sweeps == 1:
             self.space.copy(w[:fine], x[:fine])
         self.S_coarse.apply_plus(w, b[begin:], x[begin:])                      # x_C = b_C + S_C [x_F; x_c]
-
-    def ascend_adjoint(self, x, w, b):
-        """Write to b and to the end of w the transpose of `ascend`, applied to x: what depends on b, and on x_c."""
-        fine, begin, space = self.fine, self.begin, self.space
-        space.copy(x, b)
-        self.S_coarse.apply_adjoint(x[begin:], w)
-        space.axpy(1, x[:fine], w[:fine])
-        space.copy(w[:fine], b[:fine])
-        for _ in range(self._sweeps - 1):
-            space.copy(w[:fine], self._y)
-            space.assign(0, w[:fine])
-            self.S_fine.apply_adjoint(self._y, w, 1, 1)
-            space.axpy(1, w[:fine], b[:fine])
-        self.Q.apply_adjoint(w[:fine], w[begin:], 1, 1)
 
     @property
     def nbytes(self):
         copies = sum(M.nbytes for M, p in zip(self.matrices, self._picked) if M is not p.matrix)
-        return copies + self._identity.nbytes + self._y.nbytes + sum(p.nbytes for p in self._picked)
+        vectors = self._identity, self.b_coarse, self._w
+        return copies + sum(part.nbytes for part in (*vectors, *self._picked))
+
+
+class SweptAdjoint:
+    """The transpose of a `SweptLevel`: ``down`` is that of its ``up``, and ``up`` that of its ``down``."""
+
+    scratch = "x_coarse", "_w", "_y"
+
+    def __init__(self, level):
+        self.level, self._w, self.b_coarse, self.x_coarse = level, level._w, level.x_coarse, level.b_coarse
+        self._y = level.space.empty(level.fine, level._w.dtype)
+
+    def down(self, b, x, again):
+        level, w, fine = self.level, self._w, self.level.fine
+        space = level.space
+        space.copy(b, x)
+        level.S_coarse.apply_adjoint(b[level.begin:], w)
+        space.axpy(1, b[:fine], w[:fine])
+        space.copy(w[:fine], x[:fine])
+        for _ in range(level.sweeps - 1):
+            space.copy(w[:fine], self._y)
+            space.assign(0, w[:fine])
+            level.S_fine.apply_adjoint(self._y, w, 1, 1)
+            space.axpy(1, w[:fine], x[:fine])
+        level.Q.apply_adjoint(w[:fine], self.b_coarse, 1, 1)
+
+    def up(self, b, x, again):
+        self.level.R.apply_adjoint(self.x_coarse, x, 1, 1)
+
+    @property
+    def nbytes(self):
+        return self._y.nbytes
 
 
 @dataclass
@@ -272,80 +244,29 @@ def picked(dtype, *choices):
     return found
 
 
-class CoarsestInverse(GeneralInverse):
+class DiagonalInverse(GeneralInverse):
     """The coarsest level: x = A⁻¹ D b by one dense product. A is balanced by √|d| from both sides, then inverted."""
-
-    revision = 0
-
-    def __init__(self, A, diagonal, dtype):
-        self._adjoint = None
-        super().__init__(A, diagonal, dtype)
 
     def update(self, A, diagonal):
         """Invert anew, into the stored inverse."""
-        self._diagonal = diagonal
-        super().update(A, self._scales)
-        if self._adjoint is not None:
-            self._adjoint[...] = self._transposed()
-            self.space.synchronize()
-
-    @property
-    def _scales(self):
-        return 1 / self.space.xp.sqrt(abs(self._diagonal))
+        self._diagonal, self._roots = diagonal, 1 / A.space.xp.sqrt(abs(diagonal))
+        super().update(A, self._roots)
 
     def _inverse(self, dense, n, kernels):
         G = super()._inverse(dense, n, kernels).reshape(n, n)
-        return (self._scales[:, None] * G * (self._scales * self._diagonal)).ravel()
-
-    def _transposed(self):
-        n = math.isqrt(self.inverse.size)
-        return self.inverse.reshape(n, n).T.ravel()
-
-    def solve_adjoint(self, x, b):
-        """Write b, the transpose of `solve` applied to x. The transposed inverse is built at the first call."""
-        if self._adjoint is None:
-            self._adjoint = self._transposed()
-            self.space.synchronize()
-        self._kernels.dense_product(self._adjoint, 1, x, b)
+        return (self._roots[:, None] * G * (self._roots * self._diagonal)).ravel()
 
 
-class JacobiSteps:
+class JacobiSteps(Smoothed):
     """The coarsest level if it is too large for a dense inverse: x = b + S b + S² b."""
 
-    scratch = ("_y",)
-
     def __init__(self, A, diagonal, dtype):
-        space, n = A.space, A.shape[0]
-        every = space.xp.arange(n, dtype=A.indices.dtype)
-        self.space, self._every = space, every
-        self._picked, = picked(dtype, (A, every, Order(every, every, 0, 0)))
-        self._picked.complement(A, diagonal, every)
-        self.S, self._y = (CSR() if space.name == "cpu" else SELL()).build(self._picked.matrix), space.empty(n, dtype)
+        super().__init__(A, diagonal, dtype, [(0, 1, 1)] * 3)
 
-    @property
-    def revision(self):
-        return self.S.revision
-
-    def update(self, A, diagonal):
-        """Recompute S, in place."""
-        self._picked.complement(A, diagonal, self._every)
-        self.S.update(self._picked.matrix)
-
-    def solve(self, b, x):
-        """Write x."""
-        self.S.apply_plus(b, b, self._y)                                       # y = b + S b
-        self.S.apply_plus(self._y, b, x)                                       # x = b + S y
-
-    def solve_adjoint(self, x, b):
-        """Write b, the transpose of `solve` applied to x."""
-        self.space.copy(x, self._y)
-        self.S.apply_adjoint(x, self._y, 1, 1)                                 # y = x + Sᵀ x
-        self.space.copy(x, b)
-        self.S.apply_adjoint(self._y, b, 1, 1)                                 # b = x + Sᵀ y
-
-    @property
-    def nbytes(self):
-        return self.S.nbytes + self._picked.nbytes + self._y.nbytes
+    def _matrix(self, A, diagonal, dtype):
+        S, every = A.with_values(A.space.empty(A.nnz, dtype)), A.space.xp.arange(A.shape[0], dtype=A.indices.dtype)
+        Picked(every, S).complement(A, diagonal, every)
+        return S
 
 
 def relaxed_diagonal(A):

@@ -41,22 +41,17 @@ def smoothing_matrix(A, scale, dtype):
     return S
 
 
-def interpolation(level, fine, coarse, dtype):
-    """Return P̃ = D⁻¹ P D_c for a `Level`, a new CSRMatrix with the pattern of P; ``fine`` and ``coarse`` are the
+def interpolation(P, fine, coarse, dtype):
+    """Return P̃ = D⁻¹ P D_c, a new CSRMatrix of type ``dtype`` with the pattern of P; ``fine`` and ``coarse`` are the
     diagonals of D and D_c."""
-    P = level.P.with_values(level.P.space.empty(level.P.nnz, dtype))
-    _kernels(level.P).balance(P.indptr, P.indices, level.P.data, fine, coarse, P.data)
-    return P
+    balanced = P.with_values(P.space.empty(P.nnz, dtype))
+    _kernels(P).balance(P.indptr, P.indices, P.data, fine, coarse, balanced.data)
+    return balanced
 
 
-def restriction(level, P, fine, coarse):
-    """Return R̃ = D_c R D⁻¹ for a `Level`, a new CSRMatrix with the pattern of R; P̃ᵀ where R = Pᵀ.
-
-    ``P`` is P̃, which also has the type; ``fine`` and ``coarse`` are the diagonals of D and D_c."""
-    R = level.R
-    if level.order is not None:
-        return R.with_values(P.data[level.order])
-    balanced = R.with_values(R.space.empty(R.nnz, P.dtype))
+def restriction(R, fine, coarse, dtype):
+    """Return R̃ = D_c R D⁻¹, as `interpolation` returns P̃; for R = Pᵀ it is P̃ᵀ."""
+    balanced = R.with_values(R.space.empty(R.nnz, dtype))
     _kernels(R).balance_restriction(R.indptr, R.indices, R.data, fine, coarse, balanced.data)
     return balanced
 

@@ -1,196 +1,111 @@
-"""The cycle, an operator for balanced vectors: x = M b with M ≈ (D A D)⁻¹ and D = diag(√(ω / dᵢ)) (balancing.py).
+"""The cycle, an operator: x = M b with M ≈ A⁻¹ for vectors of the finest level. On each level, the textbook's steps:
 
-Down: each level computes b_c for the next one. A dense inverse solves the coarsest level; if that is too large, only
-the smoother is applied. Up: each level computes its x from the next level's. A level takes four products
-(four_products.py), two on small levels of a GPU (two_products.py), or more with a polynomial smoother (polynomial.py).
-In a W-cycle the levels below the finest go down and up twice.
+    down(b, x):   smooth x, from x = 0 at the first visit; b_coarse = R r with the residual r of x
+    the next level computes x_coarse from b_coarse; the last level solves
+    up(b, x):     x = x + P x_coarse; smooth x
 
-M is as symmetric as A. It is positive definite if A is, since the eigenvalues of D A D lie in (0, ω] with ω < 2.
+A W-cycle visits some levels twice, the second time from the given x. The adjoint is the same recursion over the levels'
+adjoints. A level has
+
+- ``down(b, x, again)``, ``up(b, x, again)``; ``again`` at a second visit. b and x share no memory.
+- ``b_coarse``, ``x_coarse``: vectors of the next level. The level decides where they lie.
+- ``adjoint()``: a new level of the adjoint cycle.
+- ``update()``: recompute the stored matrices, in place, for new values of the hierarchy and the scales.
+
+The last level has ``solve(b, x)``, ``adjoint()`` and ``update(A, scale)``. Each counts its ``nbytes``.
+
+Kinds of level: four products (four_products.py), two (two_products.py), polynomial smoothers (polynomial.py), sweeps
+over fine rows (air_cycle.py), parts on ranks (distributed/amg/products.py). Kinds of last level: a dense inverse
+(coarsest.py), the smoother alone (polynomial.py), the cycle of a gathered matrix (distributed/amg/cycle.py).
 """
 from __future__ import annotations
 
-import copy
-from itertools import pairwise
+from abc import abstractmethod
 
 import numpy as np
 
 from swell.core.operator import LinearOperator
-from swell.formats.csr import CSR
-from swell.formats.sell import SELL
-from swell.preconditioners.amg.balancing import balancing, smoothing_matrix
-from swell.preconditioners.amg.coarsest import inverse_of
-from swell.preconditioners.amg.four_products import FourProducts
-from swell.preconditioners.amg.polynomial import Polynomial, Relaxation
-from swell.preconditioners.amg.smoother import relaxation, steps
-from swell.preconditioners.amg.two_products import TwoProducts
 
 CYCLES = "V", "W"
-TWICE = 3               # levels below the finest that a W-cycle visits twice; all would double the launches a level
-SMALL = {"cpu": 0, "cuda": 1 << 20}     # entries of A P, at most, for which launches cost more than memory traffic
 
 
 class Cycle(LinearOperator):
-    """A cycle over the levels of a hierarchy.
+    """A cycle over levels; a subclass makes them.
 
     Parameters
     ----------
-    hierarchy : Hierarchy
+    n : int
+        Length of the finest level's vectors.
     dtype : str or numpy.dtype
-    symmetry : Symmetry
-    above : int
-        The number of finer levels, which another cycle has.
-    first : float64 array, shape (n,), or None
-        D of the finest level here, if a level above has decided it.
+        Of the vectors.
+    space : Space
+    twice : range or tuple
+        Numbers of the levels that are visited twice; the finest is 0.
 
     Attributes
     ----------
-    scale : float64 array, shape (n,)
-        D of the finest level.
-    levels : list of FourProducts, TwoProducts or Polynomial
+    hierarchy : Hierarchy
+    levels : list
+        From the finest.
+    scales : list of float64 arrays
+        The diagonal by which each level is scaled.
     """
 
-    scratch = ("_b", "_x")
+    def __init__(self, n, dtype, space, twice=()):
+        super().__init__((n, n), np.dtype(dtype), space)
+        self._twice, self._adjoint = twice, None
 
-    def __init__(self, hierarchy, dtype, symmetry, above=0, first=None):
-        self.hierarchy, self._above, s = hierarchy, above, hierarchy.settings
-        self._steps, self._omega = steps(s.smoother, s.degree), relaxation(s.smoother, s.degree)
-        self._scales = self._balancing(first)
-        self._describe(hierarchy.space, self.scale.size, dtype, symmetry)
-        self.levels = [self._level(level, *around) for level, around in zip(hierarchy.levels, pairwise(self._scales))]
-        self._end = self._coarsest()
-        self._b, self._x = ([self.space.empty(scale.size, self.dtype) for scale in self._scales[1:]] for _ in range(2))
-        self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
-
-    def _describe(self, space, n, dtype, symmetry):
-        """Set shape, type and properties of an operator for vectors of length n."""
-        LinearOperator.__init__(self, (n, n), np.result_type(dtype, np.complex64) if symmetry.complex
-                                else np.dtype(dtype), space)
-        self.symmetry, self._adjoint = symmetry, None
-        self.spd = self.hermitian = symmetry.hermitian
-        self.symmetric, self.self_adjoint = symmetry.symmetric, symmetry.any
-
-    def _balancing(self, first):
-        """Return the diagonal of D of each level; ``first`` as in the constructor."""
-        return balancing(self.hierarchy, self._omega, first)
-
-    def _coarsest(self):
-        """Return a new solver for the coarsest level."""
-        h, scale = self.hierarchy, self._scales[-1]
-        if h.dense:
-            return inverse_of(self.symmetry)(h.last, scale, self.dtype)
-        return Smoothed(h, scale, self.dtype, self._steps)
-
-    def _level(self, level, fine, coarse):
-        """Return the products of one `Level`, a new object; ``fine`` and ``coarse`` are the diagonals of D on it and on
-        the next."""
-        if len(self._steps) > 1:
-            return Polynomial(FourProducts(level, fine, coarse, self.dtype), self._steps)
-        few = level.AP.C.nnz <= SMALL[self.space.name] and self.hierarchy.settings.cycle == "V"
-        if few and level.order is not None and self.symmetry.any:              # R S is then Sᴴ P's adjoint
-            return TwoProducts(level, fine, coarse, self.dtype, self.symmetry.hermitian)
-        return FourProducts(level, fine, coarse, self.dtype)
-
-    @property
-    def scale(self):
-        return self._scales[0]
+    @abstractmethod
+    def _scaling(self, first=None):
+        """Return ``scales`` as new arrays, for the values that the hierarchy has now; ``first``: as in `refresh`."""
 
     def update(self, A):
+        """Recompute hierarchy and levels, in place, for new values of A."""
         self.hierarchy.update(A)
-        self.balance()
+        self.refresh()
 
-    def balance(self, first=None):
-        """Recompute the matrices of the cycle for new values of the hierarchy's; ``first`` as in the constructor."""
-        for old, new in zip(self._scales, self._balancing(first)):
+    def refresh(self, first=None):
+        """Recompute the levels, in place, for new values of the hierarchy; ``first``: the finest level's scale, if
+        another cycle has decided it."""
+        for old, new in zip(self.scales, self._scaling(first)):
             old[...] = new
-        for level in self.levels:
+        *levels, last = self.levels
+        for level in levels:
             level.update()
-        self._end.update(self.hierarchy.last, self._scales[-1])
+        last.update(self.hierarchy.last, self.scales[-1])
         if self._adjoint is not None:
             self._adjoint = None
             self.revision += 1
         self.space.synchronize()
 
     def apply(self, x, out, alpha=1, beta=0):
-        self._apply(self.levels, self._end.solve, x, out, alpha, beta)
+        self._apply(self.levels, x, out, alpha, beta)
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
         if self.hermitian:
             return self.apply(x, out, alpha, beta)
         if self._adjoint is None:
-            self._adjoint = AdjointLevels(self)
-        self._apply(self._adjoint.levels, self._adjoint.solve, x, out, alpha, beta)
+            self._adjoint = [level.adjoint() for level in self.levels]
+            self.space.synchronize()
+        self._apply(self._adjoint, x, out, alpha, beta)
 
-    def _apply(self, levels, end, x, out, alpha, beta):
+    def _apply(self, levels, x, out, alpha, beta):
         if alpha == 1 and beta == 0:
-            return self._solve(levels, end, 0, x, out)
+            return self._solve(levels, 0, x, out)
         made = self.space.empty(self.shape[0], self.dtype)
-        self._solve(levels, end, 0, x, made)
+        self._solve(levels, 0, x, made)
         self.space.axpby(alpha, made, beta, out)
 
-    def _solve(self, levels, end, k, b, x):
-        """Write x: the result of level k of ``levels``, and of those below it, for the right-hand side b, from x = 0.
-        ``end`` solves the coarsest level."""
-        if k == len(levels):
-            return end(b, x)
-        level, b_coarse, x_coarse = levels[k], self._b[k], self._x[k]
-        level.descend(b, b_coarse)
-        self._solve(levels, end, k + 1, b_coarse, x_coarse)
-        level.ascend(b, x_coarse, x)
-        if self.hierarchy.settings.cycle == "W" and 1 <= k + self._above <= TWICE:
-            level.descend_again(b, x, b_coarse)
-            self._solve(levels, end, k + 1, b_coarse, x_coarse)
-            level.ascend_again(b, x_coarse, x)
+    def _solve(self, levels, k, b, x):
+        """Write x: the result of level k of ``levels``, and of those below it, for the right-hand side b."""
+        level = levels[k]
+        if level is levels[-1]:
+            return level.solve(b, x)
+        for again in (False, True) if k in self._twice else (False,):
+            level.down(b, x, again)
+            self._solve(levels, k + 1, level.b_coarse, level.x_coarse)
+            level.up(b, x, again)
 
     @property
     def nbytes(self):
-        parts = *self.levels, self._end, *self._b, *self._x, *self._scales
-        parts += () if self._adjoint is None else (*self._adjoint.levels, self._adjoint)
-        return self.hierarchy.nbytes + sum(part.nbytes for part in parts)
-
-
-class AdjointLevels:
-    """The levels of the adjoint cycle, Mᴴ: with Sᴴ, R̃ᴴ and P̃ᴴ for S, P̃ and R̃. The order of steps is the same."""
-
-    def __init__(self, cycle):
-        steps, dtype, around = cycle._steps, cycle.dtype, [*pairwise(cycle._scales)]
-        products = [FourProducts(level, *scales, dtype, True) for level, scales in zip(cycle.hierarchy.levels, around)]
-        self.levels = [Polynomial(level, steps) for level in products] if len(steps) > 1 else products
-        self._end = cycle._end.adjoint()
-        self.solve = self._end.solve
-        cycle.space.synchronize()
-
-    @property
-    def nbytes(self):
-        return self._end.nbytes
-
-
-class Smoothed:
-    """The coarsest level if it is too large for a dense inverse: the smoother alone."""
-
-    def __init__(self, hierarchy, scale, dtype, steps):
-        A = hierarchy.last
-        stored = (CSR() if A.space.name == "cpu" else SELL()).build
-        self.S, self._steps = stored(smoothing_matrix(A, scale, dtype)), steps
-        self._relaxation = Relaxation(self.S, steps) if len(steps) > 1 else None
-
-    def adjoint(self):
-        """Return a new object that smooths with Sᴴ."""
-        made = copy.copy(self)
-        made.S = self.S.convert(self.S.to_csr().transpose(conjugate=True))
-        made._relaxation = Relaxation(made.S, self._steps) if self._relaxation else None
-        return made
-
-    def update(self, A, scale):
-        """Recompute S, in place, for new values of A and its ``scale``, the diagonal of D."""
-        self.S.update(smoothing_matrix(A, scale, self.S.dtype))
-
-    def solve(self, b, x):
-        """Write x: the result of the smoother's steps for the right-hand side b, from x = 0."""
-        if self._relaxation:
-            self._relaxation.start(b, x)
-        else:
-            self.S.apply_plus(b, b, x)                                         # x = b + S b
-
-    @property
-    def nbytes(self):
-        return self.S.nbytes + (self._relaxation.nbytes if self._relaxation else 0)
+        return self.hierarchy.nbytes + sum(part.nbytes for part in (*self.levels, *(self._adjoint or ()), *self.scales))

@@ -7,10 +7,8 @@ long (shared_rows.py). A CPU stores them in CSR, which is as fast there and need
 """
 from __future__ import annotations
 
-from swell.formats.csr import CSR
-from swell.formats.sell import SELL
 from swell.preconditioners.amg.balancing import interpolation, restriction, smoothing_matrix
-from swell.preconditioners.amg.shared_rows import SharedRows, suits
+from swell.preconditioners.amg.shared_rows import stored
 
 
 class FourProducts:
@@ -27,21 +25,24 @@ class FourProducts:
         True for the level of the adjoint cycle.
     """
 
-    scratch = ("_r",)
+    scratch = "b_coarse", "x_coarse", "_r"
 
     def __init__(self, level, fine, coarse, dtype, adjoint=False):
         self.level, self.fine, self.coarse, self.dtype, self._adjoint = level, fine, coarse, dtype, adjoint
         self.space = level.A.space
-        stored = (CSR() if self.space.name == "cpu" else SELL()).build
-        self.matrices = [SharedRows(M) if suits(M) else stored(M) for M in self._values()]
-        self.S, self.P, self.R = self.matrices
-        self._r = self.space.empty(fine.size, dtype)
+        self.S, self.P, self.R = self.matrices = [stored(M) for M in self._values()]
+        self._make_vectors()
+
+    def _make_vectors(self):
+        """Make the next level's vectors, and r."""
+        self.b_coarse, self.x_coarse, self._r = (self.space.empty(scale.size, self.dtype)
+                                                 for scale in (self.coarse, self.coarse, self.fine))
 
     def _values(self):
         """Return S, P̃ and R̃, new matrices in CSR; balancing.py defines them. For the adjoint: Sᴴ, R̃ᴴ and P̃ᴴ."""
-        P = interpolation(self.level, self.fine, self.coarse, self.dtype)
-        S, R = (smoothing_matrix(self.level.A, self.fine, self.dtype),
-                restriction(self.level, P, self.fine, self.coarse))
+        level, scales = self.level, (self.fine, self.coarse, self.dtype)
+        S, P = smoothing_matrix(level.A, self.fine, self.dtype), interpolation(level.P, *scales)
+        R = restriction(level.R, *scales) if level.order is None else level.R.with_values(P.data[level.order])
         return [M.transpose(conjugate=True) for M in (S, R, P)] if self._adjoint else (S, P, R)
 
     def update(self):
@@ -49,28 +50,22 @@ class FourProducts:
         for old, new in zip(self.matrices, self._values()):
             old.update(new)
 
-    def descend(self, b, coarse):
-        """Write the next level's right-hand side to ``coarse``, from this level's right-hand side b."""
-        self.S.apply(b, self._r)                                               # r = S b
-        self.R.apply(self._r, coarse)                                          # b_c = R̃ r
+    def adjoint(self):
+        return FourProducts(self.level, self.fine, self.coarse, self.dtype, adjoint=True)
 
-    def ascend(self, b, coarse, x):
-        """Write x, this level's result for the right-hand side b; ``coarse`` is the next level's result."""
-        self.P.apply_plus(coarse, b, self._r)                                  # y = b + P̃ x_c
-        self.S.apply_plus(self._r, b, x)                                       # x = b + S y
+    def down(self, b, x, again):
+        if again:
+            self.space.copy(b, self._r)
+            self.space.axpy(-1, x, self._r)
+            self.S.apply(x, self._r, 1, 1)                                     # r = b − x + S x
+        else:
+            self.S.apply(b, self._r)                                           # r = S b, of x = b
+        self.R.apply(self._r, self.b_coarse)                                   # b_c = R̃ r
 
-    def descend_again(self, b, x, coarse):
-        """Write the next level's right-hand side to ``coarse``, from the residual of this level's x."""
-        self.space.copy(b, self._r)
-        self.space.axpy(-1, x, self._r)
-        self.S.apply(x, self._r, 1, 1)                                         # r = b − x + S x
-        self.R.apply(self._r, coarse)                                          # b_c = R̃ r
-
-    def ascend_again(self, b, coarse, x):
-        """Change x in place: correct and smooth it; ``coarse`` is the next level's result."""
-        self.P.apply_plus(coarse, x, self._r)                                  # y = x + P̃ x_c
+    def up(self, b, x, again):
+        self.P.apply_plus(self.x_coarse, x if again else b, self._r)           # y = x + P̃ x_c
         self.S.apply_plus(self._r, b, x)                                       # x = b + S y
 
     @property
     def nbytes(self):
-        return sum(M.nbytes for M in self.matrices) + self._r.nbytes
+        return sum(part.nbytes for part in (*self.matrices, self.b_coarse, self.x_coarse, self._r))

@@ -132,6 +132,7 @@ class Hierarchy:
 
     def update(self, A):
         """Recompute all levels and ``last``, in place, for new values of A, with the same pattern."""
+        A = A.in_double()
         for level in self.levels:
             A = level.update(A)
         self.last = A

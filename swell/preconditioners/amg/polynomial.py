@@ -5,7 +5,13 @@ launch for each product with S, vectors included.
 """
 from __future__ import annotations
 
+import copy
+
 from numpy.polynomial import Polynomial as Poly
+
+from swell.formats.csr import CSR
+from swell.formats.sell import SELL
+from swell.preconditioners.amg.balancing import smoothing_matrix
 
 
 def coefficients(steps) -> list[float]:
@@ -74,39 +80,70 @@ class Polynomial:
         As in `Relaxation`.
     """
 
-    scratch = ("_x",)
+    scratch = "b_coarse", "x_coarse"
 
     def __init__(self, products, steps):
-        self._products, self._relaxation = products, Relaxation(products.S, steps)
-        self._x = products.space.empty(products.fine.size, products.dtype)
+        self._products, self._steps, self._relaxation = products, steps, Relaxation(products.S, steps)
+        self.b_coarse, self.x_coarse = products.b_coarse, products.x_coarse
 
     def update(self):
         """Recompute the stored matrices, in place, for new values of the `Level`."""
         self._products.update()
 
-    def descend(self, b, coarse):
-        """Write the next level's right-hand side to ``coarse``, from this level's right-hand side b. Keeps this level's
-        x for `ascend`."""
-        self._relaxation.start(b, self._x)
-        self._relaxation.residual(b, self._x)
-        self._products.R.apply(self._relaxation.r, coarse)                     # b_c = R̃ r
+    def adjoint(self):
+        return Polynomial(self._products.adjoint(), self._steps)
 
-    def ascend(self, b, coarse, x):
-        """Write x, this level's result for the right-hand side b; ``coarse`` is the next level's result. `descend` ran
-        before."""
-        self._products.P.apply_plus(coarse, self._x, x)                        # x = x + P̃ x_c
-        self._relaxation.resume(b, x)
-
-    def descend_again(self, b, x, coarse):
-        """Write the next level's right-hand side to ``coarse``, from the residual of this level's x."""
+    def down(self, b, x, again):
+        if not again:
+            self._relaxation.start(b, x)
         self._relaxation.residual(b, x)
-        self._products.R.apply(self._relaxation.r, coarse)                     # b_c = R̃ r
+        self._products.R.apply(self._relaxation.r, self.b_coarse)              # b_c = R̃ r
 
-    def ascend_again(self, b, coarse, x):
-        """Change x in place: correct and smooth it; ``coarse`` is the next level's result."""
-        self._products.P.apply(coarse, x, 1, 1)                                # x = x + P̃ x_c
+    def up(self, b, x, again):
+        self._products.P.apply(self.x_coarse, x, 1, 1)                         # x = x + P̃ x_c
         self._relaxation.resume(b, x)
 
     @property
     def nbytes(self):
-        return self._products.nbytes + self._relaxation.nbytes + self._x.nbytes
+        return self._products.nbytes + self._relaxation.nbytes
+
+
+class Smoothed:
+    """The last level if it is too large for a dense inverse: smoothing from x = 0. A single step is done twice, as on
+    other levels.
+
+    Parameters
+    ----------
+    A : CSRMatrix
+    scale : float64 array
+        The diagonal of D.
+    dtype : numpy.dtype
+    steps : list of (float, float, float)
+        As in `Relaxation`.
+    """
+
+    def __init__(self, A, scale, dtype, steps):
+        self._use((CSR() if A.space.name == "cpu" else SELL()).build(self._matrix(A, scale, dtype)), steps)
+
+    def _use(self, S, steps):
+        self.S, self._steps, self._relaxation = S, steps, Relaxation(S, steps if len(steps) > 1 else [(0, 1, 1)] * 2)
+
+    def _matrix(self, A, scale, dtype):
+        """Return S, a new CSRMatrix."""
+        return smoothing_matrix(A, scale, dtype)
+
+    def adjoint(self):
+        made = copy.copy(self)
+        made._use(self.S.convert(self.S.to_csr().transpose(conjugate=True)), self._steps)
+        return made
+
+    def update(self, A, scale):
+        """Recompute S, in place, for new values of A and its ``scale``."""
+        self.S.update(self._matrix(A, scale, self.S.dtype))
+
+    def solve(self, b, x):
+        self._relaxation.start(b, x)
+
+    @property
+    def nbytes(self):
+        return self.S.nbytes + self._relaxation.nbytes

@@ -12,7 +12,7 @@ MIB = 2**20
 
 
 def facts(operator) -> dict:
-    """Return the facts of the hierarchy of an AMGOperator or AIROperator in plain types.
+    """Return the facts of the hierarchy of an AMGOperator in plain types.
 
     Returns
     -------
@@ -37,23 +37,21 @@ def rows(found: dict) -> list[tuple]:
 
 def sentences(found: dict) -> list[str]:
     """Return sentences on the coarsest level, the complexities and the bytes. ``found`` is the result of `facts`."""
-    if found["dense"]:
-        end = "the coarsest level is solved by a dense inverse"
-    else:
-        end = f"the coarsest level is smoothed alone, since {found['ended']}"
-    return [end,
+    end = "solved by a dense inverse" if found["dense"] else f"smoothed alone, since {found['ended']}"
+    return [f"the coarsest level is {end}",
             f"grid complexity {found['grid_complexity']:.2f}, operator complexity {found['operator_complexity']:.2f}",
             f"{found['bytes'] / MIB:.1f} MiB, of which {found['setup_bytes'] / MIB:.1f} are kept for new values of A"]
 
 
 def title(operator, found) -> str:
     """Return the number of levels and the settings in a line; ``found``: the operator's `facts`."""
-    count = len(found["levels"])
-    return f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {operator.summary}"
+    count, s = len(found["levels"]), operator.settings
+    return (f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {s.form}, strength {s.strength}, "
+            f"{s.dtype}")
 
 
 def short(operator) -> str:
-    """Return the ``repr`` of an AMGOperator or AIROperator, a line."""
+    """Return the ``repr`` of an AMGOperator, a line."""
     found = facts(operator)
     sizes = [str(level["rows"]) for level in found["levels"]]
     return (f"{type(operator).__name__}({len(sizes)} level{'' if len(sizes) == 1 else 's'} of {' '.join(sizes)} rows, "
@@ -61,7 +59,7 @@ def short(operator) -> str:
 
 
 def pieces(operator) -> list[str]:
-    """Return the table and the picture of the levels of an AMGOperator or AIROperator, as pieces of HTML."""
+    """Return the table and the picture of the levels of an AMGOperator, as pieces of HTML."""
     from swell.display import page
     from swell.display.figure import svg
     from swell.display.levels import figure
@@ -71,13 +69,13 @@ def pieces(operator) -> list[str]:
 
 
 def html(operator) -> str:
-    """Return the HTML that a notebook shows for an AMGOperator or AIROperator."""
+    """Return the HTML that a notebook shows for an AMGOperator."""
     from swell.display import page
     return page.fragment([page.paragraph(title(operator, facts(operator))), *pieces(operator)])
 
 
 def text(operator) -> str:
-    """Return the text that ``print`` shows for an AMGOperator or AIROperator."""
+    """Return the text that ``print`` shows for an AMGOperator."""
     found = facts(operator)
     cells = [HEADER, *(tuple(map(str, row)) for row in rows(found))]
     widths = [max(map(len, column)) for column in zip(*cells)]

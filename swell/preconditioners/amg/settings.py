@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from swell.core.registry import rank_operator
 from swell.core.settings import one_of, positive, share
 from swell.preconditioners.amg.classical import Classical
-from swell.preconditioners.amg.multigrid import Multigrid
+from swell.preconditioners.amg.multigrid import SmoothedMultigrid
 from swell.preconditioners.amg.nodes import like_elasticity, unknowns
 from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.amg.symmetry import Symmetry
 
 
 @dataclass(frozen=True)
-class AMG(Multigrid):
+class AMG(SmoothedMultigrid):
     """Classical algebraic multigrid.
 
     Attributes
@@ -88,7 +88,7 @@ class AMG(Multigrid):
 
     def build(self, A):
         """Return the cycle for a matrix, a new `AMGOperator`, which also says what is raised."""
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             return rank_operator("amg")(A, self)
         operator = AMGOperator(A, self)
         if operator.inner.symmetry.real and like_elasticity(A):

@@ -7,6 +7,8 @@ rows.
 from __future__ import annotations
 
 from swell.core.operator import LinearOperator
+from swell.formats.csr import CSR
+from swell.formats.sell import SELL
 
 ROWS, ENTRIES = 1 << 17, 8      # most rows, and least entries a row on average, of a matrix in this form
 LOADED, WARP = 3, 32            # entries that a lane loads at a time (sliced.cuh), and the most lanes of a row
@@ -25,6 +27,13 @@ def lanes_of(csr) -> int:
     while lanes < WARP and LOADED * lanes * csr.shape[0] <= csr.nnz and 2 * lanes * csr.shape[0] <= THREADS:
         lanes *= 2
     return lanes
+
+
+def stored(csr):
+    """Return the operator of a matrix of the cycle: shared rows if that suits it, else CSR on a CPU, SELL on a GPU."""
+    if suits(csr):
+        return SharedRows(csr)
+    return (CSR() if csr.space.name == "cpu" else SELL()).build(csr)
 
 
 class SharedRows(LinearOperator):

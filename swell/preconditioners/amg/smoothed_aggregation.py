@@ -25,7 +25,7 @@ from swell.core.arrays import host_array
 from swell.core.errors import InputError
 from swell.core.settings import positive, share
 from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_motions
-from swell.preconditioners.amg.multigrid import Multigrid
+from swell.preconditioners.amg.multigrid import SmoothedMultigrid
 from swell.preconditioners.amg.nodes import unknowns
 from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.near_nullspace import check_word, checked, checked_nodes, independent
@@ -33,7 +33,7 @@ from swell.transforms.nullspace import rigid_body_modes
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothedAggregation(Multigrid):
+class SmoothedAggregation(SmoothedMultigrid):
     """Smoothed aggregation multigrid; across ranks one of each rank's own rows.
 
     Attributes

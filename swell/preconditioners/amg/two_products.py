@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from swell.formats.transpose import transposed
 from swell.preconditioners.amg.balancing import smoothed_interpolation, smoothing_matrix
+from swell.preconditioners.amg.four_products import FourProducts
 
 
 class TwoProducts:
-    """One level of the cycle; see `FourProducts` for the parameters. ``hermitian``: A is, else A = Aᵀ."""
+    """One level of a V-cycle; see `FourProducts` for the parameters. ``hermitian``: A is, else A = Aᵀ."""
+
+    scratch = "b_coarse", "x_coarse"
 
     def __init__(self, level, fine, coarse, dtype, hermitian):
         self.hermitian = hermitian
@@ -22,6 +25,7 @@ class TwoProducts:
         self.S, self.Q = self._values()
         self.R, self._order = transposed(self.Q)
         self._write_restriction()
+        self.b_coarse, self.x_coarse = (level.A.space.empty(coarse.size, dtype) for _ in range(2))
 
     def _values(self):
         """Return S and Q, new matrices in CSR; balancing.py defines them."""
@@ -39,16 +43,17 @@ class TwoProducts:
         values = self.Q.data[self._order]
         self.R.data[...] = values.conj() if self.hermitian and values.dtype.kind == "c" else values
 
-    def descend(self, b, coarse):
-        """Write the next level's right-hand side to ``coarse``, from this level's right-hand side b."""
-        R = self.R
-        self._kernels.rows_product(R.indptr, R.indices, R.data, 1, b, coarse)                          # b_c = Qᵀ b
+    adjoint = FourProducts.adjoint
 
-    def ascend(self, b, coarse, x):
-        """Write x, this level's result for the right-hand side b; ``coarse`` is the next level's result."""
+    def down(self, b, x, again):
+        R = self.R
+        self._kernels.rows_product(R.indptr, R.indices, R.data, 1, b, self.b_coarse)                   # b_c = Qᵀ b
+
+    def up(self, b, x, again):
         S, Q = self.S, self.Q
-        self._kernels.correct(S.indptr, S.indices, S.data, Q.indptr, Q.indices, Q.data, 1, b, coarse, x)
+        self._kernels.correct(S.indptr, S.indices, S.data, Q.indptr, Q.indices, Q.data, 1, b, self.x_coarse, x)
 
     @property
     def nbytes(self):
-        return self.S.data.nbytes + self.Q.data.nbytes + self.R.nbytes + self._order.nbytes
+        matrices = self.S.data, self.Q.data, self.R, self._order
+        return sum(part.nbytes for part in (*matrices, self.b_coarse, self.x_coarse))

@@ -12,7 +12,7 @@ import numpy as np
 
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import LinearOperator, OperatorLike
+from swell.core.operator import LinearOperator, Wrapper
 from swell.core.registry import resolve
 from swell.preconditioners.bddc.inverse import earlier_factors, invert, solver_of
 from swell.preconditioners.bddc.local import bordered
@@ -156,7 +156,7 @@ def _singular(why, definite):
                               "value. Give one, or nullspace='constants' with another preconditioner", singular=True)
 
 
-class SparseCoarse(OperatorLike):
+class SparseCoarse(Wrapper):
     """S_c⁻¹ by the sparse direct solver. ``definite``: all interiors of subdomains are positive definite."""
 
     spd = False
@@ -172,7 +172,7 @@ class SparseCoarse(OperatorLike):
         return f"{self.shape[0]} coarse unknowns by {self.inner.describe()}"
 
 
-class InexactCoarse(OperatorLike):
+class InexactCoarse(Wrapper):
     """B ≈ S_c⁻¹ by a preconditioner; ``settings`` are its settings or name, ``symmetry`` is the Symmetry of S_c.
 
     Raises

@@ -20,7 +20,7 @@ import numpy as np
 from swell.core.columns import plain
 from swell.core.compilation import timed
 from swell.core.errors import FactorisationError, InputError
-from swell.core.operator import LinearOperator
+from swell.core.operator import Composite
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
 from swell.preconditioners.bddc.adaptive import adaptive_constraints
@@ -43,7 +43,7 @@ BATCH_BYTES = {"cpu": 16 << 20, "cuda": 256 << 20}  # most bytes of local proble
                          # holds them, and they keep a GPU busy (a guess until it is measured)
 
 
-class Level(LinearOperator):
+class Level(Composite):
     """BDDC for one matrix and its subdomains.
 
     Parameters
@@ -73,6 +73,7 @@ class Level(LinearOperator):
     """
 
     capturable = False       # the library's direct solver solves the interiors
+    variable, notes = False, ()                  # the setup sets both
 
     scratch = ("_g", "_z", "_u", "_given", "_c", "_rc", "_uc")
 
@@ -102,7 +103,7 @@ class Level(LinearOperator):
         with timed(self.timings, "interface", self.space):
             self._gathers()
         self._coarse(levels, before)
-        solvers = [s for s in (self.interiors.solver, self.coarse) if s is not None]
+        solvers = self.parts
         self.notes = tuple(dict.fromkeys((*self.notes, *(note for p in self.locals for note in p.notes),
                                           *(note for s in solvers for note in s.notes))))
         self.variable = any(s.variable for s in (*solvers, *(p.K for p in self.locals)))
@@ -290,6 +291,10 @@ class Level(LinearOperator):
             if error.singular and is_mechanism(dense, self.constraints.modes()):
                 raise loose(self.interface, self.settings, self.constraints.count) from None
             raise
+
+    @property
+    def parts(self):
+        return tuple(solver for solver in (self.interiors.solver, self.coarse) if solver is not None)
 
     # -- application -----------------------------------------------------------------------------------------------
 

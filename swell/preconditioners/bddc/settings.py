@@ -29,7 +29,7 @@ import numpy as np
 
 from swell.core.compilation import Stopwatch
 from swell.core.errors import InputError
-from swell.core.operator import LinearOperator
+from swell.core.operator import Wrapper
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import choose_by_none, describe, positive, real, without_effect
@@ -195,24 +195,21 @@ class BDDC(Preconditioner):
         FactorisationError
             If A is singular, or a subdomain resonates.
         """
-        return (BDDCOperator if A.space.single_rank else rank_operator("bddc"))(A, self)
+        return (BDDCOperator if A.space.ranks.single else rank_operator("bddc"))(A, self)
 
 
-class BDDCOperator(LinearOperator):
+class BDDCOperator(Wrapper):
     """z = M r for one matrix.
 
     Attributes
     ----------
-    level : Level
+    level, inner : Level
         The first level; ``level.next`` is the next one, or None.
     """
 
-    capturable = False
-
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
-        self.settings, self.level = settings, None
-        self._owner = None
+        self.settings, self.level, self._owner = settings, None, None
         self.update(A)
 
     def update(self, A):
@@ -234,9 +231,8 @@ class BDDCOperator(LinearOperator):
                              f"real symmetric subdomain matrices have; these are {kind}: leave adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
-        self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels, A.dtype,
-                           Unknowns.of(A, self.settings), symmetry, self.level)
-        self.variable, self.spd, self.self_adjoint = self.level.variable, self.level.spd, self.level.self_adjoint
+        self.inner = self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels,
+                                        A.dtype, Unknowns.of(A, self.settings), symmetry, self.level)
 
     def _split(self, A):
         """Return A as a new `Subdomains` (subdomains.py), by `split`, which assigns each pair of coupled rows to a
@@ -249,7 +245,7 @@ class BDDCOperator(LinearOperator):
     def _compare(A, subdomains, tolerance):
         """Raise InputError unless the subdomain matrices add up to A: compare both products with one random vector.
         ``tolerance`` is relative to the largest entry of A times the number of entries of its longest row."""
-        space, n = A.space, A.space.local_rows(A.shape[0])
+        space, n = A.space, A.space.ranks.local_rows(A.shape[0])
         x = space.empty(n, A.dtype)
         space.random(0, x)
         difference = abs(space.to_host(A.times(x)) - subdomains.times(space.to_host(x)))
@@ -259,21 +255,6 @@ class BDDCOperator(LinearOperator):
             raise InputError(f"BDDC: the subdomain matrices do not add up to A: row {row} "
                              f"differs by {difference.max():.2e}, where A has entries up to {largest:.2e}; "
                              "their sum must equal A; new values of A need new subdomain matrices")
-
-    def apply(self, x, out, alpha=1, beta=0):
-        self.level.apply(x, out, alpha, beta)
-
-    def apply_adjoint(self, x, out, alpha=1, beta=0):
-        self.level.apply_adjoint(x, out, alpha, beta)
-
-    @property
-    def notes(self):
-        """The notes of all levels."""
-        return self.level.notes
-
-    @property
-    def nbytes(self):
-        return self.level.nbytes
 
     @property
     def iterations(self):

@@ -94,7 +94,7 @@ class Subdomains(SubdomainSource):
     def check(self, A):
         """Raise InputError if A is distributed over ranks, or has another number of rows than the subdomains. The
         values are not compared."""
-        if not A.space.single_rank:
+        if not A.space.ranks.single:
             raise InputError("BDDC: these subdomains belong to a whole matrix, and A is distributed over ranks: give "
                              "each rank its own, A, S = swell.distributed.from_subdomains(ranks, parts)")
         if self.n != A.shape[0]:

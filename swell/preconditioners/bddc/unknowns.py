@@ -44,7 +44,7 @@ class Unknowns:
         corners = np.zeros(0, np.int64) if settings.corners is None else _checked_corners(settings.corners, n)
         if settings.nodes is not None:
             return cls(checked_nodes(settings.nodes, n, "BDDC")[0], modes, corners)
-        size = unknowns(A) if A.space.single_rank else A.block_size
+        size = unknowns(A) if A.space.ranks.single else A.block_size
         return cls(size, modes, corners, known=False)
 
     def at(self, rows):

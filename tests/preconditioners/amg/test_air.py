@@ -202,7 +202,7 @@ def test_a_large_coarsest_level_gets_jacobi_steps(space, monkeypatch):
     b, v = rng().standard_normal((2, A.shape[0]))
     with space.active():
         M = built(A, space, levels=2, dtype="float64")
-        assert isinstance(M.cycle._end, air_cycle.JacobiSteps) and "Jacobi steps alone" in M.notes[0]
+        assert isinstance(M.inner.levels[-1], air_cycle.JacobiSteps) and "Jacobi steps alone" in M.notes[0]
         levels, last = levels_of(M, space)
         D = np.diag(last.diagonal())
         S = np.eye(len(last)) - np.linalg.solve(D, last)
@@ -234,7 +234,7 @@ def test_devices_agree_to_the_bit(name):
         space = space_or_skip(device)
         with space.active():
             M = built(A, space)
-            found.append([on_host(space, M.cycle.places, *(part for level in M.hierarchy.levels for part in (
+            found.append([on_host(space, M.inner.places, *(part for level in M.hierarchy.levels for part in (
                 level.R.indptr, level.R.indices, level.R.data, level.coarse.indices, level.coarse.data)))])
     assert all(np.array_equal(a, b) for a, b in zip(*(parts[0] for parts in found), strict=True))
 
@@ -326,7 +326,7 @@ def test_a_copy_has_its_own_vectors():
     A = gallery.advection((30, 30), "rotating")
     s = swell.prepare(A, method="bicgstab", precond="air(coarsest=50)", device="cpu")
     other = s.copy()
-    assert not np.shares_memory(s.M.cycle.b, other.M.cycle.b) and s.M.cycle.places is other.M.cycle.places
+    assert not np.shares_memory(s.M._x, other.M._x) and s.M.inner.places is other.M.inner.places
     b = rng().standard_normal(900)
     assert np.array_equal(s.solve(b).x, other.solve(b).x)
 
@@ -339,6 +339,11 @@ def test_a_copy_has_its_own_vectors():
 def test_options_out_of_range(options, message):
     with pytest.raises(InputError, match=message):
         AIR(**options)
+
+
+def test_settings_of_a_smoother_are_refused_by_name():
+    with pytest.raises(InputError, match="AIR has no setting 'cycle'.*f_sweeps"):
+        swell.prepare(gallery.advection((6, 6)), method="gmres", precond="air(cycle=W)", device="cpu")
 
 
 def test_matrices_that_it_refuses():

@@ -1,4 +1,7 @@
-"""Incomplete Cholesky: A ≈ L Lᴴ with L on a given pattern; base of IC(0) and IC(k). Meijerink, van der Vorst 1977.
+"""Incomplete Cholesky: A ≈ L Lᴴ with L on a given pattern. Saad, Iterative Methods, section 10.3.
+
+- ``ic``: IC(0), on the pattern of A's lower triangle. Meijerink and van der Vorst 1977. ``ic0`` is short for it.
+- ``ic(level=2)``: IC(2), with fill up to level 2 (fill.py). Watts 1981.
 
 Setup computes L with (L Lᴴ)ᵢⱼ = aᵢⱼ on its pattern: exactly (row by row on a CPU, by levels on a GPU), or by
 ``factor_sweeps`` fixed-point sweeps over all entries at once (Chow and Patel 2015). The sweeps use two buffers, so that
@@ -14,7 +17,6 @@ a CPU solve at once.
 """
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,19 +27,21 @@ from swell.core.preconditioner import Preconditioner
 from swell.core.settings import describe
 from swell.formats.csr import CSRMatrix
 from swell.formats.symmetry import require_hermitian
-from swell.preconditioners.factorisation import Factorisation
-from swell.preconditioners.incomplete import IncompleteOperator, check, check_factor
+from swell.preconditioners.fill import cholesky_pattern
+from swell.preconditioners.incomplete import Factorisation, IncompleteOperator, check
 from swell.preconditioners.level_schedule import Schedule
 from swell.preconditioners.triangular import resolve_solve
 from swell.transforms.permutation import Permutation
 
 
 @dataclass(frozen=True)
-class IncompleteCholesky(Preconditioner):
-    """Settings that IC(0) and IC(k) share.
+class IC(Preconditioner):
+    """Incomplete Cholesky, without fill or with fill up to a level.
 
     Attributes
     ----------
+    level : int
+        Fill up to this level is kept; 0: no fill.
     solve : str or TriangularSolve
         The solves with L and Lᴴ: "exact", "sweeps(count=3)", or a settings object.
     factor : str
@@ -51,6 +55,7 @@ class IncompleteCholesky(Preconditioner):
         better conditioned, so that a few triangular sweeps come nearer to an exact solve.
     """
 
+    level: int = 0
     solve: Any = "exact"
     factor: str = "exact"
     factor_sweeps: int = 5
@@ -62,12 +67,7 @@ class IncompleteCholesky(Preconditioner):
     hermitian_only = True
 
     def __post_init__(self):
-        check_factor(self, ("exact", "sweeps"))
-        check(self)
-
-    @abstractmethod
-    def pattern(self, A):
-        """Return new (indptr, indices) of L for a CSRMatrix A, in its space, with the diagonal last in each row."""
+        check(self, ("exact", "sweeps"))
 
     def build(self, A):
         """Return the operator (L Lᴴ)⁻¹ for a Hermitian matrix.
@@ -79,10 +79,13 @@ class IncompleteCholesky(Preconditioner):
         FactorisationError
             If a diagonal entry is not positive.
         """
-        return IncompleteCholeskyOperator(A, self)
+        return ICOperator(A, self)
 
 
-class IncompleteCholeskyOperator(IncompleteOperator):
+IC0 = IC                    # the literature's name of level 0
+
+
+class ICOperator(IncompleteOperator):
     """z = L⁻ᴴ L⁻¹ r for one matrix.
 
     Attributes
@@ -98,7 +101,7 @@ class IncompleteCholeskyOperator(IncompleteOperator):
         self._check(A)
         self.order = self._find_order(A)
         ordered = self._ordered(A)
-        indptr, indices = settings.pattern(ordered)
+        indptr, indices = cholesky_pattern(ordered, settings.level) if settings.level else lower_pattern(ordered)
         xp = A.space.xp
         self._lower = CSRMatrix(A.space, indptr, indices, xp.empty(indices.size, A.dtype), A.shape)
         self.factor = CSRMatrix(A.space, indptr, indices, xp.empty_like(self._lower.data), A.shape)
@@ -133,6 +136,10 @@ class IncompleteCholeskyOperator(IncompleteOperator):
         if self.order is None:
             return A
         return Permutation(A, self.order).matrix(A)
+
+    def _row(self, row):
+        """Return the number in A of a row of the factors."""
+        return row if self.order is None else int(self.order[row])
 
     def _refactor(self, ordered):
         """Write the values of L into ``factor``; raise the shift until all pivots are positive, and report it in
