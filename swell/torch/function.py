@@ -19,7 +19,7 @@ from swell.torch.system import System, found
 
 
 class Task(NamedTuple):
-    """What to solve, in numbers that a graph can hold."""
+    """What to solve, in numbers that a graph can hold. torch.compile of torch 2.6 cannot trace ``_replace``."""
 
     key: int                        # of the System
     adjoint: bool = False           # solve Aᴴ x = b
@@ -62,7 +62,8 @@ def solved(values, b, crow, col, token, task: Task) -> torch.Tensor:
     """
     differentiable = torch.is_grad_enabled() and (values.requires_grad or b.requires_grad)
     function = Solve if torch.compiler.is_compiling() else SolveEagerly
-    return function.apply(values, b, crow, col, token, task._replace(differentiable=differentiable))
+    return function.apply(values, b, crow, col, token, Task(
+        task.key, task.adjoint, task.batched, task.derivative, differentiable))
 
 
 class Solve(torch.autograd.Function):
@@ -84,7 +85,7 @@ class Solve(torch.autograd.Function):
     def backward(ctx, g):
         """One adjoint solve gives the gradients for b and for the values."""
         (values, x, *fixed), task = ctx.saved_tensors, ctx.task
-        y = solved(values, g, *fixed, task._replace(adjoint=not task.adjoint, derivative=True))
+        y = solved(values, g, *fixed, Task(task.key, not task.adjoint, task.batched, derivative=True))
         of_values = None
         if ctx.needs_input_grad[0]:
             left, right = (x, y) if task.adjoint else (y, x)
