@@ -1,4 +1,4 @@
-"""Ranks: who holds parts of the vectors of a space, how they agree. One rank has all here; `distributed` has many."""
+"""Ranks: who holds parts of the vectors of a space, and how they agree. Here one rank holds all of them."""
 from __future__ import annotations
 
 from contextlib import nullcontext
