@@ -1,6 +1,6 @@
 """The public interface: ``solve`` and ``prepare``.
 
-A call's steps: validate -> choose (the user's names, or the advisor's chain) -> transform, format, precondition
+A call's steps: validate -> choose (what the user named, or the advisor's choices) -> transform, format, precondition
 (``Prepared``) -> iterate -> true residual -> ``Result``. If a choice of the advisor fails, the solver tries the next.
 """
 from __future__ import annotations

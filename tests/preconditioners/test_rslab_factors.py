@@ -141,7 +141,7 @@ def test_fill_that_is_refused_before_it_is_computed(rslab, monkeypatch):
 
 
 def test_what_the_settings_refuse(monkeypatch):
-    with pytest.raises(InputError, match="auto, superlu, rslab"):
+    with pytest.raises(InputError, match="None, superlu, rslab"):
         swell.Direct(package="mumps")
     with pytest.raises(InputError, match="ordering"):
         swell.Direct(package="rslab", ordering="colamd")
