@@ -72,14 +72,14 @@ class SolverOnAllGPUs:
         if isinstance(A, DistributedMatrix):
             raise InputError(f"device={DEVICE!r} gives rows to GPUs, and A is in parts already: leave device out; "
                              "across ranks scatter or read A with device='cuda'")
-        given = inputs.read_matrix(A, "cpu", dtype, b_dtype, block=block)
-        if not given.A.has_entries:
+        matrix = inputs.read_matrix(A, "cpu", dtype, b_dtype, block=block)
+        if not matrix.A.has_entries:
             raise InputError(f"device={DEVICE!r} needs a matrix with entries, and A is matrix-free: use one GPU")
-        self.notes, self._device, self._turn, block = given.notes, device, Turn(), given.A.block_size
-        self._group = Group(max(1, min(ranks, given.A.shape[0] // block)))
+        self.notes, self._device, self._turn, block = matrix.notes, device, Turn(), matrix.A.block_size
+        self._group = Group(max(1, min(ranks, matrix.A.shape[0] // block)))
         closing = weakref.finalize(self, self._group.run, _close)
         closing.atexit = False                   # at exit, communicators close themselves
-        whole = given.A.to_scipy()
+        whole = matrix.A.to_scipy()
         self._solvers = self._group.run(_prepared, whole, block, device, solver)
 
     @property
@@ -121,10 +121,10 @@ class SolverOnAllGPUs:
         """Set a new matrix of equal shape on all ranks, as ``Solver.update`` does; return self.
         ``keep_preconditioner``: do not recompute the preconditioner."""
         with self._exclusive():
-            given = inputs.read_matrix(A, "cpu", self.A.dtype)
-            if not given.A.has_entries or given.A.shape != self.A.shape:
+            matrix = inputs.read_matrix(A, "cpu", self.A.dtype)
+            if not matrix.A.has_entries or matrix.A.shape != self.A.shape:
                 raise InputError(f"update: expected a matrix of shape {self.A.shape} with entries; prepare again")
-            self._on_ranks(_update, given.A.to_scipy(), self._device, keep_preconditioner)
+            self._on_ranks(_update, matrix.A.to_scipy(), self._device, keep_preconditioner)
             return self
 
     def stop_by(self, stopping):
@@ -228,8 +228,8 @@ def _update(communicator, solver, whole, device, keep_preconditioner):
 
 def _close(communicator):
     """Close all communicators between GPUs that were made for this rank's ``communicator``."""
-    for _, own in communicator.places.values():
-        own.close()
+    for _, gpu_communicator in communicator.places.values():
+        gpu_communicator.close()
 
 
 def _columns(result):

@@ -61,7 +61,7 @@ def _columns(A):
     """Return the rank's rows of the DistributedMatrix A as SciPy CSR; its own columns come first, then the ghost
     columns (columns that other ranks own)."""
     import scipy.sparse as sp
-    own, rest, rows = A.own.to_scipy().tocoo(), A.rest.to_scipy().tocoo(), A.space.to_host(A.boundary)
-    n = own.shape[0]
-    row, column = np.concatenate((own.row, rows[rest.row])), np.concatenate((own.col, n + rest.col))
-    return sp.csr_array((np.concatenate((own.data, rest.data)), (row, column)), shape=(n, n + rest.shape[1]))
+    block, rest, rows = A.own.to_scipy().tocoo(), A.rest.to_scipy().tocoo(), A.space.to_host(A.boundary)
+    n = block.shape[0]
+    row, column = np.concatenate((block.row, rows[rest.row])), np.concatenate((block.col, n + rest.col))
+    return sp.csr_array((np.concatenate((block.data, rest.data)), (row, column)), shape=(n, n + rest.shape[1]))

@@ -18,7 +18,7 @@ from swell.core.errors import InputError
 from swell.preconditioners.deflation import Deflation, DeflationOperator, symmetry
 from swell.preconditioners.near_nullspace import checked, independent
 
-MOST = 250              # most vectors of all ranks
+MAX_VECTORS = 250       # most vectors of all ranks
 
 
 class RankCoarseSpace(DeflationOperator):
@@ -38,17 +38,18 @@ class RankCoarseSpace(DeflationOperator):
         self._modes = independent(_own_modes(A, settings.near_nullspace))
         counts = A.space.ranks.allgather(self._modes.shape[1])
         self._before, count = sum(counts[:A.space.ranks.communicator.rank]), sum(counts)
-        if not count <= min(MOST, A.shape[0] // 2):
+        if not count <= min(MAX_VECTORS, A.shape[0] // 2):
             raise InputError(f"Schwarz(coarse='nicolaides'): the ranks have {count} near null vectors in all: expected "
-                             f"at most {MOST}, and two unknowns for each: give fewer vectors, or take fewer ranks")
+                             f"at most {MAX_VECTORS}, and two unknowns for each: give fewer vectors, or take fewer "
+                             "ranks")
         one_level = replace(settings, coarse="none", near_nullspace="constants")
         super().__init__(A, Deflation(inner=one_level, vectors=count))
 
     def _find_vectors(self, A):
         """Set U: this rank's rows have its own vectors, and zeros in all others."""
-        rows, own = self._modes.shape
+        rows, count = self._modes.shape
         self._U.fill(0)
-        self._U[self._before:self._before + own, :rows] = self.space.xp.asarray(self._modes.T.astype(self._single))
+        self._U[self._before:self._before + count, :rows] = self.space.xp.asarray(self._modes.T.astype(self._single))
         self._symmetric = self._conjugate = True
         self.self_adjoint, self._terms = self.inner.self_adjoint, ()
 

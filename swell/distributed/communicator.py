@@ -29,10 +29,10 @@ class Broken(RuntimeError):
     """Another rank failed; the caller sees that rank's own error."""
 
 
-def require_ranks(given):
-    """Raise InputError unless ``given``, the first argument of a call across ranks, is a Communicator."""
-    if not isinstance(given, Communicator):
-        raise InputError(f"the first argument is a {type(given).__name__}: expected the ranks, as in "
+def require_ranks(ranks):
+    """Raise InputError unless ``ranks``, the first argument of a call across ranks, is a Communicator."""
+    if not isinstance(ranks, Communicator):
+        raise InputError(f"the first argument is a {type(ranks).__name__}: expected the ranks, as in "
                          "ranks = swell.distributed.init(); swell.distributed.scatter(ranks, A)")
 
 
@@ -175,8 +175,8 @@ class Communicator(ABC):
         message."""
         values = self.allgather(value)
         if any(other != values[0] for other in values):
-            found = ", ".join(f"{v!r} on rank {k}" for k, v in enumerate(values))
-            error = InputError(f"the ranks disagree on {what}: {found}; give all of them the same")
+            listed = ", ".join(f"{v!r} on rank {k}" for k, v in enumerate(values))
+            error = InputError(f"the ranks disagree on {what}: {listed}; give all of them the same")
             error.told = True                    # every rank raises it: it need not be sent
             raise error
 

@@ -71,8 +71,8 @@ def _gpu(communicator):
     from swell.core.cuda import require_cupy
     cupy, count = require_cupy()
     device = communicator.local_rank % count
-    mine = socket.gethostname(), cupy.cuda.runtime.deviceGetPCIBusId(device)
-    names = communicator.allgather(mine)
+    address = socket.gethostname(), cupy.cuda.runtime.deviceGetPCIBusId(device)
+    names = communicator.allgather(address)
     shared = len({*names}) < len(names)
     if shared and not communicator.share_gpus:
         raise InputError(f"{communicator.local_size} ranks on this machine and {count} of its GPUs: each wants a GPU "

@@ -95,9 +95,9 @@ def read(communicator, path, *, device="cpu", partition="rows", block=None, over
     communicator.require_equal((Path(path).name, source.shape, source.nnz), "the file")
     with communicator.agreed():
         entries = source.share(communicator.rank, communicator.size, starts)
-    found = sum(communicator.allgather(source.found))
-    if found != source.nnz:
-        raise InputError(f"{path} holds {found} entries and announces {source.nnz}: it is truncated, or its header is "
+    stored = sum(communicator.allgather(source.found))
+    if stored != source.nnz:
+        raise InputError(f"{path} holds {stored} entries and announces {source.nnz}: it is truncated, or its header is "
                          "wrong; fetch or write it again")
     rows = gathered(communicator, (entries.data, entries.coords), starts)
     if not block:

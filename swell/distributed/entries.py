@@ -24,14 +24,14 @@ def gathered(communicator, entries, starts):
     """
     value, (row, column) = entries
     first, stop = starts[communicator.rank:communicator.rank + 2].astype(row.dtype)
-    mine = (row >= first) & (row < stop)
-    sent = [part[~mine] for part in (row, column, value)]
+    local = (row >= first) & (row < stop)
+    sent = [part[~local] for part in (row, column, value)]
     owner, parts = owners(starts, sent[0]), []
     for k in range(communicator.size):
         parts.append([part[owner == k] for part in sent])
     others = zip(*communicator.alltoall(parts), strict=True)
-    row, column, value = (np.concatenate([own if mine.all() else own[mine], *received])
-                          for own, received in zip((row, column, value), others, strict=True))
+    row, column, value = (np.concatenate([values if local.all() else values[local], *received])
+                          for values, received in zip((row, column, value), others, strict=True))
     return sp.csr_array((value, (row - first, column)), shape=(int(stop - first), int(starts[-1])))
 
 

@@ -182,9 +182,9 @@ class DistributedMatrix(SystemMatrix):
     def update(self, new):
         if not np.array_equal(new.halo.ghosts, self.halo.ghosts):
             raise InputError("the new matrix has other columns of other ranks than the prepared one: prepare again")
-        for mine, theirs in ((self.own, new.own), (self.rest, new.rest)):
-            if mine is not theirs:
-                mine.update(theirs)
+        for block, theirs in ((self.own, new.own), (self.rest, new.rest)):
+            if block is not theirs:
+                block.update(theirs)
         for stored, part in ((self.local, self.own), (self.remote, self.rest)):
             if stored is not part:
                 stored.update(part)
@@ -231,9 +231,9 @@ class DistributedMatrix(SystemMatrix):
 
     def global_rows(self):
         """Return this rank's rows as a new SciPy CSR matrix, shape (local rows, n), with global column numbers."""
-        own, rest, rows = self.own.to_scipy(), self.rest.to_scipy().tocoo(), self.space.to_host(self.boundary)
-        inside = sp.csr_array((own.data, own.indices.astype(np.int64) + self.space.ranks.first, own.indptr),
-                              shape=(own.shape[0], self.shape[1]))
+        block, rest, rows = self.own.to_scipy(), self.rest.to_scipy().tocoo(), self.space.to_host(self.boundary)
+        inside = sp.csr_array((block.data, block.indices.astype(np.int64) + self.space.ranks.first, block.indptr),
+                              shape=(block.shape[0], self.shape[1]))
         outside = sp.coo_array((rest.data, (rows[rest.row], self.halo.ghosts[rest.col])), shape=inside.shape)
         return sp.csr_array(inside + outside)
 
@@ -273,10 +273,10 @@ class DistributedMatrix(SystemMatrix):
         """Return Aᵀ as a new matrix with the same distribution of rows. The ranks exchange the entries in ghost columns
         through the host."""
         space, rest = self.space, self.rest.to_scipy().tocoo()
-        rows = space.ranks.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
-        found = gathered(space.ranks.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), space.ranks.starts)
-        ghosts, places = np.unique(found.indices.astype(np.int64), return_inverse=True)
-        rest = sp.csr_array((found.data, places, found.indptr), shape=(self.own.shape[0], ghosts.size))
+        ranks, rows = space.ranks, space.ranks.first + space.to_host(self.boundary).astype(np.int64)[rest.row]
+        entries = gathered(ranks.communicator, (rest.data, (self.halo.ghosts[rest.col], rows)), ranks.starts)
+        ghosts, places = np.unique(entries.indices.astype(np.int64), return_inverse=True)
+        rest = sp.csr_array((entries.data, places, entries.indptr), shape=(self.own.shape[0], ghosts.size))
         boundary, rest, ghosts = compressed(rest, ghosts, self.block_size)
         return DistributedMatrix(space, self.own.transpose(), CSRMatrix.from_scipy(rest, space.local),
                                  space.from_host(boundary), Halo(space, ghosts, self.dtype), self.shape, self.nnz,

@@ -146,19 +146,19 @@ def _check_block(block, starts):
                              f"as scatter and read do with block={block}")
 
 
-def _agree_on_blocks(communicator, own, starts):
-    """Set ``block_size`` of every rank's diagonal block ``own`` to the greatest common divisor of the sizes that the
-    ranks detect; add a note if rows of ranks begin inside larger blocks. ``starts``: the first row of each rank, and n.
+def _agree_on_blocks(communicator, block, starts):
+    """Set ``block_size`` of every rank's diagonal ``block`` to the greatest common divisor of the sizes that the ranks
+    detect; add a note if rows of ranks begin inside larger blocks. ``starts``: the first row of each rank, and n.
 
     If blocks of size s have hardly any fill, blocks whose size divides s have no more.
     """
-    sizes = communicator.allgather(own.block_size)
-    own.block_size, most = math.gcd(*sizes), max(sizes)
+    sizes = communicator.allgather(block.block_size)
+    block.block_size, most = math.gcd(*sizes), max(sizes)
     cut = starts % most > 0
     uncut = {size % most for size, *ends in zip(sizes, cut, cut[1:]) if not any(ends)}
-    if own.block_size < most and uncut == {0} and not cut[-1]:
-        own.notes = (f"rows of ranks begin inside blocks of {most}, so that all ranks take blocks of {own.block_size}: "
-                     f"share whole blocks, as scatter and read do with block={most}",)
+    if block.block_size < most and uncut == {0} and not cut[-1]:
+        block.notes = (f"rows of ranks begin inside blocks of {most}, so that all ranks take blocks of "
+                       f"{block.block_size}: share whole blocks, as scatter and read do with block={most}",)
 
 
 def _check_parts(own, rest, ghosts, ours, n):

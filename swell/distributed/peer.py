@@ -29,7 +29,7 @@ from swell.core.errors import InputError
 from swell.distributed.communicator import Exchange
 from swell.distributed.device_communicator import DeviceCommunicator
 
-MOST = 1 << 16          # numbers that one launch sums at most
+MAX_SUMS = 1 << 16      # numbers that one launch sums at most
 CHUNK = 2 << 20         # bytes: CUDA cuts smaller allocations out of one such piece, which can be opened only once
 ENABLED = 704           # cudaErrorPeerAccessAlreadyEnabled
 LAZILY = 1              # cudaIpcMemLazyEnablePeerAccess
@@ -73,9 +73,9 @@ class PeerCommunicator(DeviceCommunicator):
     def _inbox(self, dtype):
         """Allocate the buffer ("inbox") in which this rank receives the others' numbers for sums of a real type. Return
         (this inbox, array of all ranks' inbox addresses, int32 message counters on the GPU)."""
-        own = self.memory.empty(2 * self.size * MOST * 2 * dtype.itemsize)
-        inboxes = self.memory.addresses(self.host, own)
-        return own, self.space.from_host(inboxes), self.space.xp.zeros(MOST, np.int32)
+        inbox = self.memory.empty(2 * self.size * MAX_SUMS * 2 * dtype.itemsize)
+        inboxes = self.memory.addresses(self.host, inbox)
+        return inbox, self.space.from_host(inboxes), self.space.xp.zeros(MAX_SUMS, np.int32)
 
     def allreduce(self, numbers):
         """Sum ``numbers`` (a contiguous array of the GPU) elementwise over all ranks, in place and in stream order."""
@@ -92,9 +92,10 @@ class PeerCommunicator(DeviceCommunicator):
         self.require_open()
         real = np.empty(0, numbers.dtype).real.dtype
         numbers, (_, inboxes, messages) = _real_numbers(numbers, real, space.xp), self._sums[real.name]
-        sum_over_ranks, share = space.kernels("swell.distributed", "peer", real).sum_over_ranks, MOST // space.columns
+        sum_over_ranks = space.kernels("swell.distributed", "peer", real).sum_over_ranks
+        share = MAX_SUMS // space.columns
         for first in range(0, numbers.size, share):
-            sum_over_ranks(numbers[first:first + share], inboxes, messages, self.failed, self.rank, self.size, MOST,
+            sum_over_ranks(numbers[first:first + share], inboxes, messages, self.failed, self.rank, self.size, MAX_SUMS,
                            share)
         self.wait_among_threads()
 
@@ -105,9 +106,9 @@ class PeerCommunicator(DeviceCommunicator):
             return list(parts)
         self.require_open()
         if self._slots is None:
-            own = self.memory.empty(SLOTS)
-            self._slots = own, self.memory.addresses(self.host, own)
-        own, theirs = self._slots
+            slots = self.memory.empty(SLOTS)
+            self._slots = slots, self.memory.addresses(self.host, slots)
+        slots, theirs = self._slots
         nbytes = np.array(self.host.allgather([part.nbytes for part in parts]))      # [sender, receiver]
         received = [part if k == self.rank else space.empty(int(nbytes[k, self.rank]) // part.itemsize, part.dtype)
                     for k, part in enumerate(parts)]
@@ -121,15 +122,15 @@ class PeerCommunicator(DeviceCommunicator):
             space.stream.synchronize()
             self.host.allgather(None)            # all slots are full
             for k, part in enumerate(received):
-                self._copy(part.data.ptr + begin, own.data.ptr + k * slot, nbytes[k, self.rank] - begin, slot)
+                self._copy(part.data.ptr + begin, slots.data.ptr + k * slot, nbytes[k, self.rank] - begin, slot)
             space.stream.synchronize()
         return received
 
-    def _copy(self, target, source, left, slot):
-        """Queue a copy of the next bytes of a message, of which ``left`` remain: at most ``slot`` of them."""
-        if left > 0:
+    def _copy(self, target, source, remaining, slot):
+        """Queue a copy of a message's next bytes, at most ``slot``; ``remaining``: bytes not yet copied."""
+        if remaining > 0:
             runtime = self.space.xp.cuda.runtime
-            runtime.memcpyAsync(int(target), int(source), int(min(left, slot)), runtime.memcpyDefault,
+            runtime.memcpyAsync(int(target), int(source), int(min(remaining, slot)), runtime.memcpyDefault,
                                 self.space.stream.ptr)
 
     def exchange(self, space, outgoing, sent, incoming, received):

@@ -56,13 +56,13 @@ class RankSchwarz(Composite):
     def _extended(self, array):
         """Return ``array``, a host array of this rank's rows, shape (rows, k), for the extended rows."""
         halo, below, host = self._halo, self._below, self.space.to_host
-        found = np.empty((self._matrix.shape[0], array.shape[1]))
-        for column, out in zip(array.T, found.T, strict=True):
+        extended = np.empty((self._matrix.shape[0], array.shape[1]))
+        for column, out in zip(array.T, extended.T, strict=True):
             halo.start(self.space.from_host(column.astype(self.dtype)))
             halo.finish()
             out[:below], out[self._own], out[self._after] = (
                 host(halo.values[:below]).real, column, host(halo.values[below:]).real)
-        return found
+        return extended
 
     def update(self, A):
         """Recompute the preconditioner for a new matrix A with equal pattern and distribution. The ranks exchange the
@@ -71,25 +71,25 @@ class RankSchwarz(Composite):
         self.inner.update(self._matrix)
 
     def apply(self, x, out, alpha=1, beta=0):
-        halo, given, solved, below = self._halo, self._given, self._solved, self._below
+        halo, extended, solved, below = self._halo, self._given, self._solved, self._below
         halo.start(x)
-        given[self._own] = x
+        extended[self._own] = x
         halo.finish()
-        given[self._before], given[self._after] = halo.values[:below], halo.values[below:]
-        self.inner.apply(given, solved)
+        extended[self._before], extended[self._after] = halo.values[:below], halo.values[below:]
+        self.inner.apply(extended, solved)
         self._combine(out, alpha, beta, self.settings.kind == "additive")
 
     def apply_adjoint(self, x, out, alpha=1, beta=0):
-        halo, given, below = self._halo, self._given, self._below
+        halo, extended, below = self._halo, self._given, self._below
         if self.settings.kind == "additive":
             halo.start(x)
             halo.finish()
         else:                                    # restriction drops these rows of the solution: its adjoint has zeros
             halo.prepare_return()
             halo.values.fill(0)
-        given[self._own] = x
-        given[self._before], given[self._after] = halo.values[:below], halo.values[below:]
-        self.inner.apply_adjoint(given, self._solved)
+        extended[self._own] = x
+        extended[self._before], extended[self._after] = halo.values[:below], halo.values[below:]
+        self.inner.apply_adjoint(extended, self._solved)
         self._combine(out, alpha, beta, True)
 
     def _combine(self, out, alpha, beta, all_rows):
@@ -123,12 +123,12 @@ def layers(A, count):
         block rows.
     """
     space, size = A.space, A.block_size
-    own = A.global_rows()
-    rows, ghosts = own, np.empty(0, np.int64)
+    local_rows = A.global_rows()
+    rows, ghosts = local_rows, np.empty(0, np.int64)
     for _ in range(count):
         reached = whole_blocks(rows.indices, size)
         ghosts = np.union1d(ghosts, reached[(reached < space.ranks.first) | (reached >= space.ranks.stop)])
-        rows = sp.vstack([own, *fetched(space, own, ghosts)], format="csr")
+        rows = sp.vstack([local_rows, *fetched(space, local_rows, ghosts)], format="csr")
     numbers = np.concatenate([np.arange(space.ranks.first, space.ranks.stop), ghosts])
     order = np.argsort(numbers)
     return rows[order][:, numbers[order]], ghosts

@@ -48,11 +48,11 @@ class DistributedSpace(Space):
         return self.ranks.max(self.local.max_on_host(x))
 
     def norms(self, *vectors):
-        mine = self.local.norms(*vectors)
-        of_ranks = np.array(self.ranks.allgather(mine))              # [rank, number] or [rank, number, column]
-        found = [value for k in range(len(vectors))
+        local_norms = self.local.norms(*vectors)
+        of_ranks = np.array(self.ranks.allgather(local_norms))       # [rank, number] or [rank, number, column]
+        norms = [value for k in range(len(vectors))
                  for value in (np.sqrt((of_ranks[:, 2 * k] ** 2).sum(axis=0)), of_ranks[:, 2 * k + 1].max(axis=0))]
-        return found if self.columns > 1 else [float(value) for value in found]
+        return norms if self.columns > 1 else [float(value) for value in norms]
 
     def random(self, seed, out, first=0):
         self.local.random(seed, out, self.ranks.first + first)

@@ -107,8 +107,8 @@ def numbered(communicator, dofs):
             raise InputError(f"row {missing[0]} is in no subdomain of any rank: every row up to the last, {n - 1}, "
                              "needs one")
     owner = np.concatenate(communicator.alltoall([known[wanted - blocks[rank]] for wanted in asked]))
-    mine = dofs[owner == rank]
-    counts = communicator.allgather(mine.size)
+    local_dofs = dofs[owner == rank]
+    counts = communicator.allgather(local_dofs.size)
     with communicator.agreed():
         if not min(counts):
             raise InputError(f"all dofs of rank {counts.index(0)}'s subdomains are lower ranks', so that it has no "
@@ -116,7 +116,7 @@ def numbered(communicator, dofs):
     starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     number = np.empty(dofs.size, np.int64)
     asked = communicator.alltoall([dofs[owner == k] for k in range(size)])
-    answers = communicator.alltoall([starts[rank] + np.searchsorted(mine, wanted) for wanted in asked])
+    answers = communicator.alltoall([starts[rank] + np.searchsorted(local_dofs, wanted) for wanted in asked])
     for k, answer in enumerate(answers):
         number[owner == k] = answer
     return owner, number, starts
@@ -184,15 +184,15 @@ class RankSubdomains(Subdomains):
                              "from_subdomains made with them")
 
     def part(self, A):
-        xp, own, rest, rows = A.space.xp, A.own, A.rest, A.own.shape[0]
+        xp, block, rest, rows = A.space.xp, A.own, A.rest, A.own.shape[0]
         ours = np.isin(A.halo.ghosts, self.ghosts)               # the others are inside other ranks' subdomains
         place = np.where(ours, rows + np.searchsorted(self.ghosts, A.halo.ghosts), -1)
         columns = A.space.from_host(place)[rest.indices]
         there = columns >= 0
-        row = xp.concatenate((own.rows(), A.boundary[rest.rows()][there]))
+        row = xp.concatenate((block.rows(), A.boundary[rest.rows()][there]))
         order = xp.argsort(row, kind="stable")   # in each row, own columns come before ghosts
-        column, data = (xp.concatenate((mine, others[there]))[order]
-                        for mine, others in ((own.indices, columns), (own.data, rest.data)))
+        column, data = (xp.concatenate((values, others[there]))[order]
+                        for values, others in ((block.indices, columns), (block.data, rest.data)))
         indptr = xp.searchsorted(row[order], xp.arange(rows + 1, dtype=row.dtype))
         return CSRMatrix(A.space.local, indptr, column, data, (rows, self.n))
 
@@ -202,8 +202,8 @@ class RankSubdomains(Subdomains):
 
     def names(self, rows):
         first, stop, named = self.space.ranks.first, self.space.ranks.stop, self._named
-        own = rows[(rows >= first) & (rows < stop)] - first
-        return np.concatenate(self.from_all_ranks([named.start + own if isinstance(named, slice) else named[own]]))
+        local = rows[(rows >= first) & (rows < stop)] - first
+        return np.concatenate(self.from_all_ranks([named.start + local if isinstance(named, slice) else named[local]]))
 
     def times(self, x):
         """Return this rank's rows of Σ Rᵢᵀ Aᵢ Rᵢ x; ``x``: this rank's rows of x. Both are arrays of the host. All
@@ -223,11 +223,11 @@ class RankSubdomains(Subdomains):
     def shared(self):
         space, rows = self.space, self.n - self.ghosts.size
         counts = np.bincount(np.concatenate(self.dofs), minlength=self.n)
-        mine = np.concatenate((space.ranks.first + np.flatnonzero(counts[:rows] > 1), self.ghosts))
-        every = np.unique(np.concatenate(self.from_all_ranks([mine])))
+        candidates = np.concatenate((space.ranks.first + np.flatnonzero(counts[:rows] > 1), self.ghosts))
+        every = np.unique(np.concatenate(self.from_all_ranks([candidates])))
         number = np.full(self.n, -1, index_type(self.n, every.size, 0))
-        own = every[(every >= space.ranks.first) & (every < space.ranks.stop)]
-        number[own - space.ranks.first] = np.searchsorted(every, own)
+        local = every[(every >= space.ranks.first) & (every < space.ranks.stop)]
+        number[local - space.ranks.first] = np.searchsorted(every, local)
         number[rows:] = np.searchsorted(every, self.ghosts)
         return every, number
 

@@ -47,9 +47,9 @@ class Group:
         for thread in self._threads:
             thread.start()
         _wait_for(ended, self)
-        found = sorted((error for error in errors if error is not None), key=lambda error: isinstance(error, Broken))
-        if found:
-            raise found[0]
+        failures = sorted((error for error in errors if error is not None), key=lambda error: isinstance(error, Broken))
+        if failures:
+            raise failures[0]
         return results
 
     @property
@@ -127,16 +127,16 @@ class ThreadExchange(Exchange):
         self._to, self._from = parts(outgoing, sent), parts(incoming, received)
 
     def start(self):
-        mine, queues = self.communicator.rank, self.communicator.group.queues
+        sender, queues = self.communicator.rank, self.communicator.group.queues
         for rank, array in self._to:
-            queues[mine, rank].put(array.copy())
+            queues[sender, rank].put(array.copy())
 
     def finish(self):
-        group, mine = self.communicator.group, self.communicator.rank
+        group, receiver = self.communicator.group, self.communicator.rank
         for rank, array in self._from:
             while True:
                 try:
-                    array[...] = group.queues[rank, mine].get(timeout=PATIENCE)
+                    array[...] = group.queues[rank, receiver].get(timeout=PATIENCE)
                     break
                 except queue.Empty:
                     if group.failed:

@@ -52,14 +52,14 @@ class Stored:
         return " x ".join(map(str, self.shape)) + (", sparse" if self.sparse else "")
 
 
-def read_matrix(path, found, name):
+def read_matrix(path, stored, name):
     """Read the matrix with this name; without a name, the only sparse matrix, or else the only dense one.
 
     Parameters
     ----------
     path : Path
         The file, for messages.
-    found : dict of str to Stored
+    stored : dict of str to Stored
     name : str or None
 
     Returns
@@ -72,31 +72,31 @@ def read_matrix(path, found, name):
     InputError
         If the name is not there or not a matrix; without a name, if there is no matrix, or more than one.
     """
-    if name is None and _MATRIX in found:
+    if name is None and _MATRIX in stored:
         name = _MATRIX
     if name is not None:
-        one = _named(path, found, name)
+        one = _named(path, stored, name)
         if len(one.shape) != 2:
-            raise InputError(f"{path}: {name} has shape {one.shape}, expected a matrix. {_list(found)}")
+            raise InputError(f"{path}: {name} has shape {one.shape}, expected a matrix. {_list(stored)}")
         return _matrix(path, one)
-    matrices = {key: one for key, one in found.items() if len(one.shape) == 2}
-    return _matrix(path, _only(path, found, "matrix", "matrices", [
+    matrices = {key: one for key, one in stored.items() if len(one.shape) == 2}
+    return _matrix(path, _only(path, stored, "matrix", "matrices", [
         {key: one for key, one in matrices.items() if one.sparse and not one.line},
         {key: one for key, one in matrices.items() if not one.line},
         matrices]))
 
 
-def read_vector(path, found, name):
+def read_vector(path, stored, name):
     """Read the array with this name; without a name, the only vector, or else the only dense array (n, k).
 
     Parameters and errors as for `read_matrix`."""
-    if name is None and _MATRIX in found:
+    if name is None and _MATRIX in stored:
         name = _SIDE
     if name is not None:
-        return _dense(path, _named(path, found, name))
-    dense = {key: one for key, one in found.items() if not one.sparse}
-    return _dense(path, _only(path, found, "vector", "vectors", [
-        {key: one for key, one in found.items() if one.line and not one.scalar},
+        return _dense(path, _named(path, stored, name))
+    dense = {key: one for key, one in stored.items() if not one.sparse}
+    return _dense(path, _only(path, stored, "vector", "vectors", [
+        {key: one for key, one in stored.items() if one.line and not one.scalar},
         {key: one for key, one in dense.items() if not one.scalar},
         dense]))
 
@@ -121,25 +121,25 @@ def _dense(path, one):
     return one.read().toarray()
 
 
-def _named(path, found, name):
-    if name not in found:
-        raise InputError(f"{path} holds no {shown(name)}. {_list(found)}")
-    return found[name]
+def _named(path, stored, name):
+    if name not in stored:
+        raise InputError(f"{path} holds no {shown(name)}. {_list(stored)}")
+    return stored[name]
 
 
-def _only(path, found, what, several, groups):
+def _only(path, stored, what, several, groups):
     """Return the one member of the first group that has members; InputError if it has several, or all are empty."""
     group = next((group for group in groups if group), None)
     if group is None:
-        raise InputError(f"{path} holds no {what}, sparse or dense. {_list(found)}")
+        raise InputError(f"{path} holds no {what}, sparse or dense. {_list(stored)}")
     if len(group) > 1:
         raise InputError(f"{path} holds several {several}: choose one with name=, on a command line as "
                          f"{path.name}:NAME. {_list(group)}")
     return next(iter(group.values()))
 
 
-def _list(found):
-    """Return a sentence with the names and shapes in `found`."""
-    names = [f"{name} ({one})" for name, one in found.items()]
+def _list(stored):
+    """Return a sentence with the names and shapes in `stored`."""
+    names = [f"{name} ({one})" for name, one in stored.items()]
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return f"It holds: {', '.join(names[:_LISTED])}{more}." if names else "It holds no array of numbers."

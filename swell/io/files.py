@@ -44,8 +44,8 @@ _PROMISES = {".mtx": (Kind.MATRIX_MARKET,), ".mm": (Kind.MATRIX_MARKET,), ".npz"
 
 MAX_DEFLATE = 1032          # most bytes to which one byte of a gzip or zip file can expand
 LONGEST_LINE = 1 << 24      # most bytes of a line of text: 600 000 numbers
-MOST_EMPTY = 100            # most rows or columns for each stored entry, in addition to SMALL
-SMALL = 1_000_000           # rows and columns that are always allowed
+MAX_EMPTY_PER_ENTRY = 100    # most rows or columns for each stored entry, in addition to MAX_UNCHECKED
+MAX_UNCHECKED = 1_000_000    # rows and columns that are always allowed
 
 PETSC_CLASSES = range(1211211, 1211250)
 
@@ -104,12 +104,12 @@ def _relative_to():
 def regular_file(path):
     """Return `path` as the `Path` of an existing regular file; otherwise raise `InputError` with the reason."""
     path = as_path(path)
-    found = status(path)
-    if found is None:
+    attributes = status(path)
+    if attributes is None:
         raise InputError(f"{path} does not exist; check the name{_relative_to()}.")
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(attributes.st_mode):
         raise InputError(f"{path} is a folder; name a file in it.")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(attributes.st_mode):
         raise InputError(f"{path} is not a regular file; save its content to a file first.")
     return path
 
@@ -247,7 +247,7 @@ def check_shape(path, shape, entries):
 
     An empty row costs memory and time too. Without this check a file of 60 bytes could demand any amount of both.
     """
-    if max(shape) > SMALL + MOST_EMPTY * entries:
+    if max(shape) > MAX_UNCHECKED + MAX_EMPTY_PER_ENTRY * entries:
         raise InputError(f"{path} declares {shape[0]} x {shape[1]} and {entries} entries: nearly all its rows or "
                          "columns are empty, so that it is singular. Mend the sizes, or write the file again.")
 

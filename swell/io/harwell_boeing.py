@@ -115,9 +115,9 @@ def _numbers(path, file, part, count, dtype):
     """Return the first `count` numbers of a part of the file."""
     lines, form = file.parts[part]
     text = b" ".join(lines).translate(_SPELLING)
-    found = _split(text, dtype) if len(text.split()) == count else None
-    if found is not None and found.size == count:
-        return found
+    numbers = _split(text, dtype) if len(text.split()) == count else None
+    if numbers is not None and numbers.size == count:
+        return numbers
     parsed = _FORMAT.search(_SCALE.sub("", form))
     if parsed is None:
         raise InputError(f"{path}, line 4: the format of the {part} is {form.strip()!r}, expected one such as "

@@ -55,7 +55,7 @@ def _contents(path, file):
 
     Names are the paths inside the file; in Matlab's files dots join them, as in ``Problem.A``."""
     import h5py
-    found, inside, seen = {}, [], 0
+    stored, inside, seen = {}, [], 0
     separator = "." if file.userblock_size else "/"
 
     def visit(name, item):
@@ -67,12 +67,12 @@ def _contents(path, file):
             return
         if isinstance(item, h5py.Group) and "MATLAB_sparse" in item.attrs:
             inside.append(f"{name}/")
-            found[name.replace("/", separator)] = _sparse(path, item)
+            stored[name.replace("/", separator)] = _sparse(path, item)
         elif isinstance(item, h5py.Dataset) and _numeric(item):
-            found[name.replace("/", separator)] = _dense(path, item)
+            stored[name.replace("/", separator)] = _dense(path, item)
 
     file.visititems(visit)
-    return found
+    return stored
 
 
 def _numeric(dataset):

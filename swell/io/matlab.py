@@ -45,13 +45,13 @@ def read_vector(path, name):
 def _contents(path, name):
     """Return the matrices and arrays of the file, a dict from name to `Stored`; structs other than the one that `name`
     names are not read."""
-    found = {}
+    stored = {}
     for (variable, shape, kind), place in zip(scipy.io.whosmat(path), _places(path)):
         if kind in _NUMBERS:
-            found[variable] = contents.Stored(shape, kind == "sparse", lambda v=variable, p=place: _load(path, v, *p))
+            stored[variable] = contents.Stored(shape, kind == "sparse", lambda v=variable, p=place: _load(path, v, *p))
         elif kind == "struct" and (name is None or name.partition(".")[0] == variable):
-            found.update(_fields(variable, _load(path, variable, *place), _DEPTH))
-    return found
+            stored.update(_fields(variable, _load(path, variable, *place), _DEPTH))
+    return stored
 
 
 def _places(path):
@@ -142,9 +142,9 @@ def _fields(prefix, value, depth):
         return {prefix: contents.Stored(value.shape, False, lambda: value)}
     if value.size != 1 or not depth:             # an array of structs
         return {}
-    found = {}
+    stored = {}
     for field in value.dtype.names:
         inner = value[field].item()
         if isinstance(inner, np.ndarray) or sp.issparse(inner):
-            found.update(_fields(f"{prefix}.{field}", inner, depth - 1))
-    return found
+            stored.update(_fields(f"{prefix}.{field}", inner, depth - 1))
+    return stored

@@ -138,14 +138,14 @@ def _numbers(path, header, announced, stream):
     After a failure the whole file `path`, with its own `header`, is searched for the fault, for the `InputError`."""
     checked = _CheckedNumbers(announced, stream)
     try:
-        found = scipy.io.mmread(checked)
+        matrix = scipy.io.mmread(checked)
     except (ValueError, OverflowError):
-        found = None
+        matrix = None
     if checked.passed > checked.most:
         raise files.too_long(path, checked.most)
-    if found is None or not checked.legal or checked.count != announced.entries * announced.columns:
+    if matrix is None or not checked.legal or checked.count != announced.entries * announced.columns:
         raise InputError(f"{path}, {_first_fault(path, header)}")
-    return found
+    return matrix
 
 
 class _CheckedNumbers:

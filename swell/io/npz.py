@@ -78,14 +78,14 @@ def _contents(path, names):
     for key in headers:
         if part := _PART.fullmatch(key):
             groups.setdefault(part[1], {})[part[2]] = key
-    found, taken = {}, set()
+    stored, taken = {}, set()
     for prefix, keys in groups.items():
         if {"data", "indices", "indptr"} <= keys.keys() or {"data", "row", "col"} <= keys.keys():
-            found["data" if prefix is None else prefix] = _sparse(path, keys, headers)
+            stored["data" if prefix is None else prefix] = _sparse(path, keys, headers)
             taken.update(keys.values())
     for key in headers.keys() - taken:
-        found[key] = contents.Stored(headers[key][0], False, lambda key=key: _arrays(path, [key], 1)[0])
-    return dict(sorted(found.items()))
+        stored[key] = contents.Stored(headers[key][0], False, lambda key=key: _arrays(path, [key], 1)[0])
+    return dict(sorted(stored.items()))
 
 
 def _headers(path, names):
@@ -125,8 +125,8 @@ def _sparse(path, keys, headers):
     def read():
         files.check_shape(path, shape, math.prod(headers[keys["data"]][0]))
         data, *index = _arrays(path, names, COPIES)
-        kind, given = (sp.csr_matrix, (data, *index)) if "indptr" in keys else (sp.coo_matrix, (data, index))
-        A = kind(given, shape=shape)
+        kind, arrays = (sp.csr_matrix, (data, *index)) if "indptr" in keys else (sp.coo_matrix, (data, index))
+        A = kind(arrays, shape=shape)
         check_indices(A)
         return A
     return contents.Stored(shape, True, read, tuple(notes))

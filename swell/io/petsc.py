@@ -43,8 +43,8 @@ def read_matrix(path):
     others = len(objects) - 1
     notes = [f"{others} more PETSc object{'s' * (others > 1)} in the file: not part of the matrix"] if others else []
     if nonzeros == -1:
-        A, found = dense_to_csr(path, part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
-        return A, notes + found
+        A, new_notes = dense_to_csr(path, part(path, mat.scalar, rows * cols, mat.values).reshape(rows, cols))
+        return A, notes + new_notes
     lengths = row_lengths(path, mat)
     columns = part(path, mat.integer, nonzeros, mat.start + rows * mat.integer.itemsize)
     if nonzeros and not 0 <= columns.min() <= columns.max() < cols:
@@ -52,8 +52,8 @@ def read_matrix(path):
                          "The file is damaged: write it again with MatView.")
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     A = sp.csr_matrix((part(path, mat.scalar, nonzeros, mat.values), columns, indptr), shape=(rows, cols))
-    A, found = canonical_csr(path, A)
-    return A, notes + found
+    A, new_notes = canonical_csr(path, A)
+    return A, notes + new_notes
 
 
 def block_size(path):
@@ -61,8 +61,8 @@ def block_size(path):
     info = path.with_name(path.name + ".info")
     if not info.is_file():
         return None
-    found = re.search(r"^-\w*matload_block_size\s+(\d{1,9})\s*$", info.read_text(errors="replace"), re.MULTILINE)
-    return int(found[1]) if found and int(found[1]) > 1 else None
+    match = re.search(r"^-\w*matload_block_size\s+(\d{1,9})\s*$", info.read_text(errors="replace"), re.MULTILINE)
+    return int(match[1]) if match and int(match[1]) > 1 else None
 
 
 def row_lengths(path, mat):
@@ -95,14 +95,14 @@ def first_matrix(path):
 def _objects(path):
     """Return a list of the file's PETSc objects, each with its sizes and byte offsets."""
     size = path.stat().st_size
-    found, position = [], 0
+    objects, position = [], 0
     while position < size:
-        found.append(_object_at(path, position, size))
-        position = found[-1].end
-        if len(found) > _MOST_OBJECTS:
+        objects.append(_object_at(path, position, size))
+        position = objects[-1].end
+        if len(objects) > _MOST_OBJECTS:
             raise InputError(f"{path} holds more than {_MOST_OBJECTS} PETSc objects, such as empty vectors: write the "
                              "matrix or the vector alone")
-    return found
+    return objects
 
 
 def _object_at(path, position, size):
@@ -111,8 +111,8 @@ def _object_at(path, position, size):
     `size`: bytes of the file."""
     classid, integer = _classid_at(path, position)
     if classid not in (_MAT, _VEC):
-        found = f"a PETSc object of class {classid}" if classid else "no PETSc object"
-        raise InputError(f"{path}: at byte {position} there is {found}, "
+        content = f"a PETSc object of class {classid}" if classid else "no PETSc object"
+        raise InputError(f"{path}: at byte {position} there is {content}, "
                          f"expected a Mat ({_MAT}) or a Vec ({_VEC}). Write the file with MatView or VecView alone.")
     count = 3 if classid == _MAT else 1
     start = position + (1 + count) * integer.itemsize

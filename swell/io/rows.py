@@ -109,14 +109,14 @@ class MatrixMarketRows:
         """Read the pieces rank, rank + ranks, … of the text; return their entries as a COO matrix of the whole shape.
 
         A stored triangle is expanded. ``starts`` has no effect: the entries may lie in any rows."""
-        header, found = self.header, []
+        header, pieces = self.header, []
         with files.opened(self.path) as stream:
             matrix_market.read_header(self.path, stream)
             for k, piece in enumerate(_pieces(self.path, stream, matrix_market.most_text(header))):
                 if k % ranks == rank:
-                    found.append(matrix_market.read_entries(self.path, header, piece))
-        row, column, value = (np.concatenate(arrays) for arrays in zip(*((e.row, e.col, e.data) for e in found))) \
-            if found else (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
+                    pieces.append(matrix_market.read_entries(self.path, header, piece))
+        row, column, value = (np.concatenate(arrays) for arrays in zip(*((e.row, e.col, e.data) for e in pieces))) \
+            if pieces else (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
         self.found = value.size
         stored = sp.coo_matrix((value, (row, column)), shape=self.shape)
         matrix_market.check_triangle(self.path, header, stored)
@@ -143,12 +143,12 @@ def _stretch(path, member, begin, end):
     """Return elements begin to end - 1 of the one-dimensional array `member` in the archive `path`."""
     with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
         _, dtype = npz.array_header(stream)
-        left = begin * dtype.itemsize
-        while left:                              # a compressed stream cannot jump: read the bytes before `begin`
-            passed = len(stream.read(min(left, PIECE)))
+        remaining = begin * dtype.itemsize
+        while remaining:                         # a compressed stream cannot jump: read the bytes before `begin`
+            passed = len(stream.read(min(remaining, PIECE)))
             if not passed:
                 raise EOFError(f"{member} ends early")
-            left -= passed
+            remaining -= passed
         held = bytearray((end - begin) * dtype.itemsize)
         if io.BufferedReader(stream).readinto(held) != len(held):
             raise EOFError(f"{member} ends early")

@@ -62,20 +62,20 @@ class RankCycle(BalancedCycle):
         of one device says which entries are 0."""
         h = self.hierarchy
         finest = next((level.own for level in (*h.levels, h.stalled) if level is not None), h.last.csr)
-        found = [scales(finest, self._omega)]
+        scalings = [scales(finest, self._omega)]
         for level in h.levels:
-            found.append(self._coarse_scale(level, found[-1]))
-        return found
+            scalings.append(self._coarse_scale(level, scalings[-1]))
+        return scalings
 
     def _coarse_scale(self, level, fine):
         """Return the diagonal of D of the level below a RankLevel, whose own is ``fine``."""
         window, R, C = level.next.window, level.R, level.next.csr
-        fine, found = level.window.around(fine, level.border.values(fine)), scales(C, self._omega)
+        fine, diagonal = level.window.around(fine, level.border.values(fine)), scales(C, self._omega)
         marked = R.space.xp.ones(window.size)
         _kernels(R).drop_rounding(window.pointers(R.indptr), R.indices, R.data, fine, window.pointers(C.indptr),
                                   C.indices, C.data, SINGULAR / self._omega, marked)
-        found[marked[window.own] == 0] = 0
-        return found
+        diagonal[marked[window.own] == 0] = 0
+        return diagonal
 
     def _coarsest(self):
         h, scale = self.hierarchy, self.scales[-1]

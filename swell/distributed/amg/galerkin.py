@@ -59,7 +59,7 @@ class Galerkin:
         ends = [int(k) for k in space.to_host(self._R.indptr[bounds])]  # sync
         parts = [self._rows(*rows, *entries) for *rows, entries in zip(bounds, bounds[1:], zip(ends, ends[1:]))]
         lengths, columns, values = ([*arrays] for arrays in zip(*parts))
-        parts.clear()                            # what is joined is freed, before the next arrays are
+        parts.clear()                            # frees the joined parts before the next arrays are allocated
         shape = n, self._P.shape[1]
         indptr = space.empty(n + 1, index_type(*shape, sum(part.size for part in values)))
         space.prefix_sums(space.xp.concatenate(lengths), indptr)

@@ -69,9 +69,9 @@ class RankHierarchy(Hierarchy):
             rows, marked = level.next, level.marked
         self.last, self.below, self.stalled, self.ended = rows, None, None, ""
         if _few(rows) or len(self.levels) == settings.levels - 1:
-            whole, left = gathered(rows), replace(settings, levels=settings.levels - len(self.levels))
+            whole, remaining = gathered(rows), replace(settings, levels=settings.levels - len(self.levels))
             marked = None if marked is None else _together(rows.space, marked)
-            self.below = Hierarchy(whole, left, Classical(whole, left, symmetry, marked))
+            self.below = Hierarchy(whole, remaining, Classical(whole, remaining, symmetry, marked))
             self.ended = self.below.ended
         else:
             self.stalled = level

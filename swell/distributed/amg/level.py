@@ -63,10 +63,10 @@ class RankLevel:
         A = self.A
         first = A.window.with_ghosts(Border(A.window).rows(A.csr, A.window).columns)
         self._near = Border(first)
-        found = self._near.rows(A.csr, A.window)
-        self.window = first.with_ghosts(found.columns)
+        ghost_rows = self._near.rows(A.csr, A.window)
+        self.window = first.with_ghosts(ghost_rows.columns)
         self.border = Border(self.window)
-        self.extended = Stacked(A.csr, A.window, found, first, self.window, self.window)
+        self.extended = Stacked(A.csr, A.window, ghost_rows, first, self.window, self.window)
 
     def _split(self, marked):
         """Find strong links, and the state and the coarse number of every row of the window."""
@@ -120,21 +120,21 @@ class RankLevel:
     def _widen(self):
         """Fetch the rows of P of all ghosts."""
         P, space = self._rows_of_P, self.A.space
-        found = self.border.rows(P.csr, P.window)
-        reached = P.window.with_ghosts(found.columns)
-        self.wide = Stacked(P.csr, P.window, found, self.window, self.window, reached)
+        ghost_rows = self.border.rows(P.csr, P.window)
+        reached = P.window.with_ghosts(ghost_rows.columns)
+        self.wide = Stacked(P.csr, P.window, ghost_rows, self.window, self.window, reached)
         self.P = RankRows(own_rows(self.wide.matrix, self.window, self.wide.own), reached, space)
 
     def _restrict(self):
         """Transpose the own columns of ``wide``."""
-        space, wide, own = self.A.space, self.wide.matrix, self.P.window.own
+        space, wide, local = self.A.space, self.wide.matrix, self.P.window.own
         self._inside = space.empty(wide.nnz, np.uint8)           # 1 for an entry in an own column
-        space.kernels("swell.distributed", "window", np.float64).mark_range(wide.indices, own.start, own.stop, True,
+        space.kernels("swell.distributed", "window", np.float64).mark_range(wide.indices, local.start, local.stop, True,
                                                                             self._inside)
         starts = space.empty(wide.nnz + 1, wide.indices.dtype)
         space.prefix_sums(self._inside, starts)
         columns, data = selected(space, self._inside, wide.indices, wide.data)
-        PT = CSRMatrix(wide.space, starts[wide.indptr], columns - own.start, data,
+        PT = CSRMatrix(wide.space, starts[wide.indptr], columns - local.start, data,
                        (wide.shape[0], self.P.window.rows))
         self.R, self.order = transposed(PT)
 

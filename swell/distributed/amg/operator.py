@@ -34,9 +34,9 @@ class RankAMG(AMGOperator):
 
     @property
     def notes(self):
-        found = super().notes
-        return (*found, "AMG: the levels' setup does not fit beside the cycle and was dropped, so that new values "
-                        "build multigrid anew") if self.hierarchy.lean else found
+        notes = super().notes
+        return (*notes, "AMG: the levels' setup does not fit beside the cycle and was dropped, so that new values "
+                        "build multigrid anew") if self.hierarchy.lean else notes
 
     def describe(self):
         h = self.hierarchy

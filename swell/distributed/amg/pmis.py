@@ -32,7 +32,7 @@ def states(A, window, border, strong, forced):
     space, xp, rows = A.space, A.space.xp, window.own
     kernels = space.kernels("swell.preconditioners.amg", "pmis", A.dtype)
     counts, keys = xp.zeros(window.size, np.int32), space.empty(window.rows, np.int64)
-    state, left = space.empty(window.rows, np.uint8), space.empty(window.rows, np.uint8)
+    state, pending = space.empty(window.rows, np.uint8), space.empty(window.rows, np.uint8)
     indptr = A.indptr[rows.start:rows.stop + 1]
     kernels.influences(A.indices, strong, counts)
     kernels.begin(indptr, strong, counts[rows], forced, window.space.ranks.first, keys, state)
@@ -42,8 +42,8 @@ def states(A, window, border, strong, forced):
     state = window.around(state, border.values(state))
     while True:
         for _ in range(STEPS):
-            kernels.advance(indptr, A.indices, strong, keys, state, rows.start, left)
-        undecided = space.find_true(left)[1] if left.size else 0  # sync
+            kernels.advance(indptr, A.indices, strong, keys, state, rows.start, pending)
+        undecided = space.find_true(pending)[1] if pending.size else 0  # sync
         others = border.values(state[rows])
         state = window.around(state[rows], others)
         if not sum(window.space.ranks.allgather(undecided)):

@@ -23,9 +23,9 @@ class RankProduct(LinearOperator):
     def __init__(self, csr, window):
         super().__init__((csr.shape[0], window.rows), csr.dtype, csr.space)
         self._window = window
-        own, self.boundary, self.rest, ghosts = parted(csr, window)
+        local, self.boundary, self.rest, ghosts = parted(csr, window)
         self.halo = Halo(window.space, csr.space.to_host(ghosts), csr.dtype)
-        self.local = stored(own)
+        self.local = stored(local)
 
     def apply(self, x, out, alpha=1, beta=0):
         self.halo.start(x)
@@ -45,8 +45,8 @@ class RankProduct(LinearOperator):
 
     def update(self, csr):
         """Take the values of ``csr``, of the same pattern."""
-        own, _, rest, _ = parted(csr, self._window)
-        self.local.update(own)
+        local, _, rest, _ = parted(csr, self._window)
+        self.local.update(local)
         self.rest.data[...] = rest.data
         self.rest.discard_adjoint()
 

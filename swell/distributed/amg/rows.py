@@ -38,12 +38,12 @@ class RankRows:
         local.prefix_sums(A.row_lengths(), indptr)
         made = CSRMatrix(local, indptr, local.empty(count, index), local.empty(count, dtype),
                          (window.rows, window.size))
-        own, rest = (part if part.dtype == dtype else part.astype(dtype) for part in (A.own, A.rest))
+        block, rest = (part if part.dtype == dtype else part.astype(dtype) for part in (A.own, A.rest))
         at = local.xp.full(window.rows, -1, np.int32)
         at[A.boundary] = local.xp.arange(A.boundary.size, dtype=np.int32)
         local.kernels("swell.distributed", "window", dtype).join(
-            own.indptr.astype(index, copy=False), own.indices.astype(index, copy=False), own.data, at, rest.indptr,
-            rest.indices, rest.data, window.below, made.indptr, made.indices, made.data)
+            block.indptr.astype(index, copy=False), block.indices.astype(index, copy=False), block.data, at,
+            rest.indptr, rest.indices, rest.data, window.below, made.indptr, made.indices, made.data)
         return cls(made, window, A.space)
 
     def forget(self):
@@ -60,7 +60,7 @@ def parted(csr, window):
 
     Returns
     -------
-    own : CSRMatrix, shape (rows, own columns)
+    local : CSRMatrix, shape (rows, own columns)
     boundary : int32 array of the space
         The rows with entries in ghost columns.
     rest : CSRMatrix, shape (boundary rows, used ghosts)
@@ -75,30 +75,30 @@ def parted(csr, window):
     space.prefix_sums(counts, outs)
     space.prefix_sums(touched, places)
     outer, edge = space.last_entries(outs, places)  # sync
-    own = csr.indptr - outs, space.empty(csr.nnz - outer, index), space.empty(csr.nnz - outer, csr.dtype)
+    local = csr.indptr - outs, space.empty(csr.nnz - outer, index), space.empty(csr.nnz - outer, csr.dtype)
     boundary, indptr = space.empty(edge, np.int32), space.xp.zeros(edge + 1, np.int32)
     rest = indptr, space.empty(outer, np.int32), space.empty(outer, csr.dtype)
-    kernels.split(csr.indptr, csr.indices, csr.data, rows.start, rows.stop, outs, places, *own, boundary, *rest)
+    kernels.split(csr.indptr, csr.indices, csr.data, rows.start, rows.stop, outs, places, *local, boundary, *rest)
     marked = space.xp.zeros(window.ghosts.size, np.uint8)
     kernels.mark_ghosts(rest[1], 0, 0, marked)
     places, (ghosts,) = space.empty(marked.size + 1, np.int32), selected(window.space, marked, window.ghosts)
     space.prefix_sums(marked, places)
     rest = CSRMatrix(space, indptr, places[rest[1]], rest[2], (edge, ghosts.size))
-    return CSRMatrix(space, *own, (n, window.rows)), boundary, rest, ghosts
+    return CSRMatrix(space, *local, (n, window.rows)), boundary, rest, ghosts
 
 
 def trimmed(csr, window):
     """Return (csr, window) without the ghost columns that have no entry. The new CSRMatrix shares the values."""
     space, index = window.space, csr.indices.dtype
-    kernels, own = space.kernels("swell.distributed", "window", csr.dtype), window.own
+    kernels, local = space.kernels("swell.distributed", "window", csr.dtype), window.own
     marked = space.xp.zeros(window.ghosts.size, np.uint8)
-    kernels.mark_ghosts(csr.indices, own.start, own.stop, marked)
+    kernels.mark_ghosts(csr.indices, local.start, local.stop, marked)
     kept, = selected(space, marked, window.ghosts)
     if kept.size == window.ghosts.size:
         return csr, window
     fewer, indices = Window(space, kept), space.empty(csr.nnz, index)
     moved = fewer.places(window.ghosts, index)                   # unused ghosts go to any place
-    kernels.renumber(csr.indices, own.start, own.stop, fewer.below - window.below, moved, indices)
+    kernels.renumber(csr.indices, local.start, local.stop, fewer.below - window.below, moved, indices)
     return CSRMatrix(csr.space, csr.indptr, indices, csr.data, (csr.shape[0], fewer.size)), fewer
 
 

@@ -59,10 +59,10 @@ class Window:
         _kernels(self.space).global_numbers(places, ranks.first, ranks.stop, self.below, self.ghosts, out)
         return out
 
-    def around(self, own, ghosts):
+    def around(self, local, ghosts):
         """Return an array of the window: the own rows' values with the ghosts' around them."""
-        made = self.space.empty(self.size, own.dtype)
-        made[self.own], made[:self.below], made[self.own.stop:] = own, ghosts[:self.below], ghosts[self.below:]
+        made = self.space.empty(self.size, local.dtype)
+        made[self.own], made[:self.below], made[self.own.stop:] = local, ghosts[:self.below], ghosts[self.below:]
         return made
 
     def of_ghosts(self, values):
@@ -93,10 +93,10 @@ def selected(space, marked, *arrays):
     starts = space.empty(marked.size + 1, index_type(0, 0, marked.size))
     space.prefix_sums(marked, starts)
     count, = space.last_entries(starts)  # sync
-    found = [space.empty(count, values.dtype) for values in arrays]
-    for values, out in zip(arrays, found):
+    selection = [space.empty(count, values.dtype) for values in arrays]
+    for values, out in zip(arrays, selection):
         _kernels(space).select(marked, starts, values, out)
-    return found
+    return selection
 
 
 class Border:
@@ -169,11 +169,11 @@ class Rows:
 
 
 class Stacked:
-    """Own rows of a matrix and rows of other ranks around them, as one CSRMatrix, in the order of a window.
+    """This rank's rows of a matrix and rows of other ranks around them, as one CSRMatrix, in the order of a window.
 
     Parameters
     ----------
-    own : CSRMatrix
+    block : CSRMatrix
         This rank's rows; columns numbered by the Window ``columns``.
     columns : Window
     others : Rows
@@ -190,28 +190,28 @@ class Stacked:
         The entries of this rank's rows in the matrix.
     """
 
-    def __init__(self, own, columns, others, present, rows, target):
-        space, local = rows.space, own.space
+    def __init__(self, block, columns, others, present, rows, target):
+        space, local = rows.space, block.space
         lengths = space.xp.zeros(rows.size, np.int32)
-        lengths[rows.own] = own.row_lengths()
+        lengths[rows.own] = block.row_lengths()
         lengths[rows.places(present.ghosts, np.int64)] = others.lengths
-        count = own.nnz + others.data.size
+        count = block.nnz + others.data.size
         index = index_type(rows.size, target.size, count)
         indptr, indices = space.empty(rows.size + 1, index), space.empty(count, index)
         space.prefix_sums(lengths, indptr)
         begin = int(space.to_host(indptr[rows.below:rows.below + 1])[0])  # sync
-        self.own, place = slice(begin, begin + own.nnz), target.places(others.columns, index)
+        self.own, place = slice(begin, begin + block.nnz), target.places(others.columns, index)
         indices[:begin], indices[self.own.stop:] = place[:begin], place[begin:]
-        space.kernels("swell.distributed", "window", own.dtype).renumber(
-            own.indices.astype(index, copy=False), columns.below, columns.own.stop, target.below - columns.below,
+        space.kernels("swell.distributed", "window", block.dtype).renumber(
+            block.indices.astype(index, copy=False), columns.below, columns.own.stop, target.below - columns.below,
             target.places(columns.ghosts, index), indices[self.own])
-        self.matrix = CSRMatrix(local, indptr, indices, space.empty(count, own.dtype), (rows.size, target.size))
-        self.fill(own.data, others.data)
+        self.matrix = CSRMatrix(local, indptr, indices, space.empty(count, block.dtype), (rows.size, target.size))
+        self.fill(block.data, others.data)
 
-    def fill(self, own, others):
-        """Write the values: ``own``, of this rank's rows, and ``others``, of the other rows in their order."""
+    def fill(self, local, others):
+        """Write the values: ``local``, of this rank's rows, and ``others``, of the other rows in their order."""
         data, begin = self.matrix.data, self.own.start
-        data[:begin], data[self.own], data[self.own.stop:] = others[:begin], own, others[begin:]
+        data[:begin], data[self.own], data[self.own.stop:] = others[:begin], local, others[begin:]
         self.matrix.discard_adjoint()
 
     @property
