@@ -74,11 +74,11 @@ def solve(A, b, *, x0=None, monitor=None, together=None, progress=False,
         named, stopping = chosen.configuration, chosen.criterion
         if chosen.device == ALL_GPUS:
             return _on_all_gpus(A, chosen, inputs.dtype_of(b)).solve(b, x0, monitor, together, progress=progress)
-        given, rhs, guess = inputs.read_system(A, b, x0, chosen.device, chosen.dtype, chosen.block,
-                                               _search_below(named.method), named.parts)
-        stopping = stopping.for_type(given.A.dtype)
-        with live_line(progress, monitor, stopping, given.space) as monitor:
-            return Solver(given, named, stopping)._solve_all(rhs, guess, monitor, b, together)
+        system, rhs, guess = inputs.read_system(A, b, x0, chosen.device, chosen.dtype, chosen.block,
+                                                _search_below(named.method), named.parts)
+        stopping = stopping.for_type(system.A.dtype)
+        with live_line(progress, monitor, stopping, system.space) as monitor:
+            return Solver(system, named, stopping)._solve_all(rhs, guess, monitor, b, together)
 
 
 @OPTIONS.shown
@@ -119,9 +119,9 @@ def prepare(A, *, b_like=None, adapt=True, **options: Unpack[OptionsDict]) -> "S
         b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
         if chosen.device == ALL_GPUS:
             return _on_all_gpus(A, chosen, b_dtype)
-        given = inputs.read_matrix(A, chosen.device, chosen.dtype, b_dtype, b_device, chosen.block,
-                                   _search_below(named.method), named.parts)
-        return Solver(given, named, stopping, adapt)
+        matrix = inputs.read_matrix(A, chosen.device, chosen.dtype, b_dtype, b_device, chosen.block,
+                                    _search_below(named.method), named.parts)
+        return Solver(matrix, named, stopping, adapt)
 
 
 def _agreed(A):
@@ -139,4 +139,4 @@ def _search_below(method) -> float:
 def _on_all_gpus(A, options, b_dtype):
     from swell.distributed.all_gpus import SolverOnAllGPUs
     return SolverOnAllGPUs(A, options.dtype, b_dtype, options.configuration,
-                           lambda given: Solver(given, options.configuration, options.criterion), block=options.block)
+                           lambda matrix: Solver(matrix, options.configuration, options.criterion), block=options.block)

@@ -46,9 +46,9 @@ class Solver:
         The choices to try, in order; one entry if a method was named.
     """
 
-    def __init__(self, given: inputs.Input, named: Configuration, stopping: Stopping, adapt=True):
-        self.A, self.space, self.notes, self.kept = given.A, given.space, given.notes, given.kept
-        self.stopping, self._named = stopping.for_type(given.A.dtype), named
+    def __init__(self, matrix: inputs.Input, named: Configuration, stopping: Stopping, adapt=True):
+        self.A, self.space, self.notes, self.kept = matrix.A, matrix.space, matrix.notes, matrix.kept
+        self.stopping, self._named = stopping.for_type(matrix.A.dtype), named
         self._turn = Turn()
         self._prepared, self._stale = {}, set()
         self._arrays_shared = False              # True: copies share the arrays, so nobody may change them
@@ -94,11 +94,11 @@ class Solver:
     def _with_format(self, named):
         """Add a format to a named method: the method's own, else the user's, else the device's default."""
         from swell.advisor.choose import default_format
-        own = named.method.format
-        if own is not None and self.A.has_entries:
+        own_format = named.method.format
+        if own_format is not None and self.A.has_entries:
             if named.format is not None:
                 raise InputError(f"{named.name('method')} stores the matrix in its own way: leave format out")
-            return replace(named, format=own)
+            return replace(named, format=own_format)
         if named.format is not None or self.kept is not None or not self.A.has_entries or named.method.few_products:
             return named
         return replace(named, format=default_format(self.A.diagonal_block))
@@ -210,8 +210,8 @@ class Solver:
         with self._together():
             self.space.ranks.require_equal(keep_preconditioner, "keep_preconditioner")
             with self.space.ranks.agreed():
-                given = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
-                new, old = given.A, self.A
+                matrix = inputs.read_matrix(A, self.space.device_name, self.A.dtype)
+                new, old = matrix.A, self.A
                 if not (old.has_entries and type(new) is type(old)):
                     raise InputError("update needs matrices with entries, not matrix-free ones, and across ranks a "
                                      "DistributedMatrix: prepare again")

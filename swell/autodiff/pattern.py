@@ -78,11 +78,11 @@ class Pattern:
 
     @cached_property
     def _hash(self) -> int:
-        found = hashlib.blake2b(repr((self.n, self.stored, self.place is None)).encode())
+        hasher = hashlib.blake2b(repr((self.n, self.stored, self.place is None)).encode())
         for array in self._arrays:
             if array is not None:
-                found.update(array)
-        return hash(found.digest())
+                hasher.update(array)
+        return hash(hasher.digest())
 
 
 def full(n) -> Pattern:

@@ -35,7 +35,7 @@ REPEAT = 3
 PATIENCE = 20.0         # seconds that a solver may spend on a matrix before its repetitions end
 TIMES = ("setup_seconds", "solve_seconds", "again_seconds", "update_seconds")
 PEER_ITERATIONS = 1000
-MOST = {"cpu": 2_200_000, "cuda": 64_000_000}       # unknowns of the largest systems of --scaling
+MAX_UNKNOWNS = {"cpu": 2_200_000, "cuda": 64_000_000}    # unknowns of the largest systems of --scaling
 SOLVERS = {"AMG": {"method": "cg", "precond": "amg"}, "IC(0)": {"method": "cg", "precond": "ic0"},
            "Jacobi": {"method": "cg", "scaling": "jacobi"}, "by itself": {}}
 PEERS = {"PyAMG RS": "ruge_stuben_solver", "PyAMG SA": "smoothed_aggregation_solver"}
@@ -49,19 +49,20 @@ def run(arguments) -> int:
     """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
     Return the exit status."""
     space = make_space(arguments.device)
-    found = engine.Findings("swell bench amg", space, arguments)
+    findings = engine.Findings("swell bench amg", space, arguments)
     compile_kernels(space)
     if arguments.scaling:
-        for family, systems in families(arguments.scale, arguments.most or MOST[space.name]).items():
-            records = found.take(_scaled(space, family, systems), unwritten=("history",))
-            found.table(f"{family}: CG with AMG to {RTOL:g}", SCALING, _scaling_rows(records))
-        found.report(("Residuals over iterations", _curves(found.records)))
+        for family, systems in families(arguments.scale, arguments.most or MAX_UNKNOWNS[space.name]).items():
+            records = findings.take(_scaled(space, family, systems), unwritten=("history",))
+            findings.table(f"{family}: CG with AMG to {RTOL:g}", SCALING, _scaling_rows(records))
+        findings.report(("Residuals over iterations", _curves(findings.records)))
         return 0
     systems = chain(_systems(arguments.matrices, arguments.scale), engine.files(arguments.files))
     wanted = _wanted(arguments.solvers)
-    found.take(record for name, A in systems for record in measure(space, name, A, arguments.repeat or REPEAT, wanted))
-    found.table(f"Whole solves to {RTOL:g}", HEADER, _rows(found.records))
-    found.report(("Setup and solve", _figure(found.records)))
+    repeat = arguments.repeat or REPEAT
+    findings.take(record for name, A in systems for record in measure(space, name, A, repeat, wanted))
+    findings.table(f"Whole solves to {RTOL:g}", HEADER, _rows(findings.records))
+    findings.report(("Setup and solve", _figure(findings.records)))
     return 0
 
 
@@ -241,10 +242,10 @@ def _scaled(space, family, systems):
         there = on_device(space, A)
         solver, setup = timed(lambda: _prepare(space, there, "AMG"))
         result, solve = timed(lambda: solver.solve(b))
-        found = facts(solver.M)
+        hierarchy = facts(solver.M)
         yield {"benchmark": "amg scaling", "family": family, "system": name, "n": A.shape[0], "nnz": A.nnz,
-               "iterations": result.iterations, "reason": result.reason.name, "levels": len(found["levels"]),
-               "operator_complexity": found["operator_complexity"], "grid_complexity": found["grid_complexity"],
+               "iterations": result.iterations, "reason": result.reason.name, "levels": len(hierarchy["levels"]),
+               "operator_complexity": hierarchy["operator_complexity"], "grid_complexity": hierarchy["grid_complexity"],
                "setup_seconds": setup, "solve_seconds": solve, "residual": result.residual,
                "history": result.history, **engine.circumstances(space)}
 

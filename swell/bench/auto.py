@@ -74,12 +74,12 @@ def configurations(kind, complex_, device="cpu") -> dict:
     """Return {label: keyword arguments of ``swell.solve``} for a class of matrices (``kind``, a key of ``SENSIBLE``) on
     a device. ``complex_``: True for complex matrices."""
     methods, preconds = SENSIBLE[kind]
-    found = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
-             if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
-             and not (p == ILUT and (m == "cocg" or device != "cpu"))}
+    options = {f"{m} {p}": {"method": m, "precond": p} for m, p in product(methods, preconds)
+               if not (m == "minres" and p.startswith("ilu")) and not (complex_ and p == "amg")
+               and not (p == ILUT and (m == "cocg" or device != "cpu"))}
     if device != "cpu" and kind == "positive diagonal":
-        found["resident_cg"] = {"method": "resident_cg", "scaling": "jacobi"}
-    return found | {"direct": {"method": "direct"}}
+        options["resident_cg"] = {"method": "resident_cg", "scaling": "jacobi"}
+    return options | {"direct": {"method": "direct"}}
 
 
 def peers(device) -> tuple[str, ...]:
@@ -113,16 +113,16 @@ def measure(system, label, options, device, limit) -> dict:
     while len(times) < CALLS and (len(times) < 2 or time.perf_counter() - began < ENOUGH):
         start = _clock(device)
         try:
-            found = run()
+            timing = run()
         except Exception as error:
             return record | {"failure": f"{type(error).__name__}: {error}"[:200]}
         times.append(_clock(device) - start)
-        if found.pop("compiled", 0) > COMPILED:
+        if timing.pop("compiled", 0) > COMPILED:
             times.pop()
         elif times[-1] > LONG:                   # a first call may load kernels, which is little beside this time
             break
-    return record | found | {"seconds": min(times) if found["residual"] <= 1.01 * RTOL else math.inf,
-                             "took": min(times)}
+    return record | timing | {"seconds": min(times) if timing["residual"] <= 1.01 * RTOL else math.inf,
+                              "took": min(times)}
 
 
 def _clock(device):
@@ -231,7 +231,7 @@ def run(arguments) -> int:
     """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
     Return the exit status."""
     space = make_space(arguments.device)
-    found = engine.Findings("swell bench auto", space, arguments)
+    findings = engine.Findings("swell bench auto", space, arguments)
     parts = [part for part in (arguments.only or "").split(",") if part]
     sets = arguments.sets.split(",")
     if unknown := [name for name in sets if name not in SETS]:
@@ -241,14 +241,14 @@ def run(arguments) -> int:
     systems = [s for s in kinds if not parts or any(part in s for part in parts)]
     worker, rows = Worker(arguments.device, arguments.limit), []
     for system in systems:
-        records = found.take(_system(worker, space, system, arguments.quick), unwritten=("history",))
+        records = findings.take(_system(worker, space, system, arguments.quick), unwritten=("history",))
         rows.append(_regret(records, arguments.limit) | {"set": kinds[system]})
         engine.tell(f"{system}: {rows[-1]['regret']:.2f}")
     worker.close()
-    found.table(f"Seconds to a true {RTOL:g}, and regret", HEADER,
-                [_row(r) for r in sorted(rows, key=lambda r: -r["regret"])])
-    found.table("Regret, geometric mean, median and worst", SUMMARY, _summary(rows))
-    found.report()
+    findings.table(f"Seconds to a true {RTOL:g}, and regret", HEADER,
+                   [_row(r) for r in sorted(rows, key=lambda r: -r["regret"])])
+    findings.table("Regret, geometric mean, median and worst", SUMMARY, _summary(rows))
+    findings.report()
     return 0
 
 
@@ -294,14 +294,14 @@ def _regret(records, limit) -> dict:
                    default=(limit, "none"))
     labels = {r["label"] for r in records}
     others = {label for label in labels if label in (*peers("cpu"), *peers("cuda"))}
-    own = next(r for r in records if r["label"] == OWN)
-    mine, peer, seconds = fastest(labels - others), fastest(others), max(min(own["seconds"], limit), FLOOR)
+    choice = next(r for r in records if r["label"] == OWN)
+    swell_best, peer, seconds = fastest(labels - others), fastest(others), max(min(choice["seconds"], limit), FLOOR)
     lu = min((r["seconds"] for r in records if r["label"] in LUS), default=math.inf)
-    return {"system": own["system"].rsplit("/", 1)[-1], "class": own["class"], "n": own["n"],
-            "seconds": seconds, "took": f"{own.get('method', 'failed')}, {own.get('precond', '')}", "mine": mine,
-            "peer": peer, "regret": seconds / min(mine, peer)[0], "inner": seconds / mine[0],
-            "beyond": seconds > BOUND[0] * lu + BOUND[1],
-            "prediction": own.get("prediction", math.nan)}
+    return {"system": choice["system"].rsplit("/", 1)[-1], "class": choice["class"], "n": choice["n"],
+            "seconds": seconds, "took": f"{choice.get('method', 'failed')}, {choice.get('precond', '')}",
+            "mine": swell_best, "peer": peer, "regret": seconds / min(swell_best, peer)[0],
+            "inner": seconds / swell_best[0], "beyond": seconds > BOUND[0] * lu + BOUND[1],
+            "prediction": choice.get("prediction", math.nan)}
 
 
 def _row(r):

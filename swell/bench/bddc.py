@@ -48,25 +48,25 @@ def run(arguments) -> int:
     cubes = [cube for s in numbers("--subdomains", arguments.subdomains, 2)
              for levels in numbers("--levels", arguments.levels, 2) for m in dict.fromkeys(elements)
              for cube in _cubes(m, s, levels, arguments)]
-    found = engine.Findings("swell bench bddc", space, arguments)
+    findings = engine.Findings("swell bench bddc", space, arguments)
     _warm_up(decomposers, arguments)
     for cube in cubes:
         engine.tell(f"{cube.describe()}, {cube.levels} levels, {cube.n} unknowns")
-        found.take(_records(space, cube, decomposers, arguments))
-    good, failed = ([r for r in found.records if ("failure" in r) == bad] for bad in (False, True))
+        findings.take(_records(space, cube, decomposers, arguments))
+    good, failed = ([r for r in findings.records if ("failure" in r) == bad] for bad in (False, True))
     if failed:
-        found.table("Left out", ("cube", "decomposer", "why"),
-                    [(_name(r), r["decomposer"], r["failure"]) for r in failed])
+        findings.table("Left out", ("cube", "decomposer", "why"),
+                       [(_name(r), r["decomposer"], r["failure"]) for r in failed])
     if good:
-        found.table(f"BDDC: {arguments.problem}", HEADER, [_row(r) for r in good])
-    fits = list(_fits(found.records))
+        findings.table(f"BDDC: {arguments.problem}", HEADER, [_row(r) for r in good])
+    fits = list(_fits(findings.records))
     if fits:
-        found.table("Growth with H/h, fitted: a + b (1 + log H/h)", FIT_HEADER, fits)
+        findings.table("Growth with H/h, fitted: a + b (1 + log H/h)", FIT_HEADER, fits)
     if arguments.csv:
-        engine.write_csv(arguments.csv, found.records)
+        engine.write_csv(arguments.csv, findings.records)
     if good:
-        found.report(("Iterations as subdomains grow in size; a line is a + b (1 + log H/h)", _growth(good)),
-                     ("Set-up of the preconditioner", _setups(good)))
+        findings.report(("Iterations as subdomains grow in size; a line is a + b (1 + log H/h)", _growth(good)),
+                        ("Set-up of the preconditioner", _setups(good)))
     return 0 if good else 1
 
 
@@ -129,14 +129,14 @@ def _records(space, cube, decomposers, arguments):
                   "interior_by": arguments.interior, "threshold": arguments.adaptive,
                   "rhs": "random" if arguments.random_rhs else "ones", "decomposer": describe(settings)}
         try:
-            found = _measured(system, settings, b, arguments)
+            measured = _measured(system, settings, b, arguments)
         except (FactorisationError, OutOfMemory) as error:
             yield record | {"failure": str(error), **engine.circumstances(space)}
             continue
         if describe(settings).startswith("Getrf") and reference is None:
-            reference = found["setup"]
-        yield record | found | {"speedup": reference / found["setup"] if reference else None,
-                                **engine.circumstances(space)}
+            reference = measured["setup"]
+        yield record | measured | {"speedup": reference / measured["setup"] if reference else None,
+                                   **engine.circumstances(space)}
 
 
 def _measured(system, settings, b, arguments):

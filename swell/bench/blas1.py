@@ -65,12 +65,13 @@ def run(arguments) -> int:
     with space.active():
         meter = engine.Meter(space)
         copy = f"copy {meter.copy_speed / 1e9:.1f} GB/s"
-        found = engine.Findings(f"swell bench blas1: vector operations, {copy}", space, arguments)
+        findings = engine.Findings(f"swell bench blas1: vector operations, {copy}", space, arguments)
         for dtype in dtypes:
-            records = found.take(record for n in sizes for record in _measure(meter, n, np.dtype(dtype), arguments))
+            records = findings.take(record for n in sizes for record in _measure(meter, n, np.dtype(dtype), arguments))
             for operation in OPERATIONS:
-                _table(found, operation, [r for r in records if r["operation"] == operation.name], f"{dtype}, {copy}")
-    found.report(*((f"{dtype}: bytes a second", _figure(found.records, dtype, meter)) for dtype in dtypes))
+                of_operation = [r for r in records if r["operation"] == operation.name]
+                _table(findings, operation, of_operation, f"{dtype}, {copy}")
+    findings.report(*((f"{dtype}: bytes a second", _figure(findings.records, dtype, meter)) for dtype in dtypes))
     return 0
 
 
@@ -166,13 +167,13 @@ def _error(space, ours, name, alpha, vectors, out):
     return max([error, *(float(abs(a - b)) / scale for a, b in zip(out, sums))])
 
 
-def _table(found, operation, records, facts):
-    """Add one of the paper's tables, for an Operation, to ``found``, an ``engine.Findings``, which prints it.
+def _table(findings, operation, records, facts):
+    """Add one of the paper's tables, for an Operation, to ``findings``, an ``engine.Findings``, which prints it.
     ``facts``: a text for its title."""
     peers = list(records[0]["peer_mean_seconds"])
     header = (*HEADER, *(title for peer in peers for title in (f"{peer} ms", "ratio")))
     number = f"Table {operation.table}" if operation.table else "Fused"
-    found.table(f"{number}: {operation.name}, {operation.formula}; {facts}", header, [
+    findings.table(f"{number}: {operation.name}, {operation.formula}; {facts}", header, [
         (f"{r['n']:,}", f"{1e3 * r['mean_seconds']:.4f}", f"{1e3 * r['median_seconds']:.4f}",
          f"{r['flops_per_second'] / 1e9:.2f}", f"{r['bytes_per_second'] / 1e9:.1f}", f"{r['copy_share']:.0%}",
          *(cell for peer in peers for cell in (f"{1e3 * r['peer_mean_seconds'][peer]:.4f}",

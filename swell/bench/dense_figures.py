@@ -22,24 +22,24 @@ PIVOTING = re.compile(r", pivoting='\w+'|pivoting='\w+'(, )?")
 
 def figures(made, swept):
     """Return pairs (caption, figure) of a run. ``made``: records of decompositions; ``swept``: of tolerances."""
-    found = []
+    drawn = []
     if any(r.get("speedup") for r in made):
-        found.append(("Speed-up over getrf (figure 3.8)", speedups(made)))
+        drawn.append(("Speed-up over getrf (figure 3.8)", speedups(made)))
     good = [r for r in made if "failure" not in r]
     for dtype in dict.fromkeys(r["dtype"] for r in good):
         of_type = [r for r in good if r["dtype"] == dtype]
         if len({r["n"] for r in of_type}) > 1:
-            found.append((f"Times of decompositions, {dtype} (figures 3.1 and 3.9)", curves(of_type, ["seconds"])))
-            found.append((f"Accuracy of decompositions, {dtype} (figure 3.10)", curves(of_type, SHOWN)))
+            drawn.append((f"Times of decompositions, {dtype} (figures 3.1 and 3.9)", curves(of_type, ["seconds"])))
+            drawn.append((f"Accuracy of decompositions, {dtype} (figure 3.10)", curves(of_type, SHOWN)))
             pairs = both_pivotings(of_type)
             if pairs:
-                found.append((f"Accuracy with full and conditional pivoting, {dtype} (figures 3.12 and 3.14)",
+                drawn.append((f"Accuracy with full and conditional pivoting, {dtype} (figures 3.12 and 3.14)",
                               curves(pairs, SHOWN)))
     good = [r for r in swept if "failure" not in r]
     for dtype in dict.fromkeys(r["dtype"] for r in good):
-        found.append((f"Processing tolerances of ICM, {dtype}: iterations, time and accuracy (figure 3.11)",
+        drawn.append((f"Processing tolerances of ICM, {dtype}: iterations, time and accuracy (figure 3.11)",
                       tolerances([r for r in good if r["dtype"] == dtype])))
-    return found
+    return drawn
 
 
 def speedups(records):
@@ -118,8 +118,8 @@ def panels(records, fields, xlabel, labels, label_of, x_of):
 
 def value(record, field):
     """Return a record's number ``field``; the iterations of all sections together."""
-    found = record[field]
-    return sum(map(sum, found)) if field == "iterations" and found is not None else found
+    number = record[field]
+    return sum(map(sum, number)) if field == "iterations" and number is not None else number
 
 
 def pattern(A):

@@ -49,64 +49,64 @@ def run(arguments) -> int:
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     solvers = [resolve("dense_solver", text) for text in arguments.solvers or SOLVERS[space.name]]
     runs, types, sweep = arguments.repeat or RUNS, _types(arguments.types), _tolerances(arguments.tolerances)
-    found = engine.Findings("swell bench dense-lu", space, arguments)
+    findings = engine.Findings("swell bench dense-lu", space, arguments)
     pictures = []
     for name, make in matrices(arguments, space):
         try:
             A = make(0)
         except (InputError, OutOfMemory) as error:
             engine.tell(f"{name}: {error}")
-            found.take([{"benchmark": "dense-lu matrix", "matrix": name, "failure": str(error)}])
+            findings.take([{"benchmark": "dense-lu matrix", "matrix": name, "failure": str(error)}])
             continue
         for kind in types:
             if np.dtype(kind).kind != "c" and np.iscomplexobj(A):
-                found.take([{"benchmark": "dense-lu matrix", "matrix": name, "dtype": kind,
-                             "failure": f"complex, and {kind} was asked for: --types complex128,complex64"}])
+                findings.take([{"benchmark": "dense-lu matrix", "matrix": name, "dtype": kind,
+                                "failure": f"complex, and {kind} was asked for: --types complex128,complex64"}])
                 continue
             engine.tell(f"{name}, {kind}")
-            found.take(_decompositions(space, name, A.astype(kind), decomposers, runs, pictures))
-            found.take(_swept(space, name, A.astype(kind), sweep, runs))
-            found.take(_solutions(space, name, A.astype(kind), solvers, runs))
+            findings.take(_decompositions(space, name, A.astype(kind), decomposers, runs, pictures))
+            findings.take(_swept(space, name, A.astype(kind), sweep, runs))
+            findings.take(_solutions(space, name, A.astype(kind), solvers, runs))
             if arguments.batch:
                 many = np.stack([make(seed).astype(kind) for seed in range(arguments.batch)])
-                found.take(_batches(space, name, many, decomposers, runs))
-    _show(found, pictures)
-    return 0 if any("failure" not in r for r in found.records) else 1
+                findings.take(_batches(space, name, many, decomposers, runs))
+    _show(findings, pictures)
+    return 0 if any("failure" not in r for r in findings.records) else 1
 
 
-def _show(found, pictures):
-    """Print the tables of ``found``, an ``engine.Findings``; write the CSV file and the report. ``pictures``: list of
+def _show(findings, pictures):
+    """Print the tables of an ``engine.Findings``; write the CSV file and the report. ``pictures``: list of
     (caption, figure) of single matrices, for the end of the report's figures."""
-    unread = [r for r in found.records if r["benchmark"] == "dense-lu matrix"]
+    unread = [r for r in findings.records if r["benchmark"] == "dense-lu matrix"]
     if unread:
-        found.table("Left out", ("matrix", "why"), dict.fromkeys((r["matrix"], r["failure"]) for r in unread))
-    made = [r for r in found.records if r["benchmark"] == "dense-lu decomposition"]
+        findings.table("Left out", ("matrix", "why"), dict.fromkeys((r["matrix"], r["failure"]) for r in unread))
+    made = [r for r in findings.records if r["benchmark"] == "dense-lu decomposition"]
     if not made:
         return
-    solved = [r for r in found.records if r["benchmark"] == "dense-lu solution"]
-    found.table("Decompositions", HEADER, [_row(r) for r in made])
+    solved = [r for r in findings.records if r["benchmark"] == "dense-lu solution"]
+    findings.table("Decompositions", HEADER, [_row(r) for r in made])
     notes = [(r["matrix"], r["decomposer"], r["dtype"], note) for r in made for note in r.get("notes", ())]
     if notes:
-        found.table("Notes on the factors", ("matrix", "decomposer", "type", "note"), notes)
-    found.table("All matrices together", ("decomposer", "type", "s", "failed"), _totals(made, "decomposer"))
+        findings.table("Notes on the factors", ("matrix", "decomposer", "type", "note"), notes)
+    findings.table("All matrices together", ("decomposer", "type", "s", "failed"), _totals(made, "decomposer"))
     for key, caption in (("max_difference", "max |PA − LU| (2.7)"), ("backward_error", "‖PA − LU‖₁ / ‖A‖₁")):
-        found.table(f"Accuracy of decompositions: {caption}", QUARTILES, _quartiles(made, "decomposer", key))
+        findings.table(f"Accuracy of decompositions: {caption}", QUARTILES, _quartiles(made, "decomposer", key))
     if solved:
-        found.table("Solutions, 10 right-hand sides of ones", SOLVER_HEADER, [_solver_row(r) for r in solved])
-        found.table("All systems together", ("solver", "type", "s", "failed"), _totals(solved, "solver"))
+        findings.table("Solutions, 10 right-hand sides of ones", SOLVER_HEADER, [_solver_row(r) for r in solved])
+        findings.table("All systems together", ("solver", "type", "s", "failed"), _totals(solved, "solver"))
         for key, caption in (("max_difference", "max |LUX − PB| (2.8)"), ("backward_error", "normwise backward error")):
-            found.table(f"Accuracy of solutions: {caption}", QUARTILES, _quartiles(solved, "solver", key))
-    batches = [r for r in found.records if r["benchmark"] == "dense-lu batch"]
+            findings.table(f"Accuracy of solutions: {caption}", QUARTILES, _quartiles(solved, "solver", key))
+    batches = [r for r in findings.records if r["benchmark"] == "dense-lu batch"]
     if batches:
-        found.table("Matrices of one size, one after the other and together", BATCH_HEADER,
-                    [_batch_row(r) for r in batches])
-    swept = [r for r in found.records if r["benchmark"] == "dense-lu tolerance"]
+        findings.table("Matrices of one size, one after the other and together", BATCH_HEADER,
+                       [_batch_row(r) for r in batches])
+    swept = [r for r in findings.records if r["benchmark"] == "dense-lu tolerance"]
     if swept:
-        found.table("ICM with processing tolerances", SWEPT, [_swept_row(r) for r in swept])
-    if found.arguments.csv:
-        engine.write_csv(found.arguments.csv, found.records)
-    if found.arguments.report:
-        found.report(*dense_figures.figures(made, swept), *pictures)
+        findings.table("ICM with processing tolerances", SWEPT, [_swept_row(r) for r in swept])
+    if findings.arguments.csv:
+        engine.write_csv(findings.arguments.csv, findings.records)
+    if findings.arguments.report:
+        findings.report(*dense_figures.figures(made, swept), *pictures)
 
 
 def _types(text):
@@ -133,16 +133,16 @@ def _tolerances(text):
     InputError
         For a text that is no number of at least zero.
     """
-    found = []
+    tolerances = []
     for part in text.split(",") if text is not None else ():
         try:
-            found.append(float(part))
+            tolerances.append(float(part))
         except ValueError:
-            found.append(-1.0)
-        if not 0 <= found[-1] < float("inf"):
+            tolerances.append(-1.0)
+        if not 0 <= tolerances[-1] < float("inf"):
             raise InputError(f"--tolerances {part.strip()}: expected numbers of at least 0, separated by commas, such "
                              "as 0,1e-10,1e-5,1e-2")
-    return found
+    return tolerances
 
 
 def _timed(space, call, runs):

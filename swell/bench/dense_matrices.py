@@ -27,12 +27,12 @@ def matrices(arguments, space):
     """
     if arguments.batch and arguments.generated is None and arguments.paths:
         raise InputError("--batch is for generated matrices: give --generated beside the files")
-    for given in map(Path, arguments.paths):
-        if not given.exists():
-            raise InputError(f"{given} does not exist: expected a matrix file, or a folder of .mtx files")
-        paths = sorted(given.glob("*.mtx*")) if given.is_dir() else [given]
+    for place in map(Path, arguments.paths):
+        if not place.exists():
+            raise InputError(f"{place} does not exist: expected a matrix file, or a folder of .mtx files")
+        paths = sorted(place.glob("*.mtx*")) if place.is_dir() else [place]
         if not paths:
-            raise InputError(f"{given}: a folder without a .mtx or .mtx.gz file")
+            raise InputError(f"{place}: a folder without a .mtx or .mtx.gz file")
         for path in paths:
             yield path.name.split(".")[0], lambda seed, path=path: _dense(path, space)
     if arguments.paths and arguments.generated is None:

@@ -191,11 +191,11 @@ def difference(short, long):
 def beyond_noise(differences) -> float:
     """Return the median of differences of times, or NaN if it is noise, as on a busy machine: negative, or no larger
     than the median absolute deviation. NaNs among the differences are left out."""
-    found = [value for value in differences if not math.isnan(value)]
-    if not found:
+    numbers = [value for value in differences if not math.isnan(value)]
+    if not numbers:
         return math.nan
-    middle = statistics.median(found)
-    return middle if middle > statistics.median(abs(value - middle) for value in found) else math.nan
+    middle = statistics.median(numbers)
+    return middle if middle > statistics.median(abs(value - middle) for value in numbers) else math.nan
 
 
 def cell(value, digits=1) -> str:

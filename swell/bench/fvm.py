@@ -52,22 +52,23 @@ def run(arguments) -> int:
     device, cpu = make_space(arguments.device), make_space("cpu")
     spaces = [device] if device.name == "cpu" or arguments.no_cpu else [device, cpu]
     systems = [(name, smoothers.ordered(A)) for name, A in _systems(arguments)]
-    found = engine.Findings("swell bench fvm", device, arguments)
+    findings = engine.Findings("swell bench fvm", device, arguments)
     for space in spaces:
         compile_kernels(space, space is device)
-    found.take(record for space in spaces for record in products(space, systems, arguments))
-    found.table("Table 3.1: products", PRODUCTS, _products(found.records))
+    findings.take(record for space in spaces for record in products(space, systems, arguments))
+    findings.table("Table 3.1: products", PRODUCTS, _products(findings.records))
     figures = []
     if not arguments.no_smoothers:
-        smoothing = found.take(smoothers.measure(systems, arguments))
-        found.table(*smoothers.table(smoothing))
+        smoothing = findings.take(smoothers.measure(systems, arguments))
+        findings.table(*smoothers.table(smoothing))
         figures = smoothers.figures(smoothing)
-    found.take((record for space in spaces for record in solves(space, systems, arguments, space is device)),
-               unwritten=("history",))
-    found.table("Table 5.1: to a true residual of 1e-8", SOLVES, _solves(found.records))
-    found.table(f"An iteration, with the original residual in every {EVERY}th", ITERATIONS,
-                _iterations(found.records))
-    found.report(("Figure 5.1: the residual of the original system against time", _figure(found.records)), *figures)
+    findings.take((record for space in spaces for record in solves(space, systems, arguments, space is device)),
+                  unwritten=("history",))
+    findings.table("Table 5.1: to a true residual of 1e-8", SOLVES, _solves(findings.records))
+    findings.table(f"An iteration, with the original residual in every {EVERY}th", ITERATIONS,
+                   _iterations(findings.records))
+    caption = "Figure 5.1: the residual of the original system against time"
+    findings.report((caption, _figure(findings.records)), *figures)
     return 0
 
 
@@ -155,8 +156,8 @@ def _prepare(A, b, space, variant, stopping):
 
 def _bounds(result):
     """Return Gershgorin's bound (5.31) as text, from the result's facts on the scaling; "" if it is not there."""
-    found = next((line.strip() for line in result.configuration if "Gershgorin" in line), "")
-    return "not bounded" if "not bound" in found else " ".join(found.split()[1:4])
+    bound = next((line.strip() for line in result.configuration if "Gershgorin" in line), "")
+    return "not bounded" if "not bound" in bound else " ".join(bound.split()[1:4])
 
 
 def _where(record):
@@ -195,15 +196,15 @@ def _iterations(records):
 def _figure(records):
     """Return figure 5.1: the residual of the original system over time."""
     from swell.display.figure import GRID, colour_of, new_figure
-    mine = [r for r in records if r["benchmark"] == "fvm solve"]
-    names = list(dict.fromkeys(r["matrix"] for r in mine))
+    solves = [r for r in records if r["benchmark"] == "fvm solve"]
+    names = list(dict.fromkeys(r["matrix"] for r in solves))
     rows = -(-len(names) // 2)
     figure, _ = new_figure(9.0, 3.2 * max(rows, 1))
     figure.clear()
-    device = mine[0]["device"] if mine else ""
+    device = solves[0]["device"] if solves else ""
     for k, name in enumerate(names):
         axes = figure.add_subplot(rows, min(len(names), 2), k + 1)
-        for j, r in enumerate(r for r in mine if r["matrix"] == name and r["device"] == device):
+        for j, r in enumerate(r for r in solves if r["matrix"] == name and r["device"] == device):
             times = np.linspace(0, 1e3 * r["solve_seconds"], len(r["history"]))[::EVERY]
             axes.semilogy(times, np.maximum(r["history"][::EVERY], 1e-17), lw=1.2, label=r["variant"],
                           color=colour_of(j))

@@ -78,20 +78,20 @@ def run(arguments) -> int:
     systems = list(_systems(arguments, device))
     if not systems:
         raise InputError("there is no system to solve: name --meshes or --files")
-    found = engine.Findings("swell bench helmholtz", device, arguments)
-    found.table("Table 1: systems", SYSTEMS, [system.row() for system in systems])
+    findings = engine.Findings("swell bench helmholtz", device, arguments)
+    findings.table("Table 1: systems", SYSTEMS, [system.row() for system in systems])
     for family in (*FAMILIES, OTHERS):
-        mine = [system for system in systems if system.family == family]
-        taken = found.take((record for system in mine for method, precond in solvers for space in spaces
-                            for record in _solve(space, system, method, precond, stopping, arguments)),
-                           unwritten=("history",))
+        of_family = [system for system in systems if system.family == family]
+        taken = findings.take((record for system in of_family for method, precond in solvers for space in spaces
+                               for record in _solve(space, system, method, precond, stopping, arguments)),
+                              unwritten=("history",))
         if taken:
             cpu_only = "" if device.name == "cuda" else "; the CPU alone (--device cuda puts a GPU beside it)"
-            found.table(f"{FAMILIES.get(family, family)}, to {arguments.rtol:g}{cpu_only}",
-                        SOLVES + (BESIDE if len(spaces) > 1 else ()), rows(taken))
+            findings.table(f"{FAMILIES.get(family, family)}, to {arguments.rtol:g}{cpu_only}",
+                           SOLVES + (BESIDE if len(spaces) > 1 else ()), rows(taken))
     if arguments.csv:
-        engine.write_csv(arguments.csv, [{k: v for k, v in r.items() if k != "history"} for r in found.records])
-    found.report(*figures(found.records, arguments.rtol))
+        engine.write_csv(arguments.csv, [{k: v for k, v in r.items() if k != "history"} for r in findings.records])
+    findings.report(*figures(findings.records, arguments.rtol))
     return 0
 
 
@@ -144,9 +144,9 @@ def _systems(arguments, device):
 def _cavity(name, mesh, hertz, scale):
     """Yield the Systems of a generated mesh or a mesh file, one for each frequency. ``mesh``: as `named_mesh` takes it;
     ``hertz``: frequencies, or None for the cavity's own; ``scale``: factor on the number of unknowns."""
-    found, paper = named_mesh(mesh, scale), name if name in MESHES and scale == 1 else ""
+    geometry, paper = named_mesh(mesh, scale), name if name in MESHES and scale == 1 else ""
     for frequency in [None] if hertz is None else hertz:
-        problem, at, source = posed(found, cavity(mesh), frequency)
+        problem, at, source = posed(geometry, cavity(mesh), frequency)
         A, b, _ = problem.system(at, source)
         yield System(_label(name, at, hertz), A, b, at, NODES * problem.finest / at, paper)
 
@@ -256,22 +256,22 @@ def figures(records, rtol) -> list:
     """Draw all figures; return (caption, figure) pairs: histories of every problem, then times."""
     done = [r for r in records if "failure" not in r]
     device = "cuda" if any(r["on"] == "cuda" for r in done) else "cpu"
-    mine = [r for r in done if r["on"] == device]
-    found = [(f"{name}: residual over products with A, on {device}; at the end of a line the true residual, a cross "
-              "where the method failed", _histories([r for r in mine if r["problem"] == name], rtol))
-             for name in dict.fromkeys(r["problem"] for r in mine)]
-    for precond in dict.fromkeys(r["precond"] for r in mine):
-        with_it = [r for r in mine if r["precond"] == precond and r["reason"] == "CONVERGED"]
+    on_device = [r for r in done if r["on"] == device]
+    drawn = [(f"{name}: residual over products with A, on {device}; at the end of a line the true residual, a cross "
+              "where the method failed", _histories([r for r in on_device if r["problem"] == name], rtol))
+             for name in dict.fromkeys(r["problem"] for r in on_device)]
+    for precond in dict.fromkeys(r["precond"] for r in on_device):
+        with_it = [r for r in on_device if r["precond"] == precond and r["reason"] == "CONVERGED"]
         if with_it:
-            found.append((f"Seconds of a solve on {device}, preconditioner: {precond}; methods that failed have no bar",
-                          _times(mine, precond, {_key(r): r["solve_seconds"] for r in with_it}, "s")))
+            drawn.append((f"Seconds of a solve on {device}, preconditioner: {precond}; methods that failed have no bar",
+                          _times(on_device, precond, {_key(r): r["solve_seconds"] for r in with_it}, "s")))
     if device == "cuda":
         cpu = {_key(r): r for r in done if r["on"] == "cpu"}
-        ratio = {_key(r): on_cpu(cpu[_key(r)], r)[0] / r["solve_seconds"] for r in mine if _key(r) in cpu}
+        ratio = {_key(r): on_cpu(cpu[_key(r)], r)[0] / r["solve_seconds"] for r in on_device if _key(r) in cpu}
         for precond in dict.fromkeys(key[2] for key in ratio):
-            found.append((f"Speed-up, preconditioner: {precond}",
-                          _times(mine, precond, ratio, "seconds on CPU / on GPU")))
-    return found
+            drawn.append((f"Speed-up, preconditioner: {precond}",
+                          _times(on_device, precond, ratio, "seconds on CPU / on GPU")))
+    return drawn
 
 
 def _key(r):

@@ -35,12 +35,12 @@ def run(arguments) -> int:
     """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
     Return the exit status."""
     space = make_space(arguments.device)
-    found = engine.Findings("swell bench krylov", space, arguments)
-    found.take(_measure(space, arguments))
-    found.table("Time of an iteration", ITERATION, _iterations(found.records))
+    findings = engine.Findings("swell bench krylov", space, arguments)
+    findings.take(_measure(space, arguments))
+    findings.table("Time of an iteration", ITERATION, _iterations(findings.records))
     if not arguments.no_solves:
-        found.table(f"Whole solves to {RTOL:g}", SOLVE, _solves(found.records))
-    found.report(("An iteration beside the peer's", _figure(found.records)))
+        findings.table(f"Whole solves to {RTOL:g}", SOLVE, _solves(findings.records))
+    findings.report(("An iteration beside the peer's", _figure(findings.records)))
     return 0
 
 
@@ -92,13 +92,13 @@ class _System:
         solver.solve(self.on_device)
         result = solver.solve(self.on_device)
         x, seconds, iterations = self.peer.run(PEER_PATIENCE * max(result.iterations, RESTART), RTOL)
-        mine = result.timings["solve"]
+        solve_seconds = result.timings["solve"]
         return self._record("solve", {
-            "seconds": mine, "setup_seconds": result.timings["setup"], "iterations": result.iterations,
+            "seconds": solve_seconds, "setup_seconds": result.timings["setup"], "iterations": result.iterations,
             "reason": result.reason.name, "residual": self._residual(self.space.to_host(result.x)),
             "format": result.format,
             "peer_seconds": seconds, "peer_iterations": iterations, "peer_residual": self._residual(x),
-            "ratio": seconds / mine,
+            "ratio": seconds / solve_seconds,
             "published_s": engine.published("solve_s", self.space, self.name, self.arguments.scale)})
 
     def _residual(self, x) -> float:
@@ -166,8 +166,8 @@ def _solves(records):
 
 def _figure(records):
     """Return a figure: bars of the times of an iteration, beside the peer's."""
-    mine = [r for r in records if r["benchmark"] == "krylov iteration"]
-    groups = [f"{r['case']}\n{r['matrix']}" for r in mine]
-    values = {"swell": [1e6 * r["seconds"] for r in mine],
-              mine[0]["peer"] if mine else "peer": [1e6 * r["peer_seconds"] for r in mine]}
+    iterations = [r for r in records if r["benchmark"] == "krylov iteration"]
+    groups = [f"{r['case']}\n{r['matrix']}" for r in iterations]
+    values = {"swell": [1e6 * r["seconds"] for r in iterations],
+              iterations[0]["peer"] if iterations else "peer": [1e6 * r["peer_seconds"] for r in iterations]}
     return engine.bars(groups, list(values), values, "µs an iteration")

@@ -71,10 +71,10 @@ def run(arguments) -> int:
     engine.tell("reading and generating matrices")
     systems = [(name, ordered(A)) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
                                                   *engine.files(arguments.files))]
-    found = engine.Findings("swell bench smoothers", make_space(arguments.device), arguments)
-    found.take(measure(systems, arguments))
-    found.table(*table(found.records))
-    found.report(*figures(found.records))
+    findings = engine.Findings("swell bench smoothers", make_space(arguments.device), arguments)
+    findings.take(measure(systems, arguments))
+    findings.table(*table(findings.records))
+    findings.report(*figures(findings.records))
     return 0
 
 

@@ -27,16 +27,16 @@ def run(arguments) -> int:
     space = make_space(arguments.device)
     with space.active():
         meter = engine.Meter(space)
-        found = engine.Findings("swell bench spgemm: sparse products", space, arguments)
-        found.take(record for name, A in systems for record in _measure(meter, name, A, arguments.repeat or 5))
-    found.table("Sparse products; ratios: the peer's time with sorting, and the numeric phase's time", HEADER,
-                _rows(found.records))
-    found.report(("Products a second", _figure(found.records)))
+        findings = engine.Findings("swell bench spgemm: sparse products", space, arguments)
+        findings.take(record for name, A in systems for record in _measure(meter, name, A, arguments.repeat or 5))
+    findings.table("Sparse products; ratios: the peer's time with sorting, and the numeric phase's time", HEADER,
+                   _rows(findings.records))
+    findings.report(("Products a second", _figure(findings.records)))
     return 0
 
 
 def interpolation(A):
-    """Return the smoothed aggregation P (top of this file) of a SciPy matrix; rows without a diagonal entry are not
+    """Return P = (I − ω D⁻¹ A) T, smoothed aggregation, of a SciPy matrix; rows without a diagonal entry are not
     smoothed."""
     n, d = A.shape[0], A.diagonal()
     group = np.arange(n) // AGGREGATE
@@ -73,8 +73,9 @@ def _record(meter, name, case, factors, kind, repeat):
     multiply = lambda: theirs[0] @ (theirs[1] if len(theirs) == 2 else theirs[1] @ theirs[2])
     peer_seconds = meter.seconds(multiply, repeat)
     peer_sorted = meter.seconds(lambda: multiply().sort_indices(), repeat)
-    found, expected = product.C.to_scipy(), factors[0] @ (factors[1] if len(factors) == 2 else factors[1] @ factors[2])
-    error = sp.linalg.norm(found - expected) / max(sp.linalg.norm(expected), np.finfo(np.float64).tiny)
+    computed = product.C.to_scipy()
+    expected = factors[0] @ (factors[1] if len(factors) == 2 else factors[1] @ factors[2])
+    error = sp.linalg.norm(computed - expected) / max(sp.linalg.norm(expected), np.finfo(np.float64).tiny)
     products = _products(*factors[-2:]) + (0 if len(factors) == 2 else _products(factors[0], factors[1] @ factors[2]))
     return {"benchmark": "spgemm", "matrix": name, "product": case, "n": factors[0].shape[0],
             "nnz": [M.nnz for M in factors], "entries": product.C.nnz, "dtype": product.C.dtype.name,

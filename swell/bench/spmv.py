@@ -33,18 +33,19 @@ def run(arguments) -> int:
     space = make_space(arguments.device)
     with space.active():
         meter = engine.Meter(space)
-        found = engine.Findings(f"swell bench spmv: products, copy {meter.copy_speed / 1e9:.1f} GB/s", space, arguments)
-        found.take(record for name, A in systems for record in _measure(meter, name, A, formats, arguments))
-    products = [r for r in found.records if r["benchmark"] == "spmv"]
-    found.table(f"Products; copy {meter.copy_speed / 1e9:.1f} GB/s", HEADER, _rows(products))
+        copy = f"copy {meter.copy_speed / 1e9:.1f} GB/s"
+        findings = engine.Findings(f"swell bench spmv: products, {copy}", space, arguments)
+        findings.take(record for name, A in systems for record in _measure(meter, name, A, formats, arguments))
+    products = [r for r in findings.records if r["benchmark"] == "spmv"]
+    findings.table(f"Products; {copy}", HEADER, _rows(products))
     if arguments.complex:
-        found.table("Table 9: complex products, the mean as in the paper", TABLE9, _table9(products))
+        findings.table("Table 9: complex products, the mean as in the paper", TABLE9, _table9(products))
     if arguments.tune:
-        found.table("Default beside tuned", TUNED, _tuned_rows(found.records))
+        findings.table("Default beside tuned", TUNED, _tuned_rows(findings.records))
     stored = _stored(products)
     if stored:
-        found.table("Stored figures of others, µs", ("matrix", "figures"), stored)
-    found.report(("Entries a second, each format beside the peer", _figure(products)))
+        findings.table("Stored figures of others, µs", ("matrix", "figures"), stored)
+    findings.report(("Entries a second, each format beside the peer", _figure(products)))
     return 0
 
 

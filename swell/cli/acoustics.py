@@ -38,12 +38,12 @@ def quantity(text, option):
 
 def real_quantity(text, option):
     """Return a real number, or the Table of a .csv file."""
-    found = quantity(text, option)
-    if isinstance(found, complex):
-        if found.imag:
+    number = quantity(text, option)
+    if isinstance(number, complex):
+        if number.imag:
             raise InputError(f"{option} {text}: expected a real number, or a .csv file of a table")
-        return found.real
-    return found
+        return number.real
+    return number
 
 
 def velocity(text, option):
@@ -97,12 +97,12 @@ def medium(text):
 
 def conditions(walls) -> dict:
     """Return the pairs (name, condition) as a dict; raise InputError for a name that comes twice."""
-    found = {}
+    by_name = {}
     for name, condition in walls:
-        if name in found:
+        if name in by_name:
             raise InputError(f"--wall: boundary {name!r} has two conditions; give one")
-        found[name] = condition
-    return found
+        by_name[name] = condition
+    return by_name
 
 
 def source(text, mesh, velocity):

@@ -38,19 +38,19 @@ def run(arguments) -> int:
     from swell.pde.fvm import read_case as flow_case
     path, command = Path(arguments.MESH), "fvm"
     if path.is_dir() and path.resolve() == Path(arguments.out).resolve() and any(
-            found for name in ("U", "U.gz") for found in path.glob(f"*/{name}")):
+            field for name in ("U", "U.gz") for field in path.glob(f"*/{name}")):
         command, case = "flow", flow_case(path, laminar=True)
         mesh, cells = case.mesh, case.decompose(arguments.parts)
     else:
         mesh = read_case(arguments.MESH, None)
         cells = decompose(mesh, arguments.parts, arguments.out)
     part = np.empty(mesh.n_cells, np.int64)
-    for rank, own in enumerate(cells):
-        part[own] = rank
+    for rank, members in enumerate(cells):
+        part[members] = rank
     sides = part[np.stack([mesh.owner[:mesh.n_internal], mesh.neighbour])]
     between = np.bincount(sides[:, sides[0] != sides[1]].ravel(), minlength=arguments.parts)
-    for rank, own in enumerate(cells):
-        print(f"{arguments.out}/processor{rank}: {own.size} cells, {between[rank]} faces to other parts")
-    print(f"load balance {load_balance([own.size for own in cells]):.3f} (1 is even); next: mpiexec -n "
+    for rank, members in enumerate(cells):
+        print(f"{arguments.out}/processor{rank}: {members.size} cells, {between[rank]} faces to other parts")
+    print(f"load balance {load_balance([members.size for members in cells]):.3f} (1 is even); next: mpiexec -n "
           f"{arguments.parts} swell {command} {arguments.out} ...")
     return 0

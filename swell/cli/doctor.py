@@ -178,9 +178,9 @@ def _try_cpu():
 def _try_gpu(parts):
     """Solve a small system on the GPU, if there is one; return (True if this works, a sentence on it). Any error
     becomes the sentence; none is raised. ``parts``: the list of all Parts found."""
-    found = {part.name: part.found for part in parts}
-    if not found["CuPy"]:
-        if found["NVIDIA driver and GPU"]:
+    versions = {part.name: part.found for part in parts}
+    if not versions["CuPy"]:
+        if versions["NVIDIA driver and GPU"]:
             return False, f"there is a GPU, but CuPy is missing: {GPU_EXTRA}"
         return False, ("no GPU was found (nvidia-smi is missing or finds none), and CuPy is not installed; swell uses "
                        "the CPU")

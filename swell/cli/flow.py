@@ -120,7 +120,7 @@ def _run(arguments, ranks) -> int:
     finite = all(case.mesh.of_ranks(bool(np.isfinite(solution.velocity).all())))
     forces = case.flow.forces(solution) if finite else {}
     forces = {name: (pressure / unit, viscous / unit) for name, (pressure, viscous) in forces.items()}
-    solution.forces = {name: found / unit for name, found in solution.forces.items()}
+    solution.forces = {name: force / unit for name, force in solution.forces.items()}
     if arguments.history:
         solution.write_history(arguments.history)
         outputs.written.append(arguments.history)
@@ -142,16 +142,16 @@ def _of_ranks(ranks, parts) -> str:
     return "" if ranks is None else f" on {ranks.size} ranks, {'in parts' if parts else 'which divide them'}"
 
 
-def _unit(given):
-    """Return (label, unit) of the forces; ``given``: the option "U,A", or None."""
-    if given is None:
+def _unit(text):
+    """Return (label, unit) of the forces; ``text``: the option "U,A", or None."""
+    if text is None:
         return "force", 1.0
     try:
-        speed, area = (float(word) for word in given.split(","))
+        speed, area = (float(word) for word in text.split(","))
     except ValueError:
         speed = area = 0.0
     if not (0 < speed < math.inf and 0 < area < math.inf):
-        raise InputError(f"--coefficients {given}: expected a speed and an area above 0, such as 1.5,0.1")
+        raise InputError(f"--coefficients {text}: expected a speed and an area above 0, such as 1.5,0.1")
     return "force coefficient", 0.5 * speed ** 2 * area
 
 
@@ -176,13 +176,14 @@ def _settings(arguments, case, transient):
     """Return the SIMPLE or PISO settings; raise InputError for options of the other kind, or without a step."""
     from swell.pde import fvm
     from swell.pde.fvm.time import count_steps
-    own, others = (TRANSIENT, STEADY) if transient else (STEADY, TRANSIENT)
+    options, others = (TRANSIENT, STEADY) if transient else (STEADY, TRANSIENT)
     idle = [name for name in others if getattr(arguments, name) is not None]
     if idle:
         raise InputError(f"--{idle[0].replace('_', '-')} has no effect on "
                          f"{'a march in time' if transient else 'steady flow'}: leave it out, or give "
                          f"{'--steady' if transient else '--transient'}")
-    chosen = {field: getattr(arguments, name) for name, field in own.items() if getattr(arguments, name) is not None}
+    values = {field: getattr(arguments, name) for name, field in options.items()}
+    chosen = {field: value for field, value in values.items() if value is not None}
     if arguments.scheme:
         chosen["scheme"] = arguments.scheme
     if arguments.pressure_precond:

@@ -207,11 +207,11 @@ class _Watch:
     def __call__(self, point):
         self.done += 1
         self.failed += not point.converged
-        left = (time.perf_counter() - self.start) / self.done * (self.count - self.done)
+        remaining = (time.perf_counter() - self.start) / self.done * (self.count - self.done)
         failed = f", {self.failed} failed" if self.failed else ""
         most = max(r.iterations for r in point.results)
         self.progress.phase = (f"{point.frequency:g} Hz done ({self.done} of {self.count}{failed}): "
-                               f"{most} iterations, about {left:.0f} s to go")
+                               f"{most} iterations, about {remaining:.0f} s to go")
         return False
 
 
@@ -253,9 +253,9 @@ def _write(arguments, response, modes) -> list:
         for j, path in enumerate(paths):
             scale = write_wav(response, path, j)
             written.append(f"{path}, full scale is {scale:.4g} Pa/s")
-    for frequency, found in response.fields.items():
+    for frequency, values in response.fields.items():
         at = f"_{frequency:g}Hz" if len(response.fields) > 1 else ""
-        fields = [("", found)] if response.sources is None else [(f"_source{j}", f) for j, f in enumerate(found, 1)]
+        fields = [("", values)] if response.sources is None else [(f"_source{j}", f) for j, f in enumerate(values, 1)]
         for of, field in fields:
             for name, write in ((arguments.vtu, field.write), (arguments.picture, field.plot)):
                 if name:
@@ -272,8 +272,8 @@ def _print(arguments, mesh, response, written, modes):
     if arguments.json:
         facts = mesh.facts()
         facts["nodes"] = facts.pop("points")                     # "points" are the response's
-        found = {} if modes is None else {"modes": modes.as_dict()}
-        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), **found, "written": written}))
+        extra = {} if modes is None else {"modes": modes.as_dict()}
+        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), **extra, "written": written}))
     elif not arguments.quiet:
         print(for_shell(response, vars(arguments)))
         if modes is not None:

@@ -30,11 +30,11 @@ def run(arguments) -> int:
     check_paths({"--picture": arguments.picture}, (arguments.A,), {"--picture": (".png",)})
     A, notes = source.read_system(arguments.A)
     from swell.inputs import read_matrix
-    given = read_matrix(A, "cpu")
-    findings = _look(given.A, A)
-    findings = {"matrix": arguments.A, **findings, "notes": notes + given.notes}
+    matrix = read_matrix(A, "cpu")
+    findings = _look(matrix.A, A)
+    findings = {"matrix": arguments.A, **findings, "notes": notes + matrix.notes}
     if arguments.amg:
-        findings["amg"] = _hierarchy(given.A)
+        findings["amg"] = _hierarchy(matrix.A)
     if arguments.picture:
         from swell.report import picture
         title = f"{readable(Path(arguments.A).name)}: {A.shape[0]} unknowns, {A.nnz} entries"
@@ -147,70 +147,70 @@ def _hierarchy(A) -> dict:
     return {**facts(M), "setup_seconds": timings["setup"], "compile_seconds": watch.compiled, "notes": list(M.notes)}
 
 
-def _show(found, A):
+def _show(findings, A):
     """Print the findings, the dict of `_look`, as text. A: the matrix, for its pattern."""
     from rich.console import Console
     from rich.markup import escape
     console = Console(highlight=False)
-    size = f"{found['n']} unknowns, {found['nnz']} entries ({found['density']:.3%}), {found['dtype']}"
-    console.print(f"[bold]{escape(found['matrix'])}[/]: {size}", soft_wrap=True)
-    console.print(_summary(found))
-    console.print(_rows(found))
+    size = f"{findings['n']} unknowns, {findings['nnz']} entries ({findings['density']:.3%}), {findings['dtype']}"
+    console.print(f"[bold]{escape(findings['matrix'])}[/]: {size}", soft_wrap=True)
+    console.print(_summary(findings))
+    console.print(_rows(findings))
     _show_pattern(console, A)
-    for sentence in found["singular"]:
+    for sentence in findings["singular"]:
         console.print(f"singular: {for_shell(sentence, SOLVE)}", markup=False, soft_wrap=True)
-    _show_recommendation(console, found["recommendation"])
-    if "amg" in found:
-        _show_hierarchy(console, found["amg"])
-    for note in found["notes"]:
+    _show_recommendation(console, findings["recommendation"])
+    if "amg" in findings:
+        _show_hierarchy(console, findings["amg"])
+    for note in findings["notes"]:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
-    if found.get("picture"):
-        console.print(f"picture written to {found['picture']}", markup=False, soft_wrap=True)
+    if findings.get("picture"):
+        console.print(f"picture written to {findings['picture']}", markup=False, soft_wrap=True)
 
 
-def _summary(found):
-    """Return a table of properties, one a line; ``found``: the dict of `_look`."""
+def _summary(findings):
+    """Return a table of properties, one a line; ``findings``: the dict of `_look`."""
     from rich import box
     from rich.table import Table
     table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("symmetry", found["symmetry"])
-    table.add_row("definiteness", found["definiteness"])
-    table.add_row("diagonal", _diagonal(found))
-    table.add_row("null space", found["null_space"] or "the constants are not in it")
-    table.add_row("bandwidth", f"{found['bandwidth']}, after reverse Cuthill–McKee {found['bandwidth_rcm']}")
-    table.add_row("blocks", _blocks(found))
-    sell = found["sell"]
-    table.add_row("storage", f"CSR {found['csr_bytes_per_entry']:.1f} bytes an entry, SELL "
+    table.add_row("symmetry", findings["symmetry"])
+    table.add_row("definiteness", findings["definiteness"])
+    table.add_row("diagonal", _diagonal(findings))
+    table.add_row("null space", findings["null_space"] or "the constants are not in it")
+    table.add_row("bandwidth", f"{findings['bandwidth']}, after reverse Cuthill–McKee {findings['bandwidth_rcm']}")
+    table.add_row("blocks", _blocks(findings))
+    sell = findings["sell"]
+    table.add_row("storage", f"CSR {findings['csr_bytes_per_entry']:.1f} bytes an entry, SELL "
                   f"{sell['bytes_per_entry']:.1f} (padding {sell['padding']:.2f})")
     return table
 
 
-def _diagonal(found):
-    """Return a text on diagonal dominance, zeros on the diagonal and empty rows; ``found``: the dict of `_look`."""
-    text = f"dominant in {found['dominant_rows']:.1%} of the rows"
-    if found["zero_diagonal"]:
-        text += f"; zero in {found['zero_diagonal']} rows"
-    return text + (f"; {found['empty_rows']} rows are empty" if found["empty_rows"] else "")
+def _diagonal(findings):
+    """Return a text on diagonal dominance, zeros on the diagonal and empty rows; ``findings``: the dict of `_look`."""
+    text = f"dominant in {findings['dominant_rows']:.1%} of the rows"
+    if findings["zero_diagonal"]:
+        text += f"; zero in {findings['zero_diagonal']} rows"
+    return text + (f"; {findings['empty_rows']} rows are empty" if findings["empty_rows"] else "")
 
 
-def _blocks(found):
-    """Return a text on dense blocks: a sentence, and the fill ratio of each block size; ``found``: the dict of
+def _blocks(findings):
+    """Return a text on dense blocks: a sentence, and the fill ratio of each block size; ``findings``: the dict of
     `_look`."""
-    if not found["block_fill"]:
+    if not findings["block_fill"]:
         return "none: no size from 2 to 8 divides the number of unknowns"
-    ratios = ", ".join(f"{size}×{size} {ratio:.2f}" for size, ratio in found["block_fill"].items())
-    sentence = (f"blocks of {found['block_size']} are nearly full" if found["block_size"] > 1
+    ratios = ", ".join(f"{size}×{size} {ratio:.2f}" for size, ratio in findings["block_fill"].items())
+    sentence = (f"blocks of {findings['block_size']} are nearly full" if findings["block_size"] > 1
                 else "no dense blocks")
     return f"{sentence} (stored over needed: {ratios})"
 
 
-def _rows(found):
-    """Return the histogram of entries a row as a table with bars; ``found``: the dict of `_look`."""
+def _rows(findings):
+    """Return the histogram of entries a row as a table with bars; ``findings``: the dict of `_look`."""
     from rich import box
     from rich.table import Table
-    lengths = found["row_lengths"]
+    lengths = findings["row_lengths"]
     title = f"entries a row: {lengths['min']} to {lengths['max']}, mean {lengths['mean']:.2f}, "
     title += f"deviation {lengths['deviation']:.2f}"
     table = Table(title=title, box=box.SIMPLE, title_justify="left", show_header=False, pad_edge=False)

@@ -44,8 +44,8 @@ def check_paths(paths: dict, sources=(), endings=None):
         if wanted and path.suffix.lower() not in wanted:
             raise InputError(f"{option} {name}: the extension is {path.suffix or 'missing'}, expected "
                              f"{' or '.join(wanted)}")
-        found, folder = status(path), status(path.parent)
-        if found and stat.S_ISDIR(found.st_mode):
+        attributes, folder = status(path), status(path.parent)
+        if attributes and stat.S_ISDIR(attributes.st_mode):
             raise InputError(f"{option} {name}: this is a folder; name a file in it")
         if not (folder and stat.S_ISDIR(folder.st_mode)):
             raise InputError(f"{option} {name}: there is no folder {path.parent}; make it first")

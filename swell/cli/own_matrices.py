@@ -72,8 +72,8 @@ def run_matrices(arguments) -> int:
 
         def watch(frequency, result):
             done.append(frequency)
-            left = (time.perf_counter() - start) / len(done) * (len(band) - len(done))
-            progress.phase = f"{frequency:g} Hz done ({len(done)} of {len(band)}): about {left:.0f} s to go"
+            remaining = (time.perf_counter() - start) / len(done) * (len(band) - len(done))
+            progress.phase = f"{frequency:g} Hz done ({len(done)} of {len(band)}): about {remaining:.0f} s to go"
         response = helmholtz.sweep_matrices(
             K, M, B, loads, arguments.row, band, speed=speed, names=names, watch=watch,
             settings={**settings, "rtol": 1e-6 if arguments.rtol is None else arguments.rtol,
@@ -106,11 +106,11 @@ def _loads(words, n):
             columns.append(np.eye(1, n, int(word)).T)
             names.append(f"row {word}")
             continue
-        found = np.asarray(read_vector(word))
-        if found.shape[0] != n or found.ndim > 2:
-            raise InputError(f"--load {word}: it has shape {found.shape}: expected ({n},), as K has {n} rows")
-        found = found.reshape(n, -1)
-        columns.append(found)
+        load = np.asarray(read_vector(word))
+        if load.shape[0] != n or load.ndim > 2:
+            raise InputError(f"--load {word}: it has shape {load.shape}: expected ({n},), as K has {n} rows")
+        load = load.reshape(n, -1)
+        columns.append(load)
         stem = file_and_name(word)[0]
-        names += [stem] if found.shape[1] == 1 else [f"{stem} {j + 1}" for j in range(found.shape[1])]
+        names += [stem] if load.shape[1] == 1 else [f"{stem} {j + 1}" for j in range(load.shape[1])]
     return np.hstack(columns), names

@@ -107,15 +107,15 @@ def _vectors(arguments, n, notes):
     return b, None if arguments.x0 is None else source.read_vector(arguments.x0)
 
 
-def _nullspace(given):
-    """Return --nullspace as ``swell.prepare`` takes it: ``given`` itself if it is "constants", "none" or None, else the
-    basis vectors read from the file ``given``."""
-    if given is None or given.lower() in ("constants", "none"):
-        return given
-    if not Path(source.file_and_name(given)[0]).exists():
-        raise InputError(f"--nullspace {given}: expected constants, none, or a file with a basis, and there is no such "
+def _nullspace(text):
+    """Return --nullspace as ``swell.prepare`` takes it: ``text`` itself if it is "constants", "none" or None, else the
+    basis vectors read from the file ``text``."""
+    if text is None or text.lower() in ("constants", "none"):
+        return text
+    if not Path(source.file_and_name(text)[0]).exists():
+        raise InputError(f"--nullspace {text}: expected constants, none, or a file with a basis, and there is no such "
                          f"file in {Path.cwd()}")
-    return source.read_vector(given)
+    return source.read_vector(text)
 
 
 def _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress):

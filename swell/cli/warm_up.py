@@ -91,13 +91,13 @@ def child(job):
     import numpy as np
 
     import swell
-    given = json.loads(job)
-    for side in given["sides"]:
+    task = json.loads(job)
+    for side in task["sides"]:
         A = swell.gallery.poisson2d(side)
-        if given["method"] in ("bicgstab", "gmres"):
+        if task["method"] in ("bicgstab", "gmres"):
             A = swell.gallery.get("convection_diffusion2d", side**2)
         try:
-            swell.solve(A * (1 + 0.1j) if given["complex"] else A, np.ones(A.shape[0]), device="cuda",
-                        method=None if given["method"] == "auto" else given["method"], precond=given["precond"])
+            swell.solve(A * (1 + 0.1j) if task["complex"] else A, np.ones(A.shape[0]), device="cuda",
+                        method=None if task["method"] == "auto" else task["method"], precond=task["precond"])
         except SwellError as error:
             sys.exit(str(error))

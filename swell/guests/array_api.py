@@ -24,14 +24,14 @@ KINDS = {4: "opencl", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 11: "rocm h
 class ArrayAPI(Guest):
     """Arrays with ``__cuda_array_interface__`` or ``__dlpack__``, on the host or on a CUDA GPU."""
 
-    def device_of(self, given):
-        if _cuda_interface(given):
-            return f"cuda:{_view(given).device.id}"
-        kind, number = _place(given)
+    def device_of(self, value):
+        if _cuda_interface(value):
+            return f"cuda:{_view(value).device.id}"
+        kind, number = _place(value)
         return "cpu" if kind in HOST else f"cuda:{number}"
 
-    def dtype_of(self, given, name):
-        return _read(given, name).dtype
+    def dtype_of(self, value, name):
+        return _read(value, name).dtype
 
     def read_matrix(self, A):
         return _read(A, "A")
@@ -48,12 +48,12 @@ class ArrayAPI(Guest):
         return x if x.device == like.device else x.to_device(like.device)
 
 
-def _cuda_interface(given):
+def _cuda_interface(array):
     """True if the object has the CUDA array interface; arrays on the host raise AttributeError for it."""
-    return getattr(given, "__cuda_array_interface__", None) is not None
+    return getattr(array, "__cuda_array_interface__", None) is not None
 
 
-def _place(given):
+def _place(array):
     """Return (DLDeviceType, number) of the object's device.
 
     Raises
@@ -61,26 +61,26 @@ def _place(given):
     InputError
         For a device that neither NumPy nor CuPy can read.
     """
-    kind, number = (int(part) for part in given.__dlpack_device__())
+    kind, number = (int(part) for part in array.__dlpack_device__())
     if kind not in (*HOST, *CUDA):
-        raise InputError(f"a {_name(given)} lies on a device of kind {KINDS.get(kind, kind)} (DLPack's number {kind}): "
+        raise InputError(f"a {_name(array)} lies on a device of kind {KINDS.get(kind, kind)} (DLPack's number {kind}): "
                          "expected the host or a CUDA GPU; copy it to the host")
     return kind, number
 
 
-def _view(given):
+def _view(array):
     """Return a NumPy or CuPy array over the object's memory."""
-    if _cuda_interface(given):
-        return require_cupy()[0].asarray(given)
-    kind, number = _place(given)
+    if _cuda_interface(array):
+        return require_cupy()[0].asarray(array)
+    kind, number = _place(array)
     if kind in HOST:
-        return np.from_dlpack(given)
+        return np.from_dlpack(array)
     cupy, _ = require_cupy()
     with cupy.cuda.Device(number):
-        return cupy.from_dlpack(given)
+        return cupy.from_dlpack(array)
 
 
-def _read(given, name):
+def _read(array, name):
     """Return a NumPy or CuPy array over the object's memory; ``name`` is for messages.
 
     Raises
@@ -89,31 +89,31 @@ def _read(given, name):
         For a device or type that swell cannot read, such as bfloat16.
     """
     try:
-        view = _view(given)
+        view = _view(array)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         if isinstance(error, InputError):        # which is a ValueError
             raise
-        raise InputError(f"{name} is a {_name(given)}{_stated(given)}, which cannot be read ({error}): expected one of "
-                         f"{', '.join(DTYPES)}; {_convert(given, name)}") from None
+        raise InputError(f"{name} is a {_name(array)}{_stated(array)}, which cannot be read ({error}): expected one of "
+                         f"{', '.join(DTYPES)}; {_convert(array, name)}") from None
     if view.dtype.kind not in "biu" and view.dtype.name not in DTYPES:
         raise InputError(f"{name} has dtype {view.dtype.name}: expected one of {', '.join(DTYPES)}; "
-                         f"{_convert(given, name)}")
+                         f"{_convert(array, name)}")
     return view
 
 
-def _convert(given, name):
+def _convert(array, name):
     """Return the advice to convert an array, for a message."""
-    if hasattr(given, "__array_namespace__"):
+    if hasattr(array, "__array_namespace__"):
         return f"convert it with xp.astype({name}, xp.float64), where xp = {name}.__array_namespace__()"
     return "convert it to float64 with its library"
 
 
-def _stated(given):
+def _stated(array):
     """Return " of dtype ..." if the object says its dtype, for a message."""
-    dtype = getattr(given, "dtype", None)
+    dtype = getattr(array, "dtype", None)
     return "" if dtype is None else f" of dtype {dtype}"
 
 
-def _name(given):
+def _name(array):
     """Return the name of the object's class with its library."""
-    return f"{type(given).__module__.partition('.')[0]}.{type(given).__name__}"
+    return f"{type(array).__module__.partition('.')[0]}.{type(array).__name__}"

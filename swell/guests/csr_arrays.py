@@ -11,11 +11,11 @@ WHAT = "A is a tuple of three arrays, read as (data, indices, indptr) in CSR"
 class CSRArrays(Guest):
     """A tuple of three one-dimensional arrays on one device."""
 
-    def device_of(self, given):
-        return guest_of(given[0]).device_of(given[0])
+    def device_of(self, value):
+        return guest_of(value[0]).device_of(value[0])
 
-    def dtype_of(self, given, name):
-        return guest_of(given[0]).dtype_of(given[0], name)
+    def dtype_of(self, value, name):
+        return guest_of(value[0]).dtype_of(value[0], name)
 
     def read_matrix(self, A):
         """Return the CSR matrix of SciPy or CuPy over the arrays' memory.

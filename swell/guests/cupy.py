@@ -7,9 +7,9 @@ from swell.core.guests import ArrayLibrary, Given
 class CuPy(ArrayLibrary):
     """CuPy's arrays, and CuPyX's sparse matrices and operators."""
 
-    def device_of(self, given):
+    def device_of(self, value):
         import cupy
-        data = given if isinstance(given, cupy.ndarray) else getattr(given, "data", None)    # a sparse matrix's values
+        data = value if isinstance(value, cupy.ndarray) else getattr(value, "data", None)    # a sparse matrix's values
         return f"cuda:{cupy.cuda.Device().id if data is None else data.device.id}"
 
     def read_vector(self, v, name):

@@ -17,16 +17,16 @@ CPU, CUDA = 1, 2        # devices of DLPack
 class JAX(Guest):
     """JAX's arrays, BCOO and BCSR matrices. x is returned as a JAX array on the device of b."""
 
-    def device_of(self, given):
-        kind, number = _concrete(given).__dlpack_device__()
+    def device_of(self, value):
+        kind, number = _concrete(value).__dlpack_device__()
         if kind not in (CPU, CUDA):
-            raise InputError(f"a JAX array lies on {_concrete(given).device}: expected a CPU or a CUDA GPU; move it "
+            raise InputError(f"a JAX array lies on {_concrete(value).device}: expected a CPU or a CUDA GPU; move it "
                              "with jax.device_put(array, jax.devices('cpu')[0])")
         return "cpu" if kind == CPU else f"cuda:{number}"
 
-    def dtype_of(self, given, name):
-        _concrete(given, name)
-        return given.dtype
+    def dtype_of(self, value, name):
+        _concrete(value, name)
+        return value.dtype
 
     def read_matrix(self, A):
         """Return an array as one of NumPy or CuPy, and a BCOO or BCSR matrix as COO or CSR of SciPy or CuPy.
@@ -79,12 +79,12 @@ def check_layout(A):
                          "two sparse dimensions and no other; convert it with BCOO.fromdense(A.todense())")
 
 
-def _concrete(given, name="an array"):
+def _concrete(value, name="an array"):
     """Return the array of a JAX array or of a sparse matrix's values; InputError if it is traced, or on several
     devices."""
     import jax
     from jax.experimental import sparse
-    array = given.data if isinstance(given, sparse.JAXSparse) else given
+    array = value.data if isinstance(value, sparse.JAXSparse) else value
     if isinstance(array, jax.core.Tracer):
         raise InputError(f"{name} is traced by a JAX transformation, such as jit, grad or vmap: expected numbers; "
                          "inside a JAX program use swell.jax.solve")

@@ -11,12 +11,12 @@ from swell.core.guests import ArrayLibrary, Given
 class SciPy(ArrayLibrary):
     """Arrays and sparse matrices on the host, sequences of numbers, and objects with ``__array__``."""
 
-    def dtype_of(self, given, name):
+    def dtype_of(self, value, name):
         try:
-            np.dtype(given.dtype)
-            return given.dtype
+            np.dtype(value.dtype)
+            return value.dtype
         except (AttributeError, TypeError):      # pandas has types of its own
-            return host_array(given, name).dtype
+            return host_array(value, name).dtype
 
     def read_matrix(self, A):
         """Return A as it is, or as a SciPy matrix if its class is another one with a method ``tocsr``; np.matrix as an
@@ -93,12 +93,12 @@ def _share_memory(csr, A) -> bool:
     return any(np.shares_memory(ours, array) for ours in (csr.data, csr.indices, csr.indptr) for array in theirs)
 
 
-def _check_lengths(found, *expected):
-    """Raise InputError unless ``found``, the shape of the values, equals each shape that the indices imply."""
-    for shape in expected:
-        if tuple(found) != tuple(shape):
-            raise InputError(f"A.data has shape {tuple(found)}: expected {tuple(shape)}, as A's indices have; was one "
-                             "of its arrays replaced?")
+def _check_lengths(shape, *expected):
+    """Raise InputError unless ``shape``, the shape of the values, equals each shape that the indices imply."""
+    for implied in expected:
+        if tuple(shape) != tuple(implied):
+            raise InputError(f"A.data has shape {tuple(shape)}: expected {tuple(implied)}, as A's indices have; was "
+                             "one of its arrays replaced?")
 
 
 def _check_range(index, size, name):

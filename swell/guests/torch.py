@@ -14,22 +14,22 @@ INTEGERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint3
 class Torch(Guest):
     """Tensors of every layout, on the host or on a CUDA GPU. x is returned as a tensor."""
 
-    def device_of(self, given):
-        kind = given.device.type
+    def device_of(self, value):
+        kind = value.device.type
         if kind not in ("cpu", "cuda"):
-            raise InputError(f"a tensor lies on device {str(given.device)!r}: expected cpu or cuda; move it with "
+            raise InputError(f"a tensor lies on device {str(value.device)!r}: expected cpu or cuda; move it with "
                              ".cpu()")
-        return "cpu" if kind == "cpu" else f"cuda:{given.device.index or 0}"
+        return "cpu" if kind == "cpu" else f"cuda:{value.device.index or 0}"
 
-    def dtype_of(self, given, name):
-        """Return the NumPy type of the tensor ``given``; ``name``: the tensor in messages.
+    def dtype_of(self, value, name):
+        """Return the NumPy type of the tensor ``value``; ``name``: the tensor in messages.
 
         Raises
         ------
         InputError
             For types that NumPy or swell does not support, such as bfloat16.
         """
-        dtype = str(given.dtype).removeprefix("torch.")
+        dtype = str(value.dtype).removeprefix("torch.")
         if dtype not in (*DTYPES, *INTEGERS):
             raise InputError(f"{name} has dtype {dtype}: expected one of {', '.join(DTYPES)}; convert it with "
                              f"{name}.to(torch.float64)")

@@ -24,7 +24,7 @@ except ImportError:
     buffer_callback = None
 
 CPU, CUDA = 1, 2        # devices of DLPack
-SMALL = 1000            # unknowns up to which several matrices are solved as a batch
+MAX_BATCHED_UNKNOWNS = 1000    # unknowns up to which several matrices are solved as a batch
 
 
 class Info(NamedTuple):
@@ -72,27 +72,27 @@ class Call:
         """Solve for XLA's buffers, and write into the buffers ``out``."""
         kind, number = values.__dlpack_device__()
         if kind == CPU:
-            for buffer, found in zip(out, self._solve(np.asarray(values), np.asarray(b))):
-                np.asarray(buffer)[...] = found
+            for buffer, result in zip(out, self._solve(np.asarray(values), np.asarray(b))):
+                np.asarray(buffer)[...] = result
         elif kind == CUDA:
             import cupy
             with cupy.cuda.Device(number), cupy.cuda.ExternalStream(context.stream, number) as stream:
-                for buffer, found in zip(out, self._solve(cupy.asarray(values), cupy.asarray(b))):
-                    cupy.asarray(buffer)[...] = cupy.asarray(found)
-                stream.synchronize()             # before CuPy reuses the memory of what was found
+                for buffer, result in zip(out, self._solve(cupy.asarray(values), cupy.asarray(b))):
+                    cupy.asarray(buffer)[...] = cupy.asarray(result)
+                stream.synchronize()             # before CuPy reuses the memory of the results
         else:
             raise InputError(f"the arrays lie on a device of DLPack's kind {kind}: expected a CPU or a CUDA GPU")
 
     def _solve(self, values, b):
         """Solve for all matrices and right-hand sides that ``vmap`` has collected; return x and the arrays of `Info`.
 
-        Before their own axes, ``values`` and ``b`` have those of ``vmap``, of size 1 where they do not depend on it."""
-        own = b.ndim - self.right_hand_sides     # the axis of the rows
-        lead = np.broadcast_shapes(values.shape[:-1], b.shape[:own])
+        The axes of ``vmap`` come first in ``values`` and ``b``, with size 1 where an array does not depend on them."""
+        row_axis = b.ndim - self.right_hand_sides
+        lead = np.broadcast_shapes(values.shape[:-1], b.shape[:row_axis])
         matrix = [axis for axis, size in enumerate(values.shape[:-1]) if size > 1]     # along these, matrices differ
-        others = [axis for axis in range(own) if axis not in matrix]
-        order = [*matrix, own, *others, *range(own + 1, b.ndim)]
-        full = np.broadcast_to(b, (*lead, *b.shape[own:])).transpose(order)
+        others = [axis for axis in range(row_axis) if axis not in matrix]
+        order = [*matrix, row_axis, *others, *range(row_axis + 1, b.ndim)]
+        full = np.broadcast_to(b, (*lead, *b.shape[row_axis:])).transpose(order)
         m = math.prod(lead[axis] for axis in matrix)
         x, *records = self._solve_matrices(values.reshape(m, -1), full.reshape(m, self.system.pattern.n, -1))
         if self.must_converge:
@@ -100,7 +100,7 @@ class Call:
         back, shape = np.argsort(order).tolist(), list(full.shape)
         x, shape[len(matrix)] = x.reshape(shape).transpose(back), 1
         kinds = np.int32, np.finfo(b.dtype).dtype, np.int32
-        return x, *(record.reshape(shape).transpose(back).squeeze(own).astype(kind)
+        return x, *(record.reshape(shape).transpose(back).squeeze(row_axis).astype(kind)
                     for record, kind in zip(records, kinds))
 
     def _solve_matrices(self, values, b):
@@ -108,7 +108,7 @@ class Call:
 
         Return x and, for each right-hand side, an entry of three arrays (m, c)."""
         system = self.system
-        if len(values) > 1 and system.pattern.n <= SMALL and system.options.has_batch_form:
+        if len(values) > 1 and system.pattern.n <= MAX_BATCHED_UNKNOWNS and system.options.has_batch_form:
             r = system.solve_batch(values, b, transposed=self.transposed, relative=self.transposed)
             return r.x, r.iterations, r.residual, r.reasons
         x, *records = zip(*(self._solve_matrix(*each) for each in zip(values, b)))
@@ -150,10 +150,10 @@ def call(system: System, values, b, transposed=False, must_converge=True) -> tup
     kinds = (b.shape, b.dtype), (record, np.int32), (record, jnp.finfo(b.dtype).dtype), (record, np.int32)
     outs = tuple(jax.ShapeDtypeStruct(*each) for each in kinds)
     if buffer_callback is None:
-        found = jax.pure_callback(made.host, outs, values, b, vmap_method="expand_dims")
+        outputs = jax.pure_callback(made.host, outs, values, b, vmap_method="expand_dims")
     else:
-        found = buffer_callback(made.in_place, outs, vmap_method="expand_dims")(values, b)
-    return found[0], Info(*found[1:])
+        outputs = buffer_callback(made.in_place, outs, vmap_method="expand_dims")(values, b)
+    return outputs[0], Info(*outputs[1:])
 
 
 def _stack(arrays):

@@ -127,16 +127,16 @@ def solve_dtype(options, values, b) -> np.dtype:
     return dtype
 
 
-def _array(given, name):
+def _array(value, name):
     """Return an array of numbers as a JAX array; InputError for anything else."""
-    if isinstance(given, sparse.JAXSparse):
-        raise InputError(f"{name} is a JAX {type(given).__name__}: expected a dense array; convert it with "
+    if isinstance(value, sparse.JAXSparse):
+        raise InputError(f"{name} is a JAX {type(value).__name__}: expected a dense array; convert it with "
                          f"{name}.todense()")
     try:
-        found = jnp.asarray(given)
+        array = jnp.asarray(value)
     except TypeError as error:
         raise InputError(f"{name} is no array of numbers ({error}): expected a JAX array") from None
-    return found
+    return array
 
 
 def _check_devices(values, b):

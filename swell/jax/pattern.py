@@ -15,7 +15,7 @@ from swell.batch.pattern import ORDERED
 from swell.core.errors import InputError
 from swell.guests.jax import check_layout
 
-MOST = 2**31 - 1        # entries: JAX has indices of 32 bits unless its double precision is on
+MAX_ENTRIES = 2**31 - 1    # entries: JAX has indices of 32 bits unless its double precision is on
 
 
 def arrange(pattern: Pattern, values):
@@ -67,8 +67,9 @@ def read_matrix(A) -> tuple[Pattern, jax.Array]:
 
 
 def _check_size(entries):
-    if entries > MOST:
-        raise InputError(f"A has {entries} entries: expected at most {MOST}; if A is dense, use BCSR.fromdense(A)")
+    if entries > MAX_ENTRIES:
+        raise InputError(f"A has {entries} entries: expected at most {MAX_ENTRIES}; if A is dense, use "
+                         "BCSR.fromdense(A)")
 
 
 def _of_indices(A) -> Pattern:

@@ -85,11 +85,11 @@ def flat(v):
 
 def inverse(M):
     """Return (r ↦ M r, r ↦ Mᴴ r or None) for the M of a call."""
-    own = resolve_preconditioner(M)
-    if not isinstance(own, User):
+    preconditioner = resolve_preconditioner(M)
+    if not isinstance(preconditioner, User):
         raise InputError(f"M={M!r}: expected a matrix, a LinearOperator or another M of your own; a preconditioner of "
                          "swell's acts in a solve only")
-    return products(own.M)
+    return products(preconditioner.M)
 
 
 def _stopping(b, rtol, atol, maxiter) -> Stopping:

@@ -78,8 +78,8 @@ def qmr(A, b, x0=None, *, rtol=1e-5, atol=0.0, maxiter=None, M1=None, M2=None, c
         Left and right preconditioner, with adjoints: ``M1 A M2`` is near the identity. swell applies M = M2 M1 on the
         right, and tests b − A x.
     """
-    given = [M for M in (M1, M2) if M is not None]
-    M = _Both(M1, M2, A.shape) if len(given) == 2 else given[0] if given else None
+    sides = [M for M in (M1, M2) if M is not None]
+    M = _Both(M1, M2, A.shape) if len(sides) == 2 else sides[0] if sides else None
     x, result = solved("qmr", A, b, x0, rtol, atol, limit(maxiter, 10 * rows(A)), M, with_x(callback))
     return x, info(result)
 

@@ -23,21 +23,21 @@ def alike(values, b, dtype) -> tuple[torch.Tensor, torch.Tensor]:
         wanted = COMPLEX.get(wanted, wanted) if b.is_complex() else wanted
     else:
         wanted = getattr(torch, dtype)
-    for given, name in ((values, "A"), (b, "b")):
-        check_narrow(given, name, dtype)
-        if given.is_complex() and not wanted.is_complex:
+    for tensor, name in ((values, "A"), (b, "b")):
+        check_narrow(tensor, name, dtype)
+        if tensor.is_complex() and not wanted.is_complex:
             raise InputError(f"dtype={dtype} would drop the imaginary part of a complex {name}: use complex64 or "
                              "complex128")
     return values.to(wanted), b.to(wanted)
 
 
-def check_narrow(given, name, dtype):
+def check_narrow(tensor, name, dtype):
     """Raise InputError for a tensor of half precision or less, unless a type to solve in was named."""
-    if given.is_quantized:
-        raise InputError(f"{name} is quantized ({str(given.dtype).removeprefix('torch.')}): expected numbers; convert "
+    if tensor.is_quantized:
+        raise InputError(f"{name} is quantized ({str(tensor.dtype).removeprefix('torch.')}): expected numbers; convert "
                          f"it with {name}.dequantize()")
-    if dtype is None and given.dtype not in TYPES and (given.is_floating_point() or given.is_complex()):
-        raise InputError(f"{name} has dtype {str(given.dtype).removeprefix('torch.')}, in which swell does not "
+    if dtype is None and tensor.dtype not in TYPES and (tensor.is_floating_point() or tensor.is_complex()):
+        raise InputError(f"{name} has dtype {str(tensor.dtype).removeprefix('torch.')}, in which swell does not "
                          "compute: ask for a wider type, as in dtype='float32', or convert it with "
                          f"{name}.to(torch.float32)")
 
@@ -53,9 +53,9 @@ def check_values(values):
 
 def check_vector(b, values, n, batched):
     """Raise InputError unless b is a dense tensor that fits the system and lies on its device."""
-    for given, name in ((values, "values"), (b, "b")):
-        if not isinstance(given, torch.Tensor):
-            raise InputError(f"{name} is a {type(given).__name__}: expected a torch tensor; swell.solve takes arrays "
+    for tensor, name in ((values, "values"), (b, "b")):
+        if not isinstance(tensor, torch.Tensor):
+            raise InputError(f"{name} is a {type(tensor).__name__}: expected a torch tensor; swell.solve takes arrays "
                              "of other libraries")
     if b.layout != torch.strided:
         raise InputError(f"b is a tensor of layout {b.layout}: expected a dense one; convert it with b.to_dense()")

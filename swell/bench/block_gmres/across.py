@@ -45,14 +45,14 @@ def run(arguments) -> int:
         raise MissingDependency("--partition graph needs pymetis: pip install 'swell[partition]'")
     threads = arguments.threads or max(1, cores() // max(ranks))
     place = Place(arguments.device, threads)
-    found = engine.Findings("swell bench block-gmres", place, arguments)
+    findings = engine.Findings("swell bench block-gmres", place, arguments)
     host = make_space("cpu")
     with tempfile.TemporaryDirectory() as folder:
         systems = [System(host, name, A, block) for name, A, block in cases.given(arguments)]
         if arguments.petsc:
             _check_real(systems)
         systems = [_written(folder, at, system, ranks, arguments.petsc) for at, system in enumerate(systems)]
-        found.table("Table 1: matrices", MATRICES, [system.row() for system, *_ in systems])
+        findings.table("Table 1: matrices", MATRICES, [system.row() for system, *_ in systems])
         settings = {"device": arguments.device, "partition": arguments.partition, "block": None, "solves": True,
                     "systems": [(system.name, str(path), system.block) for system, path, _ in systems],
                     "repeat": arguments.repeat or REPEAT, "solve-repeat": SOLVE_REPEAT,
@@ -61,18 +61,18 @@ def run(arguments) -> int:
                     "maxiter": arguments.maxiter,
                     "cpu-iterations": min(arguments.cpu_iterations or arguments.maxiter, arguments.maxiter)}
         for count in ranks:
-            found.take({**record, "threads": threads, **engine.circumstances(place)}
-                       for record in start.records(program, count, threads, settings, MODULE))
+            findings.take({**record, "threads": threads, **engine.circumstances(place)}
+                          for record in start.records(program, count, threads, settings, MODULE))
         if arguments.petsc:
-            found.take(_by_petsc(arguments.petsc, systems, of_petsc, settings["cpu-iterations"], place))
-    records = found.records
-    found.table("Figures 8 and 9: inner products and updates of a step, by vectors a launch; means over the ranks",
-                ORTHOGONAL, _orthogonal(records))
-    found.table("Figure 10: a product, with and without overlap", PRODUCTS, _products(records))
-    found.table("Figure 11: an iteration of GMRES(30) without preconditioner", ITERATIONS, _iterations(records))
-    found.table("Tables 2 to 4: GMRES(30) with block ILU(0) of each rank's block", SOLVES, _solves(records))
+            findings.take(_by_petsc(arguments.petsc, systems, of_petsc, settings["cpu-iterations"], place))
+    records = findings.records
+    findings.table("Figures 8 and 9: inner products and updates of a step, by vectors a launch; means over the ranks",
+                   ORTHOGONAL, _orthogonal(records))
+    findings.table("Figure 10: a product, with and without overlap", PRODUCTS, _products(records))
+    findings.table("Figure 11: an iteration of GMRES(30) without preconditioner", ITERATIONS, _iterations(records))
+    findings.table("Tables 2 to 4: GMRES(30) with block ILU(0) of each rank's block", SOLVES, _solves(records))
     if arguments.report:
-        found.report(*rank_figures.drawn(records))
+        findings.report(*rank_figures.drawn(records))
     return 0
 
 
@@ -87,11 +87,11 @@ def _written(folder, at, system, ranks, for_petsc):
     """Write a System's matrix for the ranks, and with its right-hand side for PETSc, if ``for_petsc``; return (system,
     path for the ranks, path for PETSc). Raise InputError if its blocks are too few for the ranks."""
     consecutive(system.A.shape[0], max(ranks), system.block)
-    own, theirs = Path(folder) / f"{at}.npz", Path(folder) / f"{at}.petsc"
-    sp.save_npz(own, sp.csr_matrix(system.A), compressed=False)
+    for_ranks, theirs = Path(folder) / f"{at}.npz", Path(folder) / f"{at}.petsc"
+    sp.save_npz(for_ranks, sp.csr_matrix(system.A), compressed=False)
     if for_petsc:
         petsc.write_system(theirs, system.A, system.rhs)
-    return system, own, theirs
+    return system, for_ranks, theirs
 
 
 def _by_petsc(command, systems, ranks, limit, place):
@@ -100,10 +100,10 @@ def _by_petsc(command, systems, ranks, limit, place):
         rtol = cases.tolerance(system.name)
         for count in ranks:
             engine.tell(f"PETSc on {count} CPU rank{'s' if count > 1 else ''}: {system.name}")
-            found = petsc.measure(command, count, path, system.block, rtol, limit)
+            solve = petsc.measure(command, count, path, system.block, rtol, limit)
             yield {"benchmark": "block_gmres solve", "scaling": "strong", "matrix": system.name,
                    "n": system.A.shape[0], "nnz": system.A.nnz, "block": system.block, "preconditioner": PETSC,
-                   "rtol": rtol, "load_balance": found["largest"] / found["mean"], "bytes": None, **found,
+                   "rtol": rtol, "load_balance": solve["largest"] / solve["mean"], "bytes": None, **solve,
                    **engine.circumstances(place), "device": "cpu, PETSc"}
 
 

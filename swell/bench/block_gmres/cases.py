@@ -39,8 +39,8 @@ def named_matrices(text, scale):
     for word in filter(None, map(str.strip, text.split(","))):
         named, slash, block = word.partition("/")
         name, colon, unknowns = named.partition(":")
-        given = [number for mark, number in ((slash, block), (colon, unknowns)) if mark]
-        if not all(number.isdecimal() and int(number) for number in given):
+        numbers = [number for mark, number in ((slash, block), (colon, unknowns)) if mark]
+        if not all(number.isdecimal() and int(number) for number in numbers):
             raise InputError(f"--matrices {word}: expected NAME, NAME:UNKNOWNS, NAME/BLOCK or NAME:UNKNOWNS/BLOCK, "
                              "with positive whole numbers, such as atmosmodd~/4")
         engine.matrices(name, scale)             # raises for an unknown name

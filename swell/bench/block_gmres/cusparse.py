@@ -87,10 +87,10 @@ class Library:
         stored = BSR(block).build(A)
         factor = BSRMatrix(A.space, stored.indptr.astype("int32"), stored.indices.astype("int32"), stored.data, A.shape)
         info = self.create("CreateBsrilu02Info")
-        given = ROW_MAJOR, *_described(factor, self.create("CreateMatDescr")), info
-        memory = self.memory("Dbsrilu02_bufferSize", ctypes.c_int(), *given)
-        self.call("Dbsrilu02_analysis", *given, BY_LEVELS, memory)
-        self.call("Dbsrilu02", *given, BY_LEVELS, memory)
+        arguments = ROW_MAJOR, *_described(factor, self.create("CreateMatDescr")), info
+        memory = self.memory("Dbsrilu02_bufferSize", ctypes.c_int(), *arguments)
+        self.call("Dbsrilu02_analysis", *arguments, BY_LEVELS, memory)
+        self.call("Dbsrilu02", *arguments, BY_LEVELS, memory)
         A.space.synchronize()
         row = ctypes.c_int(-1)
         try:
@@ -175,17 +175,18 @@ class EntrySolves(Solves):
                 value = ctypes.c_int(value)
                 cusparse.set("SpMatSetAttribute", matrix, attribute, ctypes.byref(value), ctypes.c_size_t(4))
             source, target = (cusparse.create("CreateDnVec", n, self._z, FLOAT64) for _ in range(2))
-            given = (PLAIN, ctypes.byref(self._one), matrix, source, target, FLOAT64, 0,
-                     cusparse.create("SpSV_createDescr"))
-            memory = cusparse.memory("SpSV_bufferSize", ctypes.c_size_t(), *given)
-            cusparse.call("SpSV_analysis", *given, memory)
-            self._triangles.append((source, target, given, memory, arrays))
+            arguments = (PLAIN, ctypes.byref(self._one), matrix, source, target, FLOAT64, 0,
+                         cusparse.create("SpSV_createDescr"))
+            memory = cusparse.memory("SpSV_bufferSize", ctypes.c_size_t(), *arguments)
+            cusparse.call("SpSV_analysis", *arguments, memory)
+            self._triangles.append((source, target, arguments, memory, arrays))
 
     def _solve(self, x, z):
-        for (source, target, given, *_), read, written in zip(self._triangles, (x, self._between), (self._between, z)):
+        vectors = (x, self._between), (self._between, z)
+        for (source, target, arguments, *_), (read, written) in zip(self._triangles, vectors):
             self._cusparse.set("DnVecSetValues", source, read)
             self._cusparse.set("DnVecSetValues", target, written)
-            self._cusparse.call("SpSV_solve", *given)
+            self._cusparse.call("SpSV_solve", *arguments)
 
 
 BY_CUSPARSE = {BSRSV2: BlockSolves, SPSV: EntrySolves}

@@ -43,19 +43,19 @@ def run(arguments) -> int:
     space = make_space(arguments.device)
     engine.tell("reading and generating matrices")
     systems = [System(space, name, A, block) for name, A, block in cases.given(arguments)]
-    found = engine.Findings("swell bench block-gmres", space, arguments)
-    found.table("Table 1: matrices", MATRICES, [system.row() for system in systems])
+    findings = engine.Findings("swell bench block-gmres", space, arguments)
+    findings.table("Table 1: matrices", MATRICES, [system.row() for system in systems])
     for block in sorted({system.block for system in systems}):
         compile_kernels(space, block, preconditioners(block).values())
         if space.name != "cpu" and not arguments.no_cpu:
             compile_kernels(make_space("cpu"), block, [preconditioners(block)[EXACT]])
-    orthogonal = found.take(r for system in systems for r in system.orthogonalisation())
-    found.table("Figures 8 and 9: inner products and updates of a step, by vectors a launch", ORTHOGONAL,
-                figures.orthogonal(orthogonal))
-    found.take(r for system in systems for r in system.solves(arguments))
-    found.table("Tables 2 to 4: preconditioning by ILU(0)", SOLVES, figures.solves(found.records))
-    found.table("A step of GMRES(30)", STEPS, figures.steps(found.records))
-    found.report(*figures.drawn(found.records))
+    orthogonal = findings.take(r for system in systems for r in system.orthogonalisation())
+    findings.table("Figures 8 and 9: inner products and updates of a step, by vectors a launch", ORTHOGONAL,
+                   figures.orthogonal(orthogonal))
+    findings.take(r for system in systems for r in system.solves(arguments))
+    findings.table("Tables 2 to 4: preconditioning by ILU(0)", SOLVES, figures.solves(findings.records))
+    findings.table("A step of GMRES(30)", STEPS, figures.steps(findings.records))
+    findings.report(*figures.drawn(findings.records))
     return 0
 
 

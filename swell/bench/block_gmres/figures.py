@@ -57,15 +57,15 @@ def steps(records) -> list:
 def drawn(records) -> list:
     """Draw all figures from the records; return (caption, figure) pairs."""
     orthogonal = [r for r in records if r["benchmark"] == "block_gmres orthogonalisation" and r["basis"] == "full"]
-    found = _of_solves(records)
+    solves = _of_solves(records)
     return [("Figure 8: inner products of a step over the vectors that one launch handles",
              _batches(orthogonal, "inner_products")),
             ("Figure 9: updates of a step over the vectors that one launch handles", _batches(orthogonal, "updates")),
             *((f"Figure 12: solves to {_power(rtol)} of the first residual, over the sweeps; lines: exact solves",
-               _over_sweeps(found, rtol)) for rtol in TOLERANCES),
-            *((f"Figures 13 to 15: solves to {_power(rtol)} of the first residual", _whole(found, rtol))
+               _over_sweeps(solves, rtol)) for rtol in TOLERANCES),
+            *((f"Figures 13 to 15: solves to {_power(rtol)} of the first residual", _whole(solves, rtol))
               for rtol in TOLERANCES),
-            ("The parts of a step of GMRES(30)", _parts(found))]
+            ("The parts of a step of GMRES(30)", _parts(solves))]
 
 
 def _batches(records, part):

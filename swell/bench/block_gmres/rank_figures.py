@@ -42,11 +42,11 @@ def drawn(records) -> list:
 def of_kind(records, kind) -> list:
     """Return the records of a kind ("solve", ...), by matrix and preconditioner in order of first occurrence, then by
     ranks."""
-    mine, places = [r for r in records if r["benchmark"] == f"block_gmres {kind}"], {}
-    for r in mine:
+    chosen, places = [r for r in records if r["benchmark"] == f"block_gmres {kind}"], {}
+    for r in chosen:
         places.setdefault((r["matrix"], r.get("preconditioner"), r.get("batch"), r.get("basis")), len(places))
-    names = list(dict.fromkeys(r["matrix"] for r in mine))
-    return sorted(mine, key=lambda r: (names.index(r["matrix"]), places[
+    names = list(dict.fromkeys(r["matrix"] for r in chosen))
+    return sorted(chosen, key=lambda r: (names.index(r["matrix"]), places[
         r["matrix"], r.get("preconditioner"), r.get("batch"), r.get("basis")], r["ranks"]))
 
 
@@ -128,9 +128,9 @@ def _steps(records):
 
 
 def _balance(records):
-    mine = [r for r in records if r["preconditioner"] != HOST and r["ranks"] > 1]
-    groups = _groups(mine)
-    labels = list(dict.fromkeys(r["preconditioner"] for r in mine))
-    factor = {(_label(r), r["preconditioner"]): r["load_balance"] for r in mine}
+    solves = [r for r in records if r["preconditioner"] != HOST and r["ranks"] > 1]
+    groups = _groups(solves)
+    labels = list(dict.fromkeys(r["preconditioner"] for r in solves))
+    factor = {(_label(r), r["preconditioner"]): r["load_balance"] for r in solves}
     return engine.bars(groups, labels, {label: [factor.get((g, label)) for g in groups] for label in labels},
                        "largest over mean")

@@ -39,32 +39,32 @@ def run(arguments) -> int:
     threads = arguments.threads or max(1, cores() // max(ranks))
     settings = _settings(arguments, max(ranks))
     place = Place(arguments.device, threads)
-    found = engine.Findings("swell bench scaling", place, arguments)
+    findings = engine.Findings("swell bench scaling", place, arguments)
     for count in ranks:
         crowded = count * threads > cores()
         if crowded:
             engine.tell(f"{count * threads} threads wait for one another on {cores()} cores: the times of "
                         f"{count} ranks say little")
-        found.take({**record, "threads": threads, "oversubscribed": crowded, **engine.circumstances(place)}
-                   for record in start.records(program, count, threads, settings, MODULE))
-    records = [r for r in found.records if r.get("scaling") != "overhead"]
-    found.table("Copies, messages, reductions", LINKS, _links(records))
-    found.table("Figure 10: a product, with and without overlap", PRODUCTS, _products(records))
-    found.table("Figure 11: an iteration without preconditioner", ITERATIONS, _iterations(records))
+        findings.take({**record, "threads": threads, "oversubscribed": crowded, **engine.circumstances(place)}
+                      for record in start.records(program, count, threads, settings, MODULE))
+    records = [r for r in findings.records if r.get("scaling") != "overhead"]
+    findings.table("Copies, messages, reductions", LINKS, _links(records))
+    findings.table("Figure 10: a product, with and without overlap", PRODUCTS, _products(records))
+    findings.table("Figure 11: an iteration without preconditioner", ITERATIONS, _iterations(records))
     if settings["solves"]:
-        found.table("Tables 2 to 4: GMRES(30) with ILU(0) of each rank's block", SOLVES, _solves(records))
+        findings.table("Tables 2 to 4: GMRES(30) with ILU(0) of each rank's block", SOLVES, _solves(records))
     prediction, predicted = None, []
     if 1 in ranks and max(ranks) > 1:
-        prediction = Prediction(found.records, threads, cores())
-        predicted = found.take(prediction.records())
-        _predicted(found, prediction, predicted)
+        prediction = Prediction(findings.records, threads, cores())
+        predicted = findings.take(prediction.records())
+        _predicted(findings, prediction, predicted)
     else:
         engine.tell(ALONE.format(",".join(map(str, ranks))))
     if arguments.report:
         from swell.bench.scaling.figures import figures
-        found.report(*figures(records, prediction, predicted))
+        findings.report(*figures(records, prediction, predicted))
     if arguments.csv:
-        engine.write_csv(arguments.csv, found.records)
+        engine.write_csv(arguments.csv, findings.records)
     return 0
 
 
@@ -179,23 +179,23 @@ def _case(record):
     return record["scaling"], record["matrix"], record.get("method"), record.get("preconditioner")
 
 
-def _predicted(found, prediction, predicted):
-    """Show the model's tables: its parameters, its deviation from measurements, its predictions. ``found``: an
+def _predicted(findings, prediction, predicted):
+    """Show the model's tables: its parameters, its deviation from measurements, its predictions. ``findings``: an
     ``engine.Findings``; ``prediction``: a Prediction; ``predicted``: its records."""
-    found.table("The model's links (docs/SCALING.md)", ("parameter", "value"), prediction.parameters())
-    found.table("The model's ranks", LOCAL, prediction.shares_of_speed())
+    findings.table("The model's links (docs/SCALING.md)", ("parameter", "value"), prediction.parameters())
+    findings.table("The model's ranks", LOCAL, prediction.shares_of_speed())
     seen = held_out(predicted)
     if seen:
         off = deviation([r["seconds"] for r in seen], [r["measured"] for r in seen])
         crowded = "; the ranks had to share cores, and the model is fitted to that" if prediction.crowded else ""
-        found.table("The model beside times that it was not fitted to: off by a factor "
-                    f"{1 + off:.2f} (root mean square)" + crowded, TESTED,
-                    [(r["matrix"], r["scaling"], r["method"], r["ranks"], _micro(r["measured"]), _micro(r["seconds"]),
-                      f"{r['seconds'] / r['measured']:.2f}") for r in seen])
+        findings.table("The model beside times that it was not fitted to: off by a factor "
+                       f"{1 + off:.2f} (root mean square)" + crowded, TESTED,
+                       [(*(r[key] for key in ("matrix", "scaling", "method", "ranks")), _micro(r["measured"]),
+                         _micro(r["seconds"]), f"{r['seconds'] / r['measured']:.2f}") for r in seen])
     rows = []
     for scaling, matrix, method in prediction.local:
-        mine = {r["ranks"]: r for r in predicted if _case(r) == (scaling, matrix, method, None)}
-        rows.append((matrix, scaling, method, _micro(mine[1]["seconds"]),
-                     *(f"{_micro(mine[p]['seconds'])} ({100 * mine[p]['efficiency']:.0f} %)" if p in mine else ""
+        on = {r["ranks"]: r for r in predicted if _case(r) == (scaling, matrix, method, None)}
+        rows.append((matrix, scaling, method, _micro(on[1]["seconds"]),
+                     *(f"{_micro(on[p]['seconds'])} ({100 * on[p]['efficiency']:.0f} %)" if p in on else ""
                        for p in PREDICTED)))
-    found.table("Predicted µs an iteration (and parallel efficiency), by number of ranks", PREDICTIONS, rows)
+    findings.table("Predicted µs an iteration (and parallel efficiency), by number of ranks", PREDICTIONS, rows)

@@ -10,28 +10,28 @@ MARKERS = {"strong": "Strong scaling", "weak": "Weak scaling"}
 
 def figures(records, prediction, predicted) -> list:
     """Draw all figures; return (caption, figure) pairs. The model's figures need a ``prediction``; it may be None."""
-    found = [("Figure 10: a product with and without overlap, by number of ranks; the largest time over the ranks",
+    drawn = [("Figure 10: a product with and without overlap, by number of ranks; the largest time over the ranks",
               _overlap(records)),
              ("The stages of a product without overlap, by number of ranks; mean over the ranks", _stages(records))]
     for scaling, words in MARKERS.items():
-        mine = [r for r in _groups(records, "iteration") if r["scaling"] == scaling and r["seconds"]]
-        if mine:
+        iterations = [r for r in _groups(records, "iteration") if r["scaling"] == scaling and r["seconds"]]
+        if iterations:
             of_model = [r for r in predicted if r["scaling"] == scaling]
             caption = f"{words} (figure 11): an iteration without preconditioner"
             if of_model:
                 caption += "; dots measured, lines predicted, dashed where the exchange hides behind the product"
-            found.append((caption, _iterations(mine, of_model)))
+            drawn.append((caption, _iterations(iterations, of_model)))
             if of_model:
-                found.append((f"{words}: where an iteration's time goes, predicted", _parts(of_model)))
+                drawn.append((f"{words}: where an iteration's time goes, predicted", _parts(of_model)))
     if any(r["benchmark"] == "scaling solve" for r in records):
-        found += [("Tables 2 to 4: converged solves, GMRES(30) with ILU(0) of each rank's block, by number of ranks",
+        drawn += [("Tables 2 to 4: converged solves, GMRES(30) with ILU(0) of each rank's block, by number of ranks",
                    _solves(records)),
                   ("Load balance factor of the preconditioning step, equation 13, by number of ranks",
                    _balance(records))]
     if prediction is not None:
-        found.append(("Messages between two ranks, half a round trip; line: as fitted",
+        drawn.append(("Messages between two ranks, half a round trip; line: as fitted",
                       _messages(records, prediction)))
-    return found
+    return drawn
 
 
 def _axes(rows, columns, width=7.5, height=3.6):
@@ -54,9 +54,9 @@ def _axes(rows, columns, width=7.5, height=3.6):
 
 def _groups(records, kind) -> list:
     """Return the records of a kind ("iteration", …), sorted by matrix in order of first occurrence, then by ranks."""
-    mine = [r for r in records if r["benchmark"] == f"scaling {kind}"]
-    names = list(dict.fromkeys((r["scaling"], r["matrix"]) for r in mine))
-    return sorted(mine, key=lambda r: (names.index((r["scaling"], r["matrix"])), r["ranks"]))
+    of_kind = [r for r in records if r["benchmark"] == f"scaling {kind}"]
+    names = list(dict.fromkeys((r["scaling"], r["matrix"]) for r in of_kind))
+    return sorted(of_kind, key=lambda r: (names.index((r["scaling"], r["matrix"])), r["ranks"]))
 
 
 def _label(record):
@@ -65,25 +65,25 @@ def _label(record):
 
 
 def _overlap(records):
-    mine = _groups(records, "product")
-    return engine.bars([_label(r) for r in mine], ["with overlap", "without"], {
-        "with overlap": [1e6 * r["seconds"] for r in mine],
-        "without": [1e6 * r["seconds_without_overlap"] for r in mine]}, "µs")
+    products = _groups(records, "product")
+    return engine.bars([_label(r) for r in products], ["with overlap", "without"], {
+        "with overlap": [1e6 * r["seconds"] for r in products],
+        "without": [1e6 * r["seconds_without_overlap"] for r in products]}, "µs")
 
 
 def _stages(records):
     from swell.display.figure import INK, colour_of
-    mine = _groups(records, "product")
-    figure, ((axes,),) = _axes(1, 1, height=1.0 + 0.32 * len(mine))
-    left = [0.0] * len(mine)
-    totals = [sum(r[stage] for stage in STAGES) for r in mine]
+    products = _groups(records, "product")
+    figure, ((axes,),) = _axes(1, 1, height=1.0 + 0.32 * len(products))
+    left = [0.0] * len(products)
+    totals = [sum(r[stage] for stage in STAGES) for r in products]
     for k, (stage, words) in enumerate(STAGES.items()):
-        widths = [100 * r[stage] / total for r, total in zip(mine, totals)]
-        axes.barh(range(len(mine)), widths, left=left, color=colour_of(k), label=words)
+        widths = [100 * r[stage] / total for r, total in zip(products, totals)]
+        axes.barh(range(len(products)), widths, left=left, color=colour_of(k), label=words)
         left = [a + b for a, b in zip(left, widths)]
     for k, total in enumerate(totals):
         axes.text(101, k, f"{1e6 * total:.0f} µs", va="center", fontsize=7, color=INK)
-    axes.set_yticks(range(len(mine)), [_label(r) for r in mine], fontsize=8)
+    axes.set_yticks(range(len(products)), [_label(r) for r in products], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 114)
     axes.set_xlabel("% of a product", color=INK)
@@ -141,11 +141,11 @@ def _parts(predicted):
     for axes in grid.flat[len(cases):]:
         axes.set_visible(False)
     for axes, case in zip(grid.flat, cases):
-        mine = [r for r in predicted if (r["matrix"], r["method"]) == case]
-        shares = [[100 * r[part] / r["seconds"] for r in mine] for part in parts]
-        axes.stackplot([r["ranks"] for r in mine], *shares, labels=parts,
+        of_case = [r for r in predicted if (r["matrix"], r["method"]) == case]
+        shares = [[100 * r[part] / r["seconds"] for r in of_case] for part in parts]
+        axes.stackplot([r["ranks"] for r in of_case], *shares, labels=parts,
                        colors=[colour_of(k) for k in range(len(parts))])
-        _ranks_axis(axes, {r["ranks"] for r in mine})
+        _ranks_axis(axes, {r["ranks"] for r in of_case})
         axes.margins(0)
         axes.tick_params(axis="x", labelrotation=60, labelsize=6)
         axes.set_title(f"{case[0]}, {case[1]}", fontsize=7, color=INK)
@@ -156,10 +156,10 @@ def _parts(predicted):
 
 
 def _solves(records):
-    mine = _groups(records, "solve")
-    labels = list(dict.fromkeys(r["preconditioner"] for r in mine))
-    groups = list(dict.fromkeys(_label(r) for r in mine))
-    times = {(_label(r), r["preconditioner"]): 1e3 * r["seconds"] for r in mine if r["reason"] == "CONVERGED"}
+    solves = _groups(records, "solve")
+    labels = list(dict.fromkeys(r["preconditioner"] for r in solves))
+    groups = list(dict.fromkeys(_label(r) for r in solves))
+    times = {(_label(r), r["preconditioner"]): 1e3 * r["seconds"] for r in solves if r["reason"] == "CONVERGED"}
     kinds = {"exact": [label for label in labels if label.endswith(", exact")],            # of ILU(0) and block ILU(0)
              "the best number of sweeps": [label for label in labels if not label.endswith(", exact")]}
     values = {words: [min((times[group, label] for label in kind if (group, label) in times), default=None)
@@ -168,10 +168,10 @@ def _solves(records):
 
 
 def _balance(records):
-    mine = [r for r in _groups(records, "solve") if r["ranks"] > 1]
-    labels = list(dict.fromkeys(r["preconditioner"] for r in mine))
-    groups = list(dict.fromkeys(_label(r) for r in mine))
-    factor = {(_label(r), r["preconditioner"]): r["load_balance"] for r in mine}
+    solves = [r for r in _groups(records, "solve") if r["ranks"] > 1]
+    labels = list(dict.fromkeys(r["preconditioner"] for r in solves))
+    groups = list(dict.fromkeys(_label(r) for r in solves))
+    factor = {(_label(r), r["preconditioner"]): r["load_balance"] for r in solves}
     values = {label: [factor.get((group, label)) for group in groups] for label in labels}
     return engine.bars(groups, labels, values, "largest over mean")
 

@@ -29,7 +29,7 @@ DOUBLE, ENTRY, ROW = 8, 12, 4          # bytes of a number, of an entry in CSR, 
 
 @dataclass(frozen=True)
 class Case:
-    """The work of a method's iteration, as the head of its file states it.
+    """The work of a method's iteration.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ def steps(ranks: int) -> int:
 
 
 def seconds(case: Case, local: Local, links: Links, share: Share, ranks: int, hidden=False) -> float:
-    """Return the time of an iteration of ``case`` in seconds, by the formula at the top of this file.
+    """Return t(P), the time of an iteration of ``case`` in seconds on P = ``ranks`` ranks.
 
     Parameters
     ----------

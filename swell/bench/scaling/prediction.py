@@ -57,25 +57,26 @@ class Prediction:
     def records(self) -> list[dict]:
         """Return a record (dict) for every measured number of ranks, with the measured time, and for every number in
         PREDICTED."""
-        found = []
+        records = []
         for key in self.local:
             scaling, matrix, method = key
-            mine = {r["ranks"]: r for r in self._points if _key(r) == key}
-            wanted = {ranks: _share(r) for ranks, r in mine.items()}
-            for ranks in (p for p in PREDICTED if p not in mine):
+            measured = {r["ranks"]: r for r in self._points if _key(r) == key}
+            wanted = {ranks: _share(r) for ranks, r in measured.items()}
+            for ranks in (p for p in PREDICTED if p not in measured):
                 if scaling == "weak":
-                    wanted[ranks] = model.share_of_slab(round(mine[1]["share_rows"] ** (1 / 3)), ranks)
+                    wanted[ranks] = model.share_of_slab(round(measured[1]["share_rows"] ** (1 / 3)), ranks)
                 elif (matrix, ranks) in self._shares:
                     wanted[ranks] = self._shares[matrix, ranks]
             one_rank = self._parts(key, 1, wanted[1])["seconds"]
             for ranks, share in sorted(wanted.items()):
                 parts = self._parts(key, ranks, share)
                 ideal = one_rank / (ranks if scaling == "strong" else 1)
-                found.append({"benchmark": "scaling prediction", "scaling": scaling, "matrix": matrix, "method": method,
-                              "ranks": ranks, "n": mine[1]["n"] * (ranks if scaling == "weak" else 1), **parts,
-                              "efficiency": ideal / parts["seconds"],
-                              "measured": mine[ranks]["seconds"] if ranks in mine else None})
-        return found
+                records.append({"benchmark": "scaling prediction", "scaling": scaling, "matrix": matrix,
+                                "method": method, "ranks": ranks,
+                                "n": measured[1]["n"] * (ranks if scaling == "weak" else 1), **parts,
+                                "efficiency": ideal / parts["seconds"],
+                                "measured": measured[ranks]["seconds"] if ranks in measured else None})
+        return records
 
     def _parts(self, key, ranks, share) -> dict:
         """Return a dict: the seconds of an iteration, without and with overlap of the exchange, and of its parts.

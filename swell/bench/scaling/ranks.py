@@ -33,7 +33,7 @@ from swell.formats.bsr import BSR
 from swell.formats.symmetry import hermitian
 from swell.orderings.partition import of_matrix
 
-PRODUCTS = 30                          # products timed together, those of a restart, as in figure 10
+PRODUCTS = 30                          # products timed together: as many as in a restart, as in figure 10
 WINDOW = 5                             # iterations timed together
 CYCLES = {"cg": 5, "single_reduction_cg": 50, "gmres(restart=30)": 30}       # iterations after which the work repeats
 FIXED = {"gmres(restart=30)": "gmres(restart=30, lengthen=False)"}     # else slow cycles become longer in a run
@@ -43,7 +43,7 @@ MAXITER = 300
 TOLERANCES = {"thermal2~": 1e-3}       # relative to the first residual: tables 2 to 4
 TOLERANCE = 1e-5                       # for other matrices
 SEED = 11
-SMALL = 8                              # points along an edge of the tiny system's slabs
+SMALLEST_SIDE = 8                      # points along an edge of the tiny system's slabs
 MESSAGES = [8 << k for k in range(0, 20, 2)]
 REDUCED = [1 << k for k in range(7)]
 BURST = 20                             # messages, or reductions, timed together
@@ -76,11 +76,11 @@ def measure(ranks, settings):
     device = settings["device"]
     _say(ranks, "compiling kernels that are not in the cache")
     with on_device(ranks, device)[0].active():
-        warm_up = System("warm-up", "overhead", slab(ranks, SMALL, device), settings)
+        warm_up = System("warm-up", "overhead", slab(ranks, SMALLEST_SIDE, device), settings)
         list(warm_up.measured())
         _say(ranks, "messages, reductions, copies")
         yield links(warm_up.space)
-        yield from System("next to nothing", "overhead", slab(ranks, SMALL, device), settings).iterations()
+        yield from System("next to nothing", "overhead", slab(ranks, SMALLEST_SIDE, device), settings).iterations()
         for system in systems(ranks, settings):
             yield from system.measured()
 
@@ -120,13 +120,13 @@ def slab(ranks, side, device, planes=None):
     first, stop = int(starts[ranks.rank]), int(starts[ranks.rank + 1])
     space = on_device(ranks, device)[0]
     with space.active():
-        own = gallery.poisson((stop - first, side, side), space.xp)
+        block = gallery.poisson((stop - first, side, side), space.xp)
     below, above = face * (first > 0), face * (stop < planes)           # points in the neighbouring planes
-    rows = np.concatenate([np.arange(below), own.shape[0] - above + np.arange(above)])
+    rows = np.concatenate([np.arange(below), block.shape[0] - above + np.arange(above)])
     ghosts = np.concatenate([first * face - below + np.arange(below), stop * face + np.arange(above)])
     rest = sp.csr_array((np.full(ghosts.size, -1.0), (rows, np.arange(ghosts.size))),
-                        shape=(own.shape[0], ghosts.size))
-    return distributed.from_parts(ranks, own, rest, ghosts, device=device)
+                        shape=(block.shape[0], ghosts.size))
+    return distributed.from_parts(ranks, block, rest, ghosts, device=device)
 
 
 def links(space) -> dict:
@@ -235,9 +235,9 @@ class System:
     def share(self) -> Share:
         """Return the Share (rows, entries, ghosts, neighbours of a rank) of this matrix on the present ranks."""
         halo = self.A.halo
-        mine = (self.space.ranks.local_rows(self.A.shape[0]), int(self.given.row_lengths().sum()),
-                max(halo.ghosts.size, int(halo.outgoing.sum())), max(halo.neighbours, np.count_nonzero(halo.incoming)))
-        return Share(*(int(most) for most in np.max(self.ranks.allgather(mine), axis=0)))
+        sizes = (self.space.ranks.local_rows(self.A.shape[0]), int(self.given.row_lengths().sum()),
+                 max(halo.ghosts.size, int(halo.outgoing.sum())), max(halo.neighbours, np.count_nonzero(halo.incoming)))
+        return Share(*(int(most) for most in np.max(self.ranks.allgather(sizes), axis=0)))
 
     # -- figure 10 -----------------------------------------------------------------------------------------------
 
@@ -252,7 +252,7 @@ class System:
                 A.overlap = overlap
                 products[overlap] += self._products()
         A.overlap = True
-        largest = {overlap: np.max(self.ranks.allgather(mine), axis=0) for overlap, mine in products.items()}
+        largest = {overlap: np.max(self.ranks.allgather(seconds), axis=0) for overlap, seconds in products.items()}
         of_ranks = np.median(self.ranks.allgather(stages), axis=1)                     # (ranks, stages)
         mean = dict(zip(STAGES, of_ranks.mean(axis=0).tolist()))
         return self.record("product", {
@@ -277,7 +277,7 @@ class System:
     def _stages(self) -> list[list[float]]:
         """Return the seconds of the stages of each product without overlap on this rank, one row a product; on a GPU,
         one row of each stage's minimum."""
-        A, halo, clock, found = self.A, self.A.halo, time.perf_counter, []
+        A, halo, clock, rows = self.A, self.A.halo, time.perf_counter, []
         stages = (lambda: halo.pack(self.b), lambda: (halo.send(), halo.finish()),
                   lambda: A.local.apply(self.b, self.y), lambda: A.add_rest(self.y))
         self.ranks.allgather(None)
@@ -288,8 +288,8 @@ class System:
             for stage in stages:
                 stage()
                 at.append(clock())
-            found.append(np.diff(at).tolist())
-        return found
+            rows.append(np.diff(at).tolist())
+        return rows
 
     # -- figure 11 -----------------------------------------------------------------------------------------------
 
@@ -377,12 +377,12 @@ class System:
     def shares(self):
         """Yield records of the Share (rows, entries, ghosts, neighbours of a rank) that this matrix would have on more
         ranks."""
-        own, n, block = self.given.own, self.A.shape[0], self.A.block_size
-        indptr, indices = map(self.space.to_host, (own.indptr, own.indices))
+        part, n, block = self.given.own, self.A.shape[0], self.A.block_size
+        indptr, indices = map(self.space.to_host, (part.indptr, part.indices))
         for count in self.settings["predicted"]:
             if count > n // block:
                 return
-            owner = np.repeat(of_matrix(own.block_graph(), count), block) if self.settings["partition"] == "graph" \
+            owner = np.repeat(of_matrix(part.block_graph(), count), block) if self.settings["partition"] == "graph" \
                 else owners(consecutive(n, count, block), np.arange(n))
             yield self.record("shares", {"of_ranks": count, **_of(count_shares(indptr, indices, owner, count, block))})
 

@@ -33,10 +33,10 @@ def mpiexec(benchmark: str) -> str:
     if importlib.util.find_spec("mpi4py") is None:
         raise MissingDependency(f"swell bench {benchmark} needs mpi4py, which is not installed: {INSTALL}")
     beside = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
-    found = beside or shutil.which("mpiexec")
-    if found is None:
+    path = beside or shutil.which("mpiexec")
+    if path is None:
         raise MissingDependency(f"there is no mpiexec beside {sys.executable} or on the path: {INSTALL}")
-    return found
+    return path
 
 
 def records(program, ranks, threads, settings, module):

@@ -185,8 +185,8 @@ class KSP:
         known = ranks.of_all(A.comm, (pattern == self._pattern, A.stateGet() == self._state or free))
         if not all(same for same, _ in known):
             self.reset()
-            given = ranks.matrix(A, self.device)
-            self._solver = prepare(given, M=self._petsc_pc(ksp, A) if self._uses_petsc_pc else None,
+            matrix = ranks.matrix(A, self.device)
+            self._solver = prepare(matrix, M=self._petsc_pc(ksp, A) if self._uses_petsc_pc else None,
                                    method=self.method, precond=None if self._uses_petsc_pc else self.precond,
                                    scaling=self.scaling, ordering=self.ordering, format=self.format,
                                    smoother=self.smoother, device=self.device, stopping=stopping,

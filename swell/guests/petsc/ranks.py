@@ -69,9 +69,9 @@ def matrix(A, device):
     from swell.distributed.parts import from_parts
     ranks = communicator(A.comm)
     with ranks.agreed():
-        own, rest, columns = views.parts(A)
-        own, rest = (part.tocsr(copy=device == "cpu") for part in (own, rest))
-    return from_parts(ranks, own, rest, columns, device=device, block=views.block_size(A))
+        block, rest, columns = views.parts(A)
+        block, rest = (part.tocsr(copy=device == "cpu") for part in (block, rest))
+    return from_parts(ranks, block, rest, columns, device=device, block=views.block_size(A))
 
 
 def new_values(A, prepared):
@@ -81,7 +81,7 @@ def new_values(A, prepared):
         return views.matrix(A)
     from swell.distributed.entries import whole_blocks
     with communicator(A.comm).agreed():
-        own, rest, columns = views.parts(A)
+        block, rest, columns = views.parts(A)
         if not np.array_equal(whole_blocks(columns, prepared.block_size), prepared.halo.ghosts):
             raise InputError("the pattern of the Mat differs from the prepared one: prepare again, ksp.reset()")
-    return prepared.with_values(own.tocsr().data, rest.tocsr().data)
+    return prepared.with_values(block.tocsr().data, rest.tocsr().data)

@@ -30,7 +30,7 @@ SPREAD = ("mpiaij", "mpibaij")          # how the names of the types begin that 
 class PETSc(Guest):
     """Mats and Vecs of one rank, on the host. x is returned as a Vec."""
 
-    def dtype_of(self, given, name):
+    def dtype_of(self, value, name):
         return scalar_type()
 
     def read_matrix(self, A):
@@ -188,7 +188,7 @@ def parts(A):
 
     Returns
     -------
-    own : scipy.sparse.csr_matrix, or bsr_matrix of a BAIJ
+    block : scipy.sparse.csr_matrix, or bsr_matrix of a BAIJ
         The diagonal block.
     rest : scipy.sparse.csr_matrix, or bsr_matrix of a BAIJ
         The other entries, with columns numbered from 0.
@@ -208,11 +208,11 @@ def parts(A):
                          "-pc_python_type swell.guests.petsc.PC")
     _check_assembled(A)
     name, read, size = ("AIJ", _aij, 1) if kind.startswith("mpiaij") else ("BAIJ", _baij, A.getBlockSize())
-    own, rest, columns = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    _call(f"MatMPI{name}GetSeq{name}", A, *(ctypes.byref(out) for out in (own, rest, columns)))
-    own, rest = (read(_Part(part.value, A)) for part in (own, rest))
+    block, rest, columns = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    _call(f"MatMPI{name}GetSeq{name}", A, *(ctypes.byref(out) for out in (block, rest, columns)))
+    block, rest = (read(_Part(part.value, A)) for part in (block, rest))
     columns = _view(columns.value, rest.shape[1] // size, np.dtype(PETSc.IntType), A)
-    return own, rest, columns if size == 1 else (columns[:, None] * size + np.arange(size)).reshape(-1)
+    return block, rest, columns if size == 1 else (columns[:, None] * size + np.arange(size)).reshape(-1)
 
 
 def _rows(A, blocked):

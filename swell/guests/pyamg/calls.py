@@ -8,7 +8,7 @@ from swell.krylov.fgmres import FGMRES
 from swell.krylov.gmres import GMRES
 from swell.scipy_like.call import flat, info, solved, with_x
 
-TINY = np.finfo(float).tiny
+SMALLEST_NORMAL = np.finfo(float).tiny
 
 
 def cg(A, b, x0=None, tol=1e-5, criteria="rr", maxiter=None, M=None, callback=None, residuals=None):
@@ -72,7 +72,7 @@ def _solve(method, A, b, x0, tol, maxiter, M, callback, residuals, criteria="rr"
         raise InputError(f"criteria={criteria!r}: expected 'rr', ‖b − A x‖ ≤ tol ‖b‖; swell tests no other norm")
     b = flat(b)
     most = int(1.3 * A.shape[0]) + 2 if maxiter is None else maxiter
-    x, result = solved(method, A, b, x0, max(tol, TINY), 0.0, most, M, with_x(callback))
+    x, result = solved(method, A, b, x0, max(tol, SMALLEST_NORMAL), 0.0, most, M, with_x(callback))
     if residuals is not None:
         norm = float(np.linalg.norm(b))
         residuals[:] = (result.history * (norm or 1.0)).tolist()
