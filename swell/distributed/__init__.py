@@ -6,8 +6,8 @@
     r = swell.solve(A, b[A.rows], method="cg", precond="ic0")
     x = A.gather(r.x)
 
-A rank passes its local rows of b and receives its local rows of x. Krylov methods and the judge are the ones that
-run on one device.
+A rank passes its local rows of b and receives its local rows of x. Krylov methods and the tests of convergence are
+the same as on one device.
 
 Every rank makes all of these calls, in the same order. A rank that reads, solves or gathers alone, as after
 ``if ranks.rank == 0``, waits for the others. One rank may print or write the results. An error on one rank is

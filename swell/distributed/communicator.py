@@ -219,7 +219,7 @@ class HostCommunicator(Communicator):
         self._gather_numbers(numbers, parts)
         flat = numbers.reshape(-1)
         flat[...] = parts[0]
-        with np.errstate(all="ignore"):          # stopped columns may hold anything; the judge sees the others
+        with np.errstate(all="ignore"):          # stopped columns may hold anything; nobody reads them
             for part in parts[1:]:
                 flat += part
 
@@ -231,7 +231,7 @@ class HostCommunicator(Communicator):
         packed[...] = numbers.array
         self.allreduce(packed)
         for j, column in enumerate(packed):
-            if space.flags is None or not space.flags[j, Flag.STOP]:     # others would grow with every sum of sums
+            if space.flags is None or not space.flags[j, Flag.STOP]:     # else it grows at each call
                 numbers.array[j] = column
 
 
@@ -292,7 +292,7 @@ def _raise_first(answers):
         if error is not None:
             error.told = True
             if isinstance(error, SwellError):
-                error.__suppress_context__ = True        # this rank's own error adds nothing to it
+                error.__suppress_context__ = True        # hides this rank's own error
             raise error
 
 

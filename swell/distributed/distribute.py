@@ -64,7 +64,7 @@ def scatter(communicator, A=None, *, device="cpu", partition="rows", block=None,
 
 
 def read(communicator, path, *, device="cpu", partition="rows", block=None, overlap=True) -> DistributedMatrix:
-    """Read a matrix from a file; every rank reads its own rows and at most a piece more. All ranks call it together.
+    """Read a matrix from a file; each rank reads only a part of it. All ranks call it together.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import os
 SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")      # set by launchers
 
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-PATIENCE = 2.0          # seconds that other ranks leave to rank 0 to report an error of all ranks and end them
+GRACE_SECONDS = 2.0     # seconds that other ranks leave to rank 0 to report an error of all ranks and end them
 
 
 def first() -> bool:

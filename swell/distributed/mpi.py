@@ -15,7 +15,7 @@ from swell.core.errors import InputError, MissingDependency, SwellError
 from swell.core.library import _native
 from swell.distributed.communicator import Exchange, HostCommunicator, parts
 from swell.distributed.devices import checked_messages
-from swell.distributed.launcher import PATIENCE, launched
+from swell.distributed.launcher import GRACE_SECONDS, launched
 
 
 def init(messages: str | None = None, share_gpus: bool = False) -> "MPICommunicator":
@@ -142,10 +142,10 @@ class MPICommunicator(HostCommunicator):
         self.comm.Abort(1)
 
     def end(self, message, status):
-        """End all ranks: print ``message`` and exit with ``status``. The other ranks wait ``PATIENCE`` seconds first,
-        so that rank 0 alone reports if it ends, too."""
+        """End all ranks: print ``message`` and exit with ``status``. The other ranks wait ``GRACE_SECONDS`` first, so
+        that rank 0 alone reports if it ends, too."""
         if self.rank:
-            time.sleep(PATIENCE)
+            time.sleep(GRACE_SECONDS)
         sys.stderr.write(message)
         sys.stderr.flush()
         self.comm.Abort(status)
@@ -155,10 +155,10 @@ class MPICommunicator(HostCommunicator):
         end all ranks.
 
         If all ranks have the error, or swell raised it (mostly on all ranks), rank 0 reports it; the others wait
-        ``PATIENCE`` seconds first, and report it only if rank 0 did not.
+        ``GRACE_SECONDS`` first, and report it only if rank 0 did not.
         """
         if self.rank and (getattr(error, "told", False) or isinstance(error, SwellError)):
-            time.sleep(PATIENCE)
+            time.sleep(GRACE_SECONDS)
         text = "".join(traceback.format_exception(kind, error, trace))
         sys.stderr.write(f"rank {self.rank} of {self.size}:\n{text}")     # in one call: other ranks write, too
         sys.stderr.flush()

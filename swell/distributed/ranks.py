@@ -13,7 +13,7 @@ from swell.distributed.words import merged, merged_notes
 
 
 class ConnectedRanks(Ranks):
-    """A communicator, and who has which rows.
+    """A communicator, and the range of rows of each rank.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ConnectedRanks(Ranks):
             raise
         except BaseException as error:           # Ctrl-C too: a program may catch it
             if not getattr(error, "told", False):
-                with suppress(Broken):           # they did not hear of it, and have ended
+                with suppress(Broken):           # the other ranks have ended already
                     self.communicator.tell_unasked(error)
             raise
         finally:
@@ -91,7 +91,7 @@ class ConnectedRanks(Ranks):
             raise
         except BaseException as error:           # Ctrl-C and sys.exit too
             rank = self.communicator.rank
-            error.told = False                   # an object that an earlier solve told of may be raised again
+            error.told = False                   # an earlier solve may have raised and sent the same object
             error.add_note(f"raised on rank {rank} of {self.communicator.size}, by a preconditioner or monitor")
             self.failure = self.failure or error
             return True
@@ -104,7 +104,7 @@ class ConnectedRanks(Ranks):
 
 
 class Guarded(Wrapper):
-    """A preconditioner of this rank's rows that answers an error with NaN, so that all ranks come to the same end."""
+    """A preconditioner of this rank's rows that turns an error into NaN, so that all ranks end alike."""
 
     def __init__(self, inner, ranks):
         super().__init__(inner.shape, inner.dtype, inner.space)

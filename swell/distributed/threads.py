@@ -9,7 +9,7 @@ import numpy as np
 from swell.core.loop import pass_on_interrupt
 from swell.distributed.communicator import Broken, Exchange, HostCommunicator, parts
 
-PATIENCE = 0.2          # seconds between two checks whether another rank has failed
+CHECK_EVERY = 0.2       # seconds between two checks whether another rank has failed
 
 
 class Group:
@@ -136,7 +136,7 @@ class ThreadExchange(Exchange):
         for rank, array in self._from:
             while True:
                 try:
-                    array[...] = group.queues[rank, receiver].get(timeout=PATIENCE)
+                    array[...] = group.queues[rank, receiver].get(timeout=CHECK_EVERY)
                     break
                 except queue.Empty:
                     if group.failed:

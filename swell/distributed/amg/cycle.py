@@ -58,8 +58,8 @@ class RankCycle(BalancedCycle):
         self.levels.append(Polynomial(products, self._steps) if len(self._steps) > 1 else products)
 
     def _scaling(self, first=None):
-        """Return the diagonal of D of this rank's rows of each level in parts, and of the gathered level; balancing.py
-        of one device says which entries are 0."""
+        """Return the diagonal of D, this rank's rows, for each level in parts and for the gathered level. An entry is 0
+        where a coarse diagonal entry is only rounding (preconditioners/amg/balancing.py)."""
         h = self.hierarchy
         finest = next((level.own for level in (*h.levels, h.stalled) if level is not None), h.last.csr)
         scalings = [scales(finest, self._omega)]
@@ -68,7 +68,7 @@ class RankCycle(BalancedCycle):
         return scalings
 
     def _coarse_scale(self, level, fine):
-        """Return the diagonal of D of the level below a RankLevel, whose own is ``fine``."""
+        """Return the diagonal of D for the level below a RankLevel; ``fine``: the diagonal of D for that RankLevel."""
         window, R, C = level.next.window, level.R, level.next.csr
         fine, diagonal = level.window.around(fine, level.border.values(fine)), scales(C, self._omega)
         marked = R.space.xp.ones(window.size)

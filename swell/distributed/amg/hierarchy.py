@@ -17,7 +17,7 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.amg.classical import Classical
 from swell.preconditioners.amg.hierarchy import COARSEST, STALLED, Hierarchy
 
-# Most rows a rank of a level that is gathered.
+# A level with at most this number of rows a rank is gathered.
 GATHERED = {"cpu": 2000, "cuda": 50_000}
 
 

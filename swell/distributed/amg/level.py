@@ -82,7 +82,7 @@ class RankLevel:
         self.marked = carried(A, self._state, self._numbers, marked, count)[self._first:stop].copy()
 
     def _positive_rows(self):
-        """Return ``marked`` of the finest level: `positive_rows` of one device, its share taken over all ranks."""
+        """Return ``marked`` of the finest level; empty if no row of any rank is marked, or too many are."""
         A, space, bound = self.extended.matrix, self.A.space, self.settings.positive
         if not bound:
             return space.empty(0, np.uint8)
@@ -162,7 +162,7 @@ class RankLevel:
         return own_rows(self.extended.matrix, self.window, self.extended.own)
 
     def release(self):
-        """Drop what the cycle's matrices were made of, after ``multiply(lean=True)``; the next level's matrix stays."""
+        """Free P and R after ``multiply(lean=True)``: the cycle has its own matrices. The next level's matrix stays."""
         self.wide = self.R = None
         self.P.forget()
 

@@ -13,8 +13,8 @@ LEAN, KEPT = 60, 200    # bytes an entry of A at the peak of a setup: levels dro
 class RankAMG(AMGOperator):
     """A multigrid cycle as a preconditioner of a DistributedMatrix.
 
-    Every rank gets the same coarse rows, and the same bits of all levels, as one device would. `AMGOperator` says what
-    is raised; here every rank raises it. A must be real, with an entry (j, i) wherever it has one (i, j).
+    Every rank gets the same coarse rows, and the same bits of all levels, as one device would. Errors are as in
+    `AMGOperator`, on every rank. A must be real, with an entry (j, i) wherever it has one (i, j).
     """
 
     def _cycle(self, A):
@@ -44,7 +44,7 @@ class RankAMG(AMGOperator):
 
 
 def _check(A, settings, symmetry):
-    """Raise InputError, on every rank, for what works on one device alone."""
+    """Raise InputError, on every rank, for settings that work on one device only."""
     instead = "use precond='schwarz(inner=amg)', multigrid of each rank's rows"
     if symmetry.complex:
         raise InputError(f"AMG across ranks got a matrix of {A.dtype.name}: expected a real one; {instead}")

@@ -1,4 +1,4 @@
-"""The products of a level of the cycle across ranks: own columns, and ghost values that arrive meanwhile."""
+"""The products of a level across ranks: the rank multiplies its own columns while the ghost values arrive."""
 from __future__ import annotations
 
 from swell.core.operator import LinearOperator
