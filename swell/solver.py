@@ -334,7 +334,7 @@ class Solver:
 
 
 def _prepared_again(A, device, block, named, stopping, adapt):
-    """The Solver that a pickle stands for."""
+    """Prepare the Solver of a pickle."""
     return Solver(inputs.read_matrix(A, device, block=block), named, stopping, adapt)
 
 

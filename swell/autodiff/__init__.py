@@ -1,1 +1,1 @@
-"""What swell.torch and swell.jax share: the pattern of A, the options, and solves with A and Aᴴ by one setup."""
+"""Common parts of swell.torch and swell.jax: the pattern of A, the options, and solves with A and Aᴴ by one setup."""

@@ -1,4 +1,4 @@
-"""What a differentiable solve raises if it does not converge."""
+"""The error of a differentiable solve that does not converge."""
 from __future__ import annotations
 
 from swell.core.errors import SwellError

@@ -61,7 +61,7 @@ class Pattern:
 
     @property
     def canonical(self) -> Pattern:
-        """The same entries, for values that are in their order."""
+        """The same entries, for values in the order of the entries."""
         return Pattern(self.n, self.indptr, self.indices, None, (self.nnz,))
 
     @property

@@ -33,7 +33,7 @@ class System:
         self.setups = self.updates = 0
         self._turn = Turn()
         self._arrays: dict[tuple, Any] = {}      # index arrays on GPUs, by name and device
-        self._solvers: dict[tuple, Any] = {}     # by device and type; for batches also by what they solve
+        self._solvers: dict[tuple, Any] = {}     # by device and type; of batches also by the systems they solve
 
     def solve(self, values, b, *, adjoint=False, relative=False, differentiable=False) -> Any:
         """Solve A x = b, or Aᴴ x = b; return the Result, or for several columns the Results.

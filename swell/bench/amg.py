@@ -32,7 +32,7 @@ from swell.preconditioners.amg.report import facts
 RTOL = 1e-8
 SEED = 3
 REPEAT = 3
-PATIENCE = 20.0         # seconds that a solver may spend on a matrix before its repetitions end
+MAX_SECONDS = 20.0      # seconds that a solver may spend on a matrix before its repetitions end
 TIMES = ("setup_seconds", "solve_seconds", "again_seconds", "update_seconds")
 PEER_ITERATIONS = 1000
 MAX_UNKNOWNS = {"cpu": 2_200_000, "cuda": 64_000_000}    # unknowns of the largest systems of --scaling
@@ -46,8 +46,7 @@ SCALING = ("family", "system", "n", "iterations", "levels", "operator complexity
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     space = make_space(arguments.device)
     findings = engine.Findings("swell bench amg", space, arguments)
     compile_kernels(space)
@@ -132,7 +131,7 @@ def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS)):
         runs |= {label: partial(_peer, space, name, A, b, label) for label in peers}
     for _ in range(repeat):
         for label, run_once in runs.items():
-            if spent.get(label, 0) < PATIENCE:
+            if spent.get(label, 0) < MAX_SECONDS:
                 engine.tell(f"{name}: {label}")
                 began = time.perf_counter()
                 try:

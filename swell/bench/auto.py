@@ -228,8 +228,7 @@ class Worker:
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     space = make_space(arguments.device)
     findings = engine.Findings("swell bench auto", space, arguments)
     parts = [part for part in (arguments.only or "").split(",") if part]

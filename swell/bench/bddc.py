@@ -39,8 +39,7 @@ FIT_HEADER = ("subdomains", "decomposer", "levels", "H/h", "iterations", "off by
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     usual = (ELASTIC if arguments.problem == "elasticity" else ELEMENTS)[space.name]

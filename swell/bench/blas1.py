@@ -54,8 +54,7 @@ HEADER = ("h", "mean ms", "median ms", "GFLOP/s", "GB/s", "of copy")
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     dtypes = [name.strip() for name in arguments.dtypes.split(",")]
     for name in dtypes:
         if name not in DTYPES:

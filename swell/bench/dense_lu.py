@@ -43,8 +43,7 @@ QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed"
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     solvers = [resolve("dense_solver", text) for text in arguments.solvers or SOLVERS[space.name]]

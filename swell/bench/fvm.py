@@ -45,8 +45,7 @@ ITERATIONS = ("matrix", "device", *(f"{name}, µs" for name in SCALED), "Jacobi 
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
-    parsed command line. Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     if not arguments.no_smoothers:
         smoothers.check(arguments)
     device, cpu = make_space(arguments.device), make_space("cpu")

@@ -8,8 +8,8 @@ Iterations of different methods differ in cost: compare products. ``--meshes`` t
 ``--files`` takes meshes, and folders with K.npz, M.npz and B.npz: A = K − k² M + 0.05 i k B with k = 2πf/340 and a
 source in the first unknown.
 
-A solve's seconds are the median of ``--repeat`` solves after a warm-up, without the setup; a solve that takes longer
-than `PATIENCE` is not repeated. Records also have the processor time of all threads, which other programs disturb less.
+A solve's seconds are the median of ``--repeat`` solves after a warm-up, without the setup; a solve longer than
+`MAX_SECONDS` is not repeated. Records also have the processor time of all threads, which other programs disturb less.
 On a CPU a solve does ``--cpu-iterations`` at most; if a GPU's solve did more, the CPU's time is extrapolated to its
 number. SciPy computes the residual again.
 """
@@ -44,7 +44,7 @@ METHODS = ("bicgstab", "bicgstabl(l=8)", "tfqmr", "qmr", "cocg")
 PRECONDS = ("none", "jacobi", "ilu0")
 STANDARD = {"cpu": "Audi3D-1,Audi3D-2,Twingo3D-0,Cylinder3D-0,Cylinder3D-1", "cuda": ",".join(MESHES)}
 RTOL, MAXITER = 1e-9, 1000
-REPEAT, PATIENCE = 3, 2.0               # solves; s
+REPEAT, MAX_SECONDS = 3, 2.0            # solves; s
 SPEED, ABSORPTION, HERTZ = 340.0, 0.05, 300.0       # m/s, 1, Hz: for a folder's K, M and B, as the real cabin's
 FAMILIES = {"Audi3D": "Table 10: Audi3D", "Twingo3D": "Table 11: Twingo3D", "Cylinder3D": "Table 12: Cylinder3D"}
 OTHERS = "Other cavities"
@@ -66,8 +66,7 @@ BESIDE = ("GPU s", "speed-up")
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
-    parsed command line. Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     device, cpu = make_space(arguments.device), make_space("cpu")
     spaces = [device] if device.name == "cpu" else [device, cpu]
     solvers = [(m, p) for p in arguments.preconds or PRECONDS for m in arguments.methods or METHODS]
@@ -195,7 +194,7 @@ def _solve(space, system, method, precond, stopping, arguments):
         solver = prepare()
         solver.solve(b, monitor=engine.a_few)
         seconds, before = [], time.process_time()
-        while len(seconds) < (arguments.repeat or REPEAT) and sum(seconds) < PATIENCE:
+        while len(seconds) < (arguments.repeat or REPEAT) and sum(seconds) < MAX_SECONDS:
             result = solver.solve(b)
             seconds.append(result.timings["solve"])
         work = (time.process_time() - before) / len(seconds)

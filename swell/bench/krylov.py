@@ -25,15 +25,14 @@ CASES = {
 LIKE = {"resident_cg_jacobi": "cg_jacobi"}     # on a GPU only: equal iterates, hence the other case's peer
 RESTART = 30
 RTOL = 1e-8
-PEER_PATIENCE = 2       # limit of the peer's iterations in a whole solve, as a multiple of swell's
+PEER_LIMIT = 2          # limit of the peer's iterations in a whole solve, as a multiple of swell's
 ITERATION = ("matrix", "case", "n", "iterations", "µs an iteration", "peer", "its µs", "ratio", "stored figures, µs")
 SOLVE = ("matrix", "case", "reason", "iterations", "s", "true residual", "peer", "its iterations", "its s",
          "its residual", "ratio")
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     space = make_space(arguments.device)
     findings = engine.Findings("swell bench krylov", space, arguments)
     findings.take(_measure(space, arguments))
@@ -91,7 +90,7 @@ class _System:
         solver = self._prepare(Stopping(rtol=RTOL))
         solver.solve(self.on_device)
         result = solver.solve(self.on_device)
-        x, seconds, iterations = self.peer.run(PEER_PATIENCE * max(result.iterations, RESTART), RTOL)
+        x, seconds, iterations = self.peer.run(PEER_LIMIT * max(result.iterations, RESTART), RTOL)
         solve_seconds = result.timings["solve"]
         return self._record("solve", {
             "seconds": solve_seconds, "setup_seconds": result.timings["setup"], "iterations": result.iterations,

@@ -29,7 +29,7 @@ from swell.krylov.stationary import Stationary
 
 EVERY = 10              # outer iterations between two residuals
 RARELY = 100            # outer iterations between two residuals, in the runs with few residuals
-PATIENCE = 0.3          # seconds; a shorter run has about as many iterations as fit in this time
+RUN_SECONDS = 0.3       # seconds; a shorter run has about as many iterations as fit in this time
 TURNS = 3               # number of pairs of shorter runs
 BLOCK = "block_jacobi_sweeps(inner='{}', asynchronous={}, height=512, inner_sweeps=100, inner_tolerance=1e-15)"
 HEADER = ("matrix", "algorithm", "device", "n", "iterations", "total ms", "its residuals ms",
@@ -65,8 +65,7 @@ ADDED = 8               # rows from here on are not the paper's
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     check(arguments)
     engine.tell("reading and generating matrices")
     systems = [(name, ordered(A)) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
@@ -126,7 +125,7 @@ def apart(space, A, algorithm, count, estimate):
     rarely = RARELY if count % RARELY == 0 else count
     if rarely == EVERY:
         return math.nan, estimate
-    again = min(count, max(2, int(PATIENCE / estimate / rarely)) * rarely)
+    again = min(count, max(2, int(RUN_SECONDS / estimate / rarely)) * rarely)
     runs = [prepared(space, A, algorithm, again, every) for every in (EVERY, rarely)]
     pairs = [[run()[0][-1] / again for run in runs] for _ in range(TURNS)]
     residual = engine.beyond_noise(many - few for many, few in pairs) / (1 / EVERY - 1 / rarely)

@@ -21,8 +21,7 @@ HEADER = ("matrix", "product", "rows", "entries", "products", "ms", "10⁶ produ
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print the table, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     systems = chain(engine.matrices(arguments.matrices, arguments.scale), engine.files(arguments.files))
     space = make_space(arguments.device)
     with space.active():

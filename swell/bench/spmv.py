@@ -26,8 +26,7 @@ HEADER = ("matrix", "format", "n", "entries", "µs", "MB by the model", "GB/s", 
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print tables, write records and report. ``arguments``: the parsed command line.
-    Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     formats = {name: resolve("format", name) for name in arguments.formats.split(",")}
     systems = engine.matrices(arguments.matrices, arguments.scale)
     space = make_space(arguments.device)

@@ -158,9 +158,9 @@ def _reports(status) -> bool:
 
     With an error status the others wait first: some launchers end all processes when one has ended with an error.
     """
-    from swell.distributed.launcher import PATIENCE, first
+    from swell.distributed.launcher import GRACE_SECONDS, first
     if status and not first():
-        time.sleep(PATIENCE)
+        time.sleep(GRACE_SECONDS)
     return first()
 
 

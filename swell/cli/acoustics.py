@@ -1,4 +1,4 @@
-"""Words of the acoustics on the command line: numbers and tables, points, walls, media, sources and layers."""
+"""Acoustic arguments on the command line, parsed: numbers and tables, points, walls, media, sources and layers."""
 from __future__ import annotations
 
 import difflib

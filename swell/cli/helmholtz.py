@@ -110,7 +110,7 @@ def _run(arguments, ranks) -> int:
     fields = _fields(arguments, band)
     if arguments.wav and band is not None:
         from swell.pde.helmholtz.sound import spacing
-        spacing(sorted(band))                    # not after the sweep
+        spacing(sorted(band))                    # raises an error before the sweep, not after it
     walls = [wall(text) for text in arguments.wall]
     ears = [point(text, "--ear") for text in arguments.ear]
     moved = helmholtz.Velocity() if arguments.velocity is None else velocity(arguments.velocity, "--velocity")

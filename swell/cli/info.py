@@ -107,7 +107,7 @@ def _histogram(lengths) -> list[dict]:
 def _recommendation(A, singular) -> list[dict]:
     """Return the advisor's choices for A in order, as dicts with reasons and predictions.
 
-    ``singular``: leave out direct solvers, which have nothing to divide by."""
+    ``singular``: leave out direct solvers, which would divide by a zero pivot."""
     from swell.advisor.choose import choose
     from swell.core.configuration import Configuration
     from swell.core.settings import describe

@@ -62,13 +62,13 @@ def check_paths(paths: dict, sources=(), endings=None):
 def for_shell(text, options) -> str:
     """Return ``text`` with the advice in it spelled as options of the command: method='direct' as --method direct.
 
-    ``rtol=x: expected`` and the like, which repeat what came, stay as they are. So does what the command has no option
-    for, and a call such as NullSpace(..., project=True), which only Python can do.
+    ``rtol=x: expected`` and the like, which repeat the input, stay as they are. So do settings without an option, and
+    calls such as NullSpace(..., project=True), which only Python can make.
 
     Parameters
     ----------
     text : object
-        What would be printed: a message, or a result.
+        A message or a result.
     options : container of str
         The names of the command's options, as ``vars`` of the parsed arguments has them.
 

@@ -28,7 +28,7 @@ def add_matrices(parser):
 
 
 def check_matrices(arguments, ranks):
-    """Raise InputError for a mesh beside matrices, neither of both, or options that have no effect."""
+    """Raise InputError for a mesh beside matrices, for neither, or for options without effect."""
     if arguments.matrices is None:
         if arguments.MESH is None:
             raise InputError("neither a MESH nor --matrices K M B came: give a mesh, such as cabin.msh or cabin:0.1, "

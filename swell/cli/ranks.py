@@ -8,7 +8,7 @@ import numpy as np
 from swell.cli import BAD_INPUT, INTERRUPTED, UNSOLVED
 from swell.core.errors import InputError, SwellError
 
-WRITTEN = {"out", "report", "csv", "plot", "vtu", "json", "history", "cut"}     # options for what rank 0 alone writes
+WRITTEN = {"out", "report", "csv", "plot", "vtu", "json", "history", "cut"}     # rank 0 alone writes these
 
 
 def run_on_all(arguments, run) -> int:

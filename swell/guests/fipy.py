@@ -76,7 +76,7 @@ class SwellSolver(ScipySolver):
         if (L.diagonal() < 0).all():    # FiPy's steady diffusion is negative definite: cg and multigrid need -L
             L, b = -L, -b
         recurring = self._recurring
-        if self.preconditioner is not None:      # it belongs to these values
+        if self.preconditioner is not None:      # it is made for these values
             self._recurring = recurring = Recurring(replace(self._options, M=self.preconditioner._applyToMatrix(L)[0]))
         scale, _ = self._adaptTolerance(L, x, b)
         threshold = max(self.tolerance * scale, self.absolute_tolerance, np.finfo(float).tiny)

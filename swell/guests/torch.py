@@ -86,7 +86,7 @@ class Torch(Guest):
 
 
 def _check_no_graph(tensor, name):
-    """Raise InputError for a tensor that requires grad where torch records a graph: what swell returns has none."""
+    """Raise InputError for a tensor that requires grad where torch records a graph: swell's results have none."""
     import torch
     if tensor.requires_grad and torch.is_grad_enabled():
         raise InputError(f"{name} requires grad, and this call returns no graph: use swell.torch.solve(A, b), which is "

@@ -29,7 +29,7 @@ class Stored:
     read : callable
         Without arguments; returns a SciPy matrix with valid indices, or a NumPy array.
     notes : tuple of str
-        Sentences for the user on what the file leaves open.
+        Sentences for the user, where the file is ambiguous.
     """
 
     shape: tuple[int, ...]

@@ -308,7 +308,7 @@ def write_atomically(path, write):
 def temporary_folder(what):
     """A context with the path of a temporary folder, for libraries that read and write names, not streams.
 
-    An OSError within, as on a full disk, becomes an `InputError`; ``what`` says what the folder is for."""
+    An OSError within, as on a full disk, becomes an `InputError`; ``what``: its purpose, for the message."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             yield Path(folder)

@@ -121,7 +121,7 @@ def _(operator):
 
 
 def _register(ask, *tags):
-    """Let the question ``ask`` of lineax be true for an operator with any of these tags."""
+    """Make lineax's function ``ask`` return True for an operator with any of these tags."""
     ask.register(BCSROperator)(lambda operator: bool(operator.tags.intersection(tags)))
 
 
@@ -178,7 +178,7 @@ class Solver(lx.AbstractLinearSolver):
         values, finite = jnp.where(finite, values, regular), finite & jnp.isfinite(b).all()
         x, info = call(prepared(pattern, self.options).system, values.astype(dtype),
                        jnp.where(finite, b, 0).astype(dtype), transposed, must_converge=False)
-        x = jnp.where(finite, x, jnp.nan)        # lineax makes a result of it, where swell raises an error
+        x = jnp.where(finite, x, jnp.nan)        # lineax turns NaN into a failed result; swell would raise
         result = lx.RESULTS.breakdown
         for reason, name in RESULTS.items():
             result = lx.RESULTS.where(info.code == reason.code, name, result)

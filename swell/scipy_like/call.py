@@ -34,7 +34,7 @@ def solved(method, A, b, x0, rtol, atol, maxiter, M, monitor=None):
 
 
 def info(result, iterations=None) -> int:
-    """SciPy's number for the end of a solve. ``iterations``: those done, in SciPy's count; swell's by default."""
+    """SciPy's ``info`` for a solve. ``iterations``: done, in SciPy's count; by default in swell's."""
     if result.converged:
         return 0
     if result.reason in BROKEN:

@@ -19,7 +19,7 @@ from swell.torch.system import System, found
 
 
 class Task(NamedTuple):
-    """What to solve, in numbers that a graph can hold. torch.compile of torch 2.6 cannot trace ``_replace``."""
+    """A solve's arguments, as numbers that a graph can hold. torch.compile of torch 2.6 cannot trace ``_replace``."""
 
     key: int                        # of the System
     adjoint: bool = False           # solve Aᴴ x = b
@@ -77,7 +77,7 @@ class Solve(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        """Save what the derivatives need; x only if the values have one."""
+        """Save the tensors for the derivatives; x only if the values have a derivative."""
         values, _, crow, col, token, ctx.task = inputs
         ctx.save_for_backward(values, output if ctx.needs_input_grad[0] else None, crow, col, token)
 
@@ -113,7 +113,7 @@ class SolveEagerly(Solve):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        """Save what both modes need."""
+        """Save the tensors for both modes."""
         Solve.setup_context(ctx, inputs, output)
         values, _, crow, col, token, _ = inputs
         ctx.save_for_forward(values, output, crow, col, token)

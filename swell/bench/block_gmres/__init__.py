@@ -12,8 +12,7 @@ OF_RANKS = {"partition": "rows", "sweeps": None, "threads": None, "repeat": None
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
-    parsed command line. Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     from swell.bench.block_gmres import across, device
     from swell.core.errors import InputError
     if arguments.ranks is None:

@@ -1,4 +1,4 @@
-"""What ``swell bench block-gmres`` compares, and how it times their parts: used by one device and by many ranks."""
+"""The matrices and preconditioners of ``swell bench block-gmres``, and timing of their parts, for device and ranks."""
 from __future__ import annotations
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Block ILU(0) by cuSPARSE: the baseline cuSPARSEPrecond of the paper on block GMRES, algorithm 5, and its successor.
 
-``bsrilu02`` factors A's blocks in place, entry by entry, as in the paper's figure 5(b). In exact arithmetic L U is that
-of block ILU(0), so iterations are the same. Two solves apply it: ``bsrsv2`` on the blocks (deprecated, but in the
+``bsrilu02`` factors A's blocks in place, entry by entry, as in the paper's figure 5(b). Up to rounding, L U is
+block ILU(0), so iterations are the same. Two solves apply it: ``bsrsv2`` on the blocks (deprecated, but in the
 libraries of CUDA 12 and 13), or the generic ``SpSV`` on the factor's entries in CSR. Both were analysed at setup.
 
 CuPy wraps neither, so ctypes calls the library that CuPy has loaded. Only float64. Storage: A's blocks once, and with

@@ -38,8 +38,7 @@ STEPS = ("matrix", "preconditioner", "product µs", "preconditioner µs", "inner
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
-    parsed command line. Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     space = make_space(arguments.device)
     engine.tell("reading and generating matrices")
     systems = [System(space, name, A, block) for name, A, block in cases.given(arguments)]
@@ -89,7 +88,7 @@ class System:
             self.rhs = space.to_host(self.b)
 
     def row(self):
-        """Return this matrix' row of table 1."""
+        """Return this matrix's row of table 1."""
         A = self.A
         return self.name, A.shape[0], A.nnz, self.block, round(A.nnz * self.fill / self.block**2), f"{self.fill:.2f}"
 

@@ -32,8 +32,7 @@ ALONE = "no prediction: the model is fitted to times of 1 rank and of 2 or more,
 
 
 def run(arguments) -> int:
-    """Run the benchmark: measure, print each table when it is complete, write records and report. ``arguments``: the
-    parsed command line. Return the exit status."""
+    """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     program = start.mpiexec("scaling")
     ranks = numbers("ranks", arguments.ranks, RANKS)
     threads = arguments.threads or max(1, cores() // max(ranks))
