@@ -212,7 +212,7 @@ def test_where_coarsening_ends(ranks):
 @two_ranks
 def test_the_choice(ranks, monkeypatch):
     """With nothing named, large symmetric systems get multigrid; elastic ones do not."""
-    monkeypatch.setattr(choose, "MANY_ROWS", 300)
+    monkeypatch.setattr(choose, "MULTIGRID_FROM", 300)
 
     def on_rank(communicator):
         found = []
