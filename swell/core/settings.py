@@ -185,10 +185,12 @@ def idle_notes(settings, where) -> tuple[str, ...]:
     """Return a text for each changed field that has no effect in the circumstances ``where`` (see `circumstances`).
 
     ``settings.idle`` lists such fields."""
-    return tuple(f"{type(settings).__name__}({row.field}={shown(getattr(settings, row.field))}) has no effect "
-                 f"{row.where}: {row.why}" for row in settings.idle
-                 if row.where in where and differs(settings, row.field)
-                 and row.value in (None, getattr(settings, row.field)))
+    notes = []
+    for row in settings.idle:
+        value = getattr(settings, row.field)
+        if row.where in where and differs(settings, row.field) and row.value in (None, value):
+            notes.append(f"{type(settings).__name__}({row.field}={shown(value)}) has no effect {row.where}: {row.why}")
+    return tuple(notes)
 
 
 def share(owner, name: str, most=math.inf, word=None):
