@@ -193,12 +193,15 @@ def idle_notes(settings, where) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def share(owner, name: str, most=math.inf, word=None):
-    """Raise InputError unless the field ``name`` of ``owner`` is the text ``word`` or a number from 0 to ``most``."""
-    value, named = getattr(owner, name), f", or {word!r}" if word else ""
-    if not (isinstance(value, str) and value == word) and (not real(value) or not 0 <= value <= most):
+def share(owner, name: str, most=math.inf):
+    """Raise InputError unless the field ``name`` of ``owner`` is a number from 0 to ``most``. A field whose default is
+    None may be None: swell chooses."""
+    value = getattr(owner, name)
+    if value is None and _default(owner, name) is None:
+        return
+    if not real(value) or not 0 <= value <= most:
         raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected a number of at least 0"
-                         + (f" and at most {most}" if most < math.inf else "") + named)
+                         + (f" and at most {most}" if most < math.inf else ""))
 
 
 def one_of(owner, name: str, choices: tuple[str, ...]):
