@@ -59,7 +59,8 @@ class SmoothedAggregation(SmoothedMultigrid):
     cycle : {"W", "V"}
         "W": the three levels below the finest are visited twice.
     coarsest : int, optional
-        Most rows of a level that is not coarsened further; a dense inverse solves it. None: 300 on a CPU, 1000 on a GPU.
+        Most rows of a level that is not coarsened further; a dense inverse solves it. None: 300 on a CPU, 1000 on a
+        GPU.
     levels : int
         Most levels.
     dtype : {"float32", "float64"}
