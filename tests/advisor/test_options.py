@@ -34,7 +34,7 @@ REFUSED = [
     *(("precond", f"{name}(factor_sweeps=7)", "factor_sweeps", "factor='exact'")
       for name in ("ic", "ilu")),
     ("precond", "ilu(factor=levels, factor_sweeps=7)", "factor_sweeps", "factor='levels'"),
-    ("precond", "ilu(pad=True)", "pad", "single entries"), ("precond", "ilu(block=1, pad=True)", "pad", "blocks of 1"),
+    ("precond", "ilu(pad=True)", "pad", "single entries"), ("precond", "ilu(block=1, pad=True)", "pad", "single entries"),
     *(("precond", f"ilu({which}block=None, pad=True)", "pad", "detected")
       for which in ("", "level=1, ", "drop=0.01, ")),
     *(("precond", f"ilu({which}, level=1)", "level", "the size of entries") for which in ("drop=0.01", "fill=3")),
