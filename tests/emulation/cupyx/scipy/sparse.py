@@ -38,8 +38,8 @@ class csr_matrix:
     def copy(self):
         return csr_matrix((self.data, self.indices, self.indptr), self.shape, copy=True)
 
-    def astype(self, dtype):
-        return csr_matrix((self.data.astype(dtype), self.indices, self.indptr), self.shape)
+    def astype(self, dtype, copy=True):
+        return csr_matrix((self.data.astype(dtype, copy=copy), self.indices, self.indptr), self.shape)
 
     def sum_duplicates(self):
         host = self.get()
