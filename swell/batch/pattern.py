@@ -1,4 +1,4 @@
-"""The pattern that all systems of a batch share: read once on the host, with all that kernels follow beside it."""
+"""The pattern that all systems of a batch share: read once on the host, with the tables that kernels use."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from swell.core.errors import InputError
 from swell.core.guests import guest_of
 from swell.core.operator import LinearOperator
 
-MOST = 2**31 - 1        # entries: kernels count them with 32 bits
+MAX_ENTRIES = 2**31 - 1  # entries: kernels count them with 32 bits
 ORDERED = ("csr", "csc", "coo", "bsr")      # SciPy's formats whose ``data`` has one number for each entry
 
 
@@ -126,17 +126,17 @@ def read_pattern(A) -> Pattern:
             raise InputError(f"A is a {type(A).__name__} without entries here: expected a matrix on one device, whose "
                              "pattern all systems share")
         csr, host = A.to_csr(), A.space.to_host
-        given = _csr(host(csr.indptr), host(csr.indices), csr.shape)
+        matrix = _csr(host(csr.indptr), host(csr.indices), csr.shape)
     else:
-        given = _numbered(A)
-    if given.shape[0] != given.shape[1] or not given.shape[0]:
-        raise InputError(f"A has shape {tuple(given.shape)}: expected a square matrix with at least one row")
-    csr = given.tocsr(copy=True)                 # sorted below; the arrays of `given` are the user's
+        matrix = _numbered(A)
+    if matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise InputError(f"A has shape {tuple(matrix.shape)}: expected a square matrix with at least one row")
+    csr = matrix.tocsr(copy=True)                # sorted below; the arrays of `matrix` are the user's
     csr.sort_indices()
-    if csr.nnz > MOST:
-        raise InputError(f"A has {csr.nnz} entries: a batch takes at most {MOST} a system; use swell.solve")
+    if csr.nnz > MAX_ENTRIES:
+        raise InputError(f"A has {csr.nnz} entries: a batch takes at most {MAX_ENTRIES} a system; use swell.solve")
     rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
-    if ((np.diff(rows) == 0) & (np.diff(csr.indices) == 0)).any() or csr.nnz < given.nnz:
+    if ((np.diff(rows) == 0) & (np.diff(csr.indices) == 0)).any() or csr.nnz < matrix.nnz:
         raise InputError("A stores an entry twice, so the order of its values is not clear: call A.sum_duplicates() "
                          "first, and give values in the order of the new A.data")
     order = csr.data.astype(np.int64) - 1

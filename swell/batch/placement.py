@@ -1,4 +1,4 @@
-"""Where a system of a batch lies on a GPU: bytes of shared memory, threads of its block, lanes of a row.
+"""Placement of a batch's systems on a GPU: bytes of shared memory, threads of its block, lanes of a row.
 
 Vectors and the preconditioner lie in shared memory. The values do, too, if two blocks then still share a
 multiprocessor. Larger systems leave their values where they are, and each product reads them through the caches. LU
@@ -20,7 +20,7 @@ THREADS = 512           # most threads of a block
 ROW = 512               # bytes of a row that fit into the registers of a thread
 SIDES = 4               # right-hand sides that LU in registers eliminates together, if there are several
 LU_THREADS = 256        # threads of a block of LU in shared memory
-LARGEST = 256           # unknowns that LU's keys of pivots can number
+MAX_PIVOTS = 256        # unknowns that LU's keys of pivots can number
 VECTORS = {"cg": 4, "bicgstab": 5}          # with a preconditioner up to 1 and 2 more
 
 
@@ -59,10 +59,10 @@ def place(choice: Choice, n: int, nnz: int, columns: int, dtype, space) -> Place
     if space.name == "cpu":
         return Placement(choice.name)
     limit = space.shared_memory - STATIC
-    found = _fitting(choice, n, nnz, columns, dtype, limit)
-    if found is None:
+    placement = _fitting(choice, n, nnz, columns, dtype, limit)
+    if placement is None:
         raise InputError(_too_large(choice, n, nnz, columns, dtype, limit))
-    return found
+    return placement
 
 
 def fits(choice: Choice, n: int, nnz: int, columns: int, dtype, space) -> bool:
@@ -101,11 +101,11 @@ def _lu(n, columns, item, lanes, limit):
         width = -(-(-(-(unknowns + sides) // pack) * pack) // 2) * 2
         shared = (n * max(unknowns + 1, width) + 3 * sides * n) * item
         threads = -(-n // 32) * 32
-        found = Placement("lu_rows", lanes, threads, shared, 0, unknowns, sides)
+        placement = Placement("lu_rows", lanes, threads, shared, 0, unknowns, sides)
         if shared <= limit:
-            return found
+            return placement
     shared = (n * (n | 1) + 3 * n) * item + 4 * n
-    return Placement("lu", lanes, LU_THREADS, shared) if shared <= limit and n <= LARGEST else None
+    return Placement("lu", lanes, LU_THREADS, shared) if shared <= limit and n <= MAX_PIVOTS else None
 
 
 def _shared(choice, n, nnz, dtype, held):
@@ -125,7 +125,7 @@ def _shared(choice, n, nnz, dtype, held):
 
 
 def _too_large(choice, n, nnz, columns, dtype, limit):
-    """The message for systems that do not fit: the largest that does, and what to do."""
+    """Return the message for systems that do not fit. It names the largest n that fits, and remedies."""
     most, least = n, 0
     while most - least > 1:
         middle = (most + least) // 2

@@ -24,7 +24,7 @@ METHODS = {"cg": (), "bicgstab": ("seed",), "gmres": ("restart",), "direct": ()}
 PRECONDS = {"jacobi": (), "block_jacobi": ("block",), "ilu": ()}
 KINDS = {"jacobi": Kind.JACOBI, "block_jacobi": Kind.BLOCK_JACOBI, "ilu": Kind.ILU}
 DENSE = 64              # unknowns up to which LU is chosen before BiCGSTAB
-LARGEST = {"cpu": 1000, "cuda": 256}        # unknowns up to which LU solves again what an iteration did not
+MAX_LU_UNKNOWNS = {"cpu": 1000, "cuda": 256}  # most for a second solve by LU where an iteration failed
 
 
 @dataclass(frozen=True)

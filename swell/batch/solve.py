@@ -122,12 +122,12 @@ def _prepared(A, values, b, options) -> BatchSolver:
         raise InputError(f"maxiter={shown(chosen.maxiter)} has no effect with method='lu', which solves directly: "
                          "leave it out")
     pattern = A if isinstance(A, Pattern) else read_pattern(A)
-    own = None
+    values_type = None
     if values is not None:
-        own = read_values(values, pattern.nnz).dtype
+        values_type = read_values(values, pattern.nnz).dtype
     elif not isinstance(A, Pattern):
-        own = inputs.dtype_of(A, "A") if chosen.dtype is None else None
-    kind = _type(chosen.dtype, own, b)
+        values_type = inputs.dtype_of(A, "A") if chosen.dtype is None else None
+    kind = _type(chosen.dtype, values_type, b)
     space = make_space(_device(chosen.device, values, b))
     return BatchSolver(pattern, space, kind, named, chosen.criterion.for_type(kind))
 
@@ -136,16 +136,16 @@ def _device(device, values, b) -> str:
     """The device to solve on: the named one, else where values are, else where b is."""
     if device is not None:
         return device
-    found = [inputs.device_of(given) for given in (values, b) if given is not None]
-    return next((one for one in found if one != "cpu"), "cpu")
+    devices = [inputs.device_of(operand) for operand in (values, b) if operand is not None]
+    return next((one for one in devices if one != "cpu"), "cpu")
 
 
-def _type(dtype, own, b) -> np.dtype:
+def _type(dtype, values_type, b) -> np.dtype:
     """The type to solve in: the named one, or the values' own, made complex if b is complex."""
     b_type = None if b is None else inputs.dtype_of(b[0] if isinstance(b, (list, tuple)) and len(b) else b, "B")
-    wanted = inputs.solve_dtype(dtype, np.float64 if own is None else own, b_type)
-    if own is not None:
-        inputs.check_not_real(wanted, checked_dtype(own, "values"), "values")
+    wanted = inputs.solve_dtype(dtype, np.float64 if values_type is None else values_type, b_type)
+    if values_type is not None:
+        inputs.check_not_real(wanted, checked_dtype(values_type, "values"), "values")
     return wanted
 
 
@@ -153,13 +153,13 @@ def _solve_list(matrices, B, x0, options) -> BatchResult:
     """Solve for a list of matrices: each group of one pattern is one batch. The results have the user's order."""
     if not len(matrices):
         raise InputError("A is an empty list: expected at least one matrix")
-    for name, given, what in (("B", B, "right-hand sides"), ("x0", x0, "vectors")):
-        if given is None:
+    for name, vectors, what in (("B", B, "right-hand sides"), ("x0", x0, "vectors")):
+        if vectors is None:
             continue
-        if not isinstance(given, (list, tuple)) and not len(getattr(given, "shape", ())):
-            raise InputError(f"{name}={shown(given)}: expected a list of {len(matrices)} arrays, one for each matrix")
-        if len(given) != len(matrices):
-            raise InputError(f"{name} has {len(given)} {what} and A {len(matrices)} matrices: expected as many")
+        if not isinstance(vectors, (list, tuple)) and not len(getattr(vectors, "shape", ())):
+            raise InputError(f"{name}={shown(vectors)}: expected a list of {len(matrices)} arrays, one for each matrix")
+        if len(vectors) != len(matrices):
+            raise InputError(f"{name} has {len(vectors)} {what} and A {len(matrices)} matrices: expected as many")
     groups: list[tuple[Pattern, list[int], list]] = []
     for k, A in enumerate(matrices):
         pattern, entries = _with_values(A, k)
@@ -169,15 +169,15 @@ def _solve_list(matrices, B, x0, options) -> BatchResult:
             groups.append(group)
         group[1].append(k)
         group[2].append(entries)
-    found = []
+    results = []
     for pattern, places, entries in groups:
         values = _stacked(entries, "values")
         rhs = _stacked([B[k] for k in places], "B")
         guess = None if x0 is None else _stacked([x0[k] for k in places], "x0")
         canonical = Pattern(pattern.n, pattern.indptr, pattern.indices)
         solver = _prepared(canonical, values, rhs, options)
-        found.append(solver._take(values, keep=False).solve(rhs, guess))
-    return _merged([places for _, places, _ in groups], found, B)
+        results.append(solver._take(values, keep=False).solve(rhs, guess))
+    return _merged([places for _, places, _ in groups], results, B)
 
 
 def _with_values(A, k):
@@ -204,15 +204,15 @@ def _stacked(arrays, name):
     return np.stack(read)
 
 
-def _merged(places, found, B) -> BatchResult:
+def _merged(places, results, B) -> BatchResult:
     """Return the results of all groups as one, in the user's order. ``places``: the systems of each group."""
     back = np.argsort(np.concatenate(places))
-    if len({each.converged.shape[1:] for each in found}) > 1:
+    if len({each.converged.shape[1:] for each in results}) > 1:
         raise InputError("B has right-hand sides with different numbers of columns: give all of them k columns")
 
     def joined(name):
-        return np.concatenate([getattr(each, name) for each in found])[back]
-    xs = [x for each in found for x in each.x]
+        return np.concatenate([getattr(each, name) for each in results])[back]
+    xs = [x for each in results for x in each.x]
     xs = [xs[k] for k in back]
     if isinstance(B, (list, tuple)):
         xs = [guest_of(like).give_back(x, like) for x, like in zip(xs, B)]
@@ -220,14 +220,14 @@ def _merged(places, found, B) -> BatchResult:
         xs = guest_of(B).give_back(_stacked(xs, "x"), B)
 
     def words(name):
-        return ", ".join(dict.fromkeys(getattr(each, name) for each in found))
+        return ", ".join(dict.fromkeys(getattr(each, name) for each in results))
 
     def total(name):
-        return {key: sum(getattr(each, name).get(key, 0) for each in found) for key in getattr(found[0], name)}
-    notes = list(dict.fromkeys(note for each in found for note in each.notes))
-    if len(found) > 1:
-        notes.insert(0, f"{len(found)} patterns, each solved as one batch")
+        return {key: sum(getattr(each, name).get(key, 0) for each in results) for key in getattr(results[0], name)}
+    notes = list(dict.fromkeys(note for each in results for note in each.notes))
+    if len(results) > 1:
+        notes.insert(0, f"{len(results)} patterns, each solved as one batch")
     return BatchResult(xs, joined("converged"), joined("iterations"), joined("residual"), joined("backward_error"),
                        joined("reasons"), words("method"), words("precond"), words("device"), words("dtype"),
-                       list(dict.fromkeys(line for each in found for line in each.configuration)), total("timings"),
-                       total("memory"), sum(each.launches for each in found), notes)
+                       list(dict.fromkeys(line for each in results for line in each.configuration)), total("timings"),
+                       total("memory"), sum(each.launches for each in results), notes)

@@ -16,7 +16,7 @@ from swell import inputs
 from swell.batch.pattern import Pattern
 from swell.batch.placement import Placement, fits, place
 from swell.batch.result import BatchResult
-from swell.batch.settings import LARGEST, Choice, check_diagonal, chosen
+from swell.batch.settings import MAX_LU_UNKNOWNS, Choice, check_diagonal, chosen
 from swell.batch.slots import Record
 from swell.core.arrays import checked_dtype
 from swell.core.compilation import Stopwatch, compiling_for
@@ -48,7 +48,7 @@ class BatchSolver:
         self.pattern, self.space, self.dtype, self.stopping = pattern, space, np.dtype(dtype), stopping
         self._named, self._turn = named, Turn()
         self._values: Any = None                 # on the device
-        self._choice: Any = None                 # the user's, or that of the rule for these values
+        self._choice: Any = None                 # the user's, or the rule's for these values
         self._launches = 0                       # of the last update
         self._timings = {"setup": 0.0, "compile": 0.0}
         if named is not None:
@@ -89,14 +89,14 @@ class BatchSolver:
         space.check_fits(2 * read.size * self.dtype.itemsize, f"a batch of {read.shape[0]} systems",
                          "solve it in parts, or use dtype='float32'")
         with space.active(read.size):
-            own = space.from_host(read).astype(self.dtype, copy=False)
+            entries = space.from_host(read).astype(self.dtype, copy=False)
             if self._order is not None:
-                own = space.xp.ascontiguousarray(space.xp.take(own, self._order, axis=1))
-            elif keep and space.same_memory(own, read):
-                own = own.copy()
-            own = space.xp.ascontiguousarray(own)
-            choice = self._named or chosen(self.pattern, self._definite(own), self._fits)
-        self._values, self._choice, self._launches = own, choice, launches_of(space) - before
+                entries = space.xp.ascontiguousarray(space.xp.take(entries, self._order, axis=1))
+            elif keep and space.same_memory(entries, read):
+                entries = entries.copy()
+            entries = space.xp.ascontiguousarray(entries)
+            choice = self._named or chosen(self.pattern, self._definite(entries), self._fits)
+        self._values, self._choice, self._launches = entries, choice, launches_of(space) - before
         self._add_timings(watch)
         return self
 
@@ -232,7 +232,7 @@ class BatchSolver:
             return
         lu = Choice(load("method", "direct")())
         what = f"{rows.size} of {batch} systems did not converge by {choice.name}"
-        if n > LARGEST[space.name] or not self._fits(lu):
+        if n > MAX_LU_UNKNOWNS[space.name] or not self._fits(lu):
             notes.append(f"{what}, and LU of n = {n} does not fit")
             return
         here, again = space.from_host(rows), space.empty((rows.size, n, columns), self.dtype)

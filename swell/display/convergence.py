@@ -8,7 +8,7 @@ import numpy as np
 from swell.display.figure import GRID, INK, colour_of, new_figure
 
 SHOWN = 4000                # most points of a line; a picture cannot show more
-MANY = 8                    # most lines with a legend
+MAX_LEGEND_LINES = 8        # lines; more get no legend
 
 
 class Line(NamedTuple):
@@ -67,7 +67,7 @@ def figure(lines, ylabel="relative residual ‖b − Ax‖₂ / ‖b‖₂", poi
     axes.grid(True, color=GRID, lw=0.6)
     axes.set_xlim(left=0)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    if len(lines) <= MANY:
+    if len(lines) <= MAX_LEGEND_LINES:
         axes.legend(fontsize=8, frameon=True, framealpha=0.9, edgecolor=GRID, labelcolor=INK)
     return figure
 

@@ -62,12 +62,12 @@ def svg(figure) -> str:
     ignores clips and glyphs that it finds in a picture that is folded away."""
     stream = io.StringIO()
     figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    found = stream.getvalue()
-    found = found[found.index("<svg "):]
+    text = stream.getvalue()
+    text = text[text.index("<svg "):]
     for old, new in ((r"\s*<(metadata|style).*?</\1>|\s*<!--.*?-->", ""), (r' id="[a-z.]+_[0-9.]+"', ""),
                      (INK, "currentColor"), (GRID, "#80808066"), ("#ffffff", "none"), ("#000000", "currentColor"),
                      ("<svg ", '<svg fill="currentColor" stroke-linejoin="round" ')):
-        found = re.sub(old, new, found, flags=re.DOTALL)
-    own, names = f"swell-{secrets.token_hex(4)}", dict.fromkeys(re.findall(r' id="([^"]+)"', found))
+        text = re.sub(old, new, text, flags=re.DOTALL)
+    prefix, names = f"swell-{secrets.token_hex(4)}", dict.fromkeys(re.findall(r' id="([^"]+)"', text))
     number = {name: k for k, name in enumerate(names)}
-    return re.sub(r'( id="|"#|\(#)([^")]+)', lambda match: f"{match[1]}{own}-{number[match[2]]}", found)
+    return re.sub(r'( id="|"#|\(#)([^")]+)', lambda match: f"{match[1]}{prefix}-{number[match[2]]}", text)

@@ -6,10 +6,10 @@ from swell.display.figure import GRID, INK, colour_of, new_figure
 WIDTH = 0.38            # of a bar; levels are 1 apart
 
 
-def figure(found, width=8.0):
-    """Return the picture as a matplotlib figure, ``width`` inches wide; ``found`` is the dict that
+def figure(facts, width=8.0):
+    """Return the picture as a matplotlib figure, ``width`` inches wide; ``facts`` is the dict that
     ``swell.preconditioners.amg.report.facts`` returns."""
-    levels = found["levels"]
+    levels = facts["levels"]
     places = range(1, len(levels) + 1)
     figure, _ = new_figure(width, 1.7 + 0.38 * len(levels))
     figure.clear()
@@ -22,14 +22,14 @@ def figure(found, width=8.0):
     sizes.set_xlim(1, 4 * max(most, 10))
     figure.legend(*sizes.get_legend_handles_labels(), fontsize=8, frameon=False, loc="outside lower center", ncols=2,
                   labelcolor=INK)
-    sizes.set_title(f"grid complexity {found['grid_complexity']:.2f}, operator complexity "
-                    f"{found['operator_complexity']:.2f}", fontsize=9, color=INK)
+    sizes.set_title(f"grid complexity {facts['grid_complexity']:.2f}, operator complexity "
+                    f"{facts['operator_complexity']:.2f}", fontsize=9, color=INK)
     sizes.set_ylabel("level", color=INK)
     sizes.set_yticks(list(places))
     sizes.invert_yaxis()
-    found = [level["entries"] / max(level["rows"], 1) for level in levels]
-    _bars(lengths, places, found, 2 * WIDTH, 2, [f"{length:.1f}" for length in found], "entries a row")
-    lengths.set_xlim(0, 1.15 * max(*found, 1))
+    means = [level["entries"] / max(level["rows"], 1) for level in levels]
+    _bars(lengths, places, means, 2 * WIDTH, 2, [f"{mean:.1f}" for mean in means], "entries a row")
+    lengths.set_xlim(0, 1.15 * max(*means, 1))
     lengths.set_title("entries a row", fontsize=9, color=INK)
     return figure
 

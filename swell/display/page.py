@@ -1,4 +1,4 @@
-"""The pieces of HTML: whole pages and cells of notebooks, with style and pictures inside, nothing fetched, no scripts.
+"""HTML: whole pages and cells of notebooks, with style and pictures inside; nothing is fetched, and no script runs.
 
 Notebooks have light and dark backgrounds. So the pieces take the colour of the text around them, and grey where it
 shows on both.

@@ -37,11 +37,11 @@ def advection(shape, field="oblique", diffusion=0.0):
     """
     shape = checked_shape(shape)
     if len(shape) not in (2, 3):
-        raise InputError(f"A grid of shape {shape} came, expected 2 or 3 axes, such as (32, 32).")
+        raise InputError(f"shape={shape}: expected 2 or 3 axes, such as (32, 32).")
     if field not in FIELDS:
-        raise InputError(f"field = {field!r} came, expected 'oblique', 'rotating' or 'inset'.")
+        raise InputError(f"field={field!r}: expected 'oblique', 'rotating' or 'inset'.")
     if not diffusion >= 0 or not np.isfinite(diffusion):
-        raise InputError(f"diffusion = {diffusion!r} came, expected a finite number of at least 0.")
+        raise InputError(f"diffusion={diffusion!r}: expected a finite number of at least 0.")
     h, diagonal, lower, upper = 1 / max(shape), np.zeros(shape), [], []
     for axis in range(len(shape)):
         speed = _normal_speed(shape, field, axis, h)

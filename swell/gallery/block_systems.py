@@ -7,7 +7,7 @@ from swell.gallery.convection_diffusion import convection_diffusion
 from swell.gallery.fem import p1_laplacian
 from swell.gallery.stencil import checked_shape
 
-MOST = 32               # most unknowns at a point
+MAX_UNKNOWNS = 32       # most unknowns at a point
 
 
 def coupled_transport(shape, components=3, peclet=0.5, reaction=0.1, seed=0):
@@ -78,7 +78,7 @@ def multiconductor(n, phases=2, seed=0):
     """
     s = _checked(phases, "phases")
     if not isinstance(n, int | np.integer) or n < 4:
-        raise InputError(f"n = {n!r} came, expected the number of nodes: an integer of at least 4")
+        raise InputError(f"n={n!r}: expected the number of nodes: an integer of at least 4")
     m = int(np.sqrt(n))
     rng = np.random.default_rng(seed)
     nodes = np.arange(m * m).reshape(m, m)
@@ -138,8 +138,8 @@ def thermal_plate(n, degree=4, seed=0, mass=1e-2):
 
 
 def _checked(size, name):
-    if not isinstance(size, int | np.integer) or not 1 <= size <= MOST:
-        raise InputError(f"{name} = {size!r} came, expected an integer from 1 to {MOST}")
+    if not isinstance(size, int | np.integer) or not 1 <= size <= MAX_UNKNOWNS:
+        raise InputError(f"{name}={size!r}: expected an integer from 1 to {MAX_UNKNOWNS}")
     return int(size)
 
 

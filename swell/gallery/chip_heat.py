@@ -38,7 +38,7 @@ def chip_heat(cells=64):
         The problem in a sentence, for the user.
     """
     if not isinstance(cells, int | np.integer) or cells < 8:
-        raise InputError(f"cells = {cells!r} came, expected an integer of at least 8, which resolves the chip's parts.")
+        raise InputError(f"cells={cells!r}: expected an integer of at least 8, which resolves the chip's parts.")
     shape = (int(cells),) * 3
     spacing = tuple(size / cells for size in _SIZE)
     centres = np.meshgrid(*(width * (np.arange(cells) + 0.5) for width in spacing), indexing="ij", sparse=True)

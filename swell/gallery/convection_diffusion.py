@@ -32,5 +32,5 @@ def convection_diffusion(shape, peclet=1.0, scheme="centred"):
     elif scheme == "upwind":
         lower, upper = -1 - np.maximum(winds, 0), -1 + np.minimum(winds, 0)
     else:
-        raise InputError(f"scheme = {scheme!r} came, expected 'centred' or 'upwind'.")
+        raise InputError(f"scheme={scheme!r}: expected 'centred' or 'upwind'.")
     return star(shape, -(lower.sum() + upper.sum()), lower, upper)

@@ -40,9 +40,9 @@ def curl_curl(shape, mass=1.0):
     """
     shape = checked_shape(shape)
     if len(shape) not in (2, 3) or min(shape) < 2:
-        raise InputError(f"A grid of shape {shape} came, expected two or three axes with at least 2 cells each.")
+        raise InputError(f"shape={shape}: expected two or three axes with at least 2 cells each.")
     if not np.isfinite(mass) or mass < 0:
-        raise InputError(f"mass = {mass} came, expected a number of at least 0.")
+        raise InputError(f"mass={mass}: expected a number of at least 0.")
     axes, h = len(shape), np.array([1 / size for size in shape])
     volume, along = math.prod(h), np.arange(len(shape))
     gradient = sp.vstack([_product(shape, along == d, d) for d in range(axes)])

@@ -158,9 +158,9 @@ def elastic_subdomains(points, cells, clamped, parts, young=1.0, poisson=0.3):
     number, result = np.cumsum(~clamped) - 1, []
     owner = _connected(cells, _owners(cells, parts))
     for some in np.split(np.argsort(owner, kind="stable"), np.cumsum(np.bincount(owner))[:-1]):
-        used, own = np.unique(cells[some], return_inverse=True)
+        used, corners = np.unique(cells[some], return_inverse=True)
         if not clamped[used].all():
-            matrix, _ = elastic_body(points[used], own.reshape(-1, axes + 1), clamped[used], young[some], poisson)
+            matrix, _ = elastic_body(points[used], corners.reshape(-1, axes + 1), clamped[used], young[some], poisson)
             rows = number[used[~clamped[used]]]
             result.append((matrix, (axes * rows[:, None] + np.arange(axes)).ravel()))
     return result, nodes

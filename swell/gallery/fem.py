@@ -83,7 +83,7 @@ def elasticity2d(m, young=1.0, poisson=0.3):
     """
     checked_shape((m,))
     if not (young > 0 and -1 < poisson < 0.5):
-        raise InputError(f"young = {young} and poisson = {poisson} came, expected young > 0 and -1 < poisson < 0.5.")
+        raise InputError(f"young={young}, poisson={poisson}: expected young > 0 and -1 < poisson < 0.5.")
     x, y = np.meshgrid(np.linspace(0, 1, m + 1), np.linspace(0, 1, m + 1), indexing="ij")
     points = np.column_stack([x.ravel(), y.ravel()])        # the clamped side comes first
     corner = (np.arange(m)[:, None] * (m + 1) + np.arange(m)).ravel()

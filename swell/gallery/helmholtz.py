@@ -26,7 +26,7 @@ def helmholtz(shape, k2h2=0.3, damping=0.02):
     """
     shape = checked_shape(shape)
     if min(shape) < 2:
-        raise InputError(f"A grid of shape {shape} came, expected two nodes or more along each axis.")
+        raise InputError(f"shape={shape}: expected two nodes or more along each axis.")
     stiffness, mass = [_assembled(m, 1.0, -1.0) for m in shape], [_assembled(m, 1 / 3, 1 / 6) for m in shape]
     axes = range(len(shape))
     terms = [tuple(stiffness[axis] if axis == along else mass[axis] for axis in axes) for along in axes]

@@ -61,7 +61,7 @@ def anisotropic2d(m, epsilon=1e-3, angle=math.pi / 6):
     """
     checked_shape((m,))
     if not epsilon > 0:
-        raise InputError(f"epsilon = {epsilon} came, expected a positive number: the matrix would not be definite.")
+        raise InputError(f"epsilon={epsilon}: expected a positive number: the matrix would not be definite.")
     c, s = math.cos(angle), math.sin(angle)
     kxx, kyy, kxy = c * c + epsilon * s * s, s * s + epsilon * c * c, (1 - epsilon) * c * s
     stiffness, mass = band(m, -1.0, 2.0, -1.0), band(m, 1 / 6, 4 / 6, 1 / 6)
@@ -87,7 +87,7 @@ def jumping_diffusion(shape, contrast=1e4, block=8):
     """
     shape = checked_shape(shape)
     if not contrast > 0 or block < 1:
-        raise InputError(f"contrast = {contrast} and block = {block} came, expected positive numbers.")
+        raise InputError(f"contrast={contrast}, block={block}: expected positive numbers.")
     odd = sum(index // block for index in np.indices(shape)) % 2
     conductivity = np.where(odd, float(contrast), 1.0)
     to_boundary = np.zeros(shape)

@@ -47,12 +47,12 @@ def stokes(shape, viscosity=1.0, wind=0.0):
     """
     shape = checked_shape(shape)
     if len(shape) not in (2, 3) or min(shape) < 2:
-        raise InputError(f"A grid of shape {shape} came, expected two or three axes with at least 2 cells each.")
+        raise InputError(f"shape={shape}: expected two or three axes with at least 2 cells each.")
     nu = np.asarray(viscosity, float)
     if nu.shape not in ((), shape) or not (np.isfinite(nu) & (nu > 0)).all():
-        raise InputError(f"viscosity of shape {nu.shape} came, expected a positive number, or {shape} of them.")
+        raise InputError(f"viscosity has shape {nu.shape}: expected a positive number, or {shape} of them.")
     if not np.isfinite(wind) or wind < 0:
-        raise InputError(f"wind = {wind} came, expected a speed of at least 0.")
+        raise InputError(f"wind={wind}: expected a speed of at least 0.")
     nu, axes = np.broadcast_to(nu, shape), range(len(shape))
     h = [1 / size for size in shape]
     volume = math.prod(h)

@@ -107,7 +107,7 @@ def lstsq(A, b, *, method="lsmr", damp=0.0, rtol=None, atol=0.0, maxiter=None, x
 
 
 def _space(A, device):
-    """Return the Space to solve in: that of ``device``, or of A's device if ``device`` is None."""
+    """Return the Space to solve in, on ``device``, or on A's device if ``device`` is None."""
     if isinstance(A, LinearOperator):
         if not A.space.ranks.single:
             raise InputError("lstsq runs on one device, and A is in parts on several ranks: give it the whole matrix")
@@ -126,8 +126,8 @@ def _read(A, b, x0, space):
     m, n = csr.shape
     vectors = [("b", b, m, "")] + ([] if x0 is None else [("x0", x0, n, ", one number for each column of A")])
     read = []
-    for name, given, size, part in vectors:
-        v = inputs.read_vector(given, size, name, part, space)
+    for name, vector, size, part in vectors:
+        v = inputs.read_vector(vector, size, name, part, space)
         if v.ndim != 1:
             raise InputError(f"{name} has shape {tuple(v.shape)}: expected ({size},); solve for one right-hand side "
                              "after the other")
@@ -266,8 +266,8 @@ class Solve:
         return "least squares" if self.normal <= self.stopping.rtol * self.norm_A * self.whole else ""
 
     def _residual(self, bound, compute, buffer):
-        """Compute r̄ (left in ``bound.u``), Āᴴ r̄ and the norms. ``compute``, ``buffer``: the function for b − A x, and
-        what it writes beside it."""
+        """Compute r̄ (left in ``bound.u``), Āᴴ r̄ and the norms. ``compute``: the function for b − A x, which
+        also writes ``buffer``."""
         u, system = bound.u, self.system
         compute(self.x, self.exact_b, self.r, buffer)                          # b − A x
         u.fill(0)

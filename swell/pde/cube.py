@@ -188,33 +188,33 @@ class Cube(ABC):
                             adaptive=adaptive, near_nullspace=near_nullspace, averages=averages,
                             dense_solver=dense_solver, method=method, rtol=rtol, maxiter=maxiter, monitor=monitor)
 
-    def check_values(self, name, given):
-        """Raise InputError unless ``given`` is a coefficient: a word of KINDS, or numbers of a fitting shape."""
-        if isinstance(given, str):
-            if given not in KINDS:
-                raise InputError(f"{type(self).__name__}({name}={given!r}): expected one of {', '.join(KINDS)}, or an "
-                                 "array")
+    def check_values(self, name, coefficient):
+        """Raise InputError unless ``coefficient`` is a coefficient: a word of KINDS, or numbers of a fitting shape."""
+        if isinstance(coefficient, str):
+            if coefficient not in KINDS:
+                raise InputError(f"{type(self).__name__}({name}={coefficient!r}): expected one of {', '.join(KINDS)}, "
+                                 "or an array")
             return
         shapes = (self.edge,) * self.axes, (self.subdomains,) * self.axes
-        if np.shape(given) not in shapes:
-            raise InputError(f"{type(self).__name__}({name}=...) is an array of shape {np.shape(given)}: expected "
-                             f"{shapes[0]}, a number for each element, or {shapes[1]}, for each subdomain")
-        if (dtype := np.asarray(given).dtype).kind not in "iufb":
+        if np.shape(coefficient) not in shapes:
+            raise InputError(f"{type(self).__name__}({name}=...) is an array of shape {np.shape(coefficient)}: "
+                             f"expected {shapes[0]}, a number for each element, or {shapes[1]}, for each subdomain")
+        if (dtype := np.asarray(coefficient).dtype).kind not in "iufb":
             raise InputError(f"{type(self).__name__}({name}=...) has dtype {dtype}: expected real numbers")
 
-    def values(self, given, jump, box) -> np.ndarray:
+    def values(self, coefficient, jump, box) -> np.ndarray:
         """Return a coefficient in the elements of a box, a slice for each axis.
 
-        ``given``: a word of KINDS, or an array with a number for each element or each subdomain. ``jump``: the larger
-        number of "checkerboard" and "channels"; the other is 1."""
+        ``coefficient``: a word of KINDS, or an array with a number for each element or each subdomain. ``jump``: the
+        larger number of "checkerboard" and "channels"; the other is 1."""
         at = np.ix_(*(np.arange(self.edge)[part] for part in box))
-        if not isinstance(given, str):
-            k = np.asarray(given, float)
+        if not isinstance(coefficient, str):
+            k = np.asarray(coefficient, float)
             return k[at] if k.shape[0] == self.edge else k[tuple(axis // self.elements for axis in at)]
         k = np.ones([axis.size for axis in at])
-        if given == "checkerboard":
+        if coefficient == "checkerboard":
             k[sum(axis // self.elements for axis in at) % 2 == 1] = jump
-        if given == "channels":
+        if coefficient == "channels":
             middle = True
             for axis in at[:-1]:
                 middle = middle & (axis % self.elements == self.elements // 2)

@@ -17,12 +17,12 @@ def derivative_products(axes, h) -> dict:
     The nodes (i, j, k) of the element have the index 4 i + 2 j + k, of a square 2 i + j."""
     stiff, mass = np.array([[1.0, -1], [-1, 1]]) / h, np.array([[2.0, 1], [1, 2]]) * h / 6
     slope = np.array([[-0.5, -0.5], [0.5, 0.5]])                               # ∫ φ' φ
-    found = {}
+    matrices = {}
     for a, b in product(range(axes), repeat=2):
         factors = [mass if axis not in (a, b) else stiff if a == b else slope if axis == a else slope.T
                    for axis in range(axes)]
-        found[a, b] = reduce(np.kron, factors)
-    return found
+        matrices[a, b] = reduce(np.kron, factors)
+    return matrices
 
 
 def stencil_matrix(xp, terms, free, most=1):

@@ -28,12 +28,12 @@ def residuals(solution):
 def forces(solution, label):
     """Return a figure of the recorded forces, pressure and friction together, over the iterations or the time.
 
-    The axis leaves out what the forces do in the first tenth of the run."""
+    The vertical axis spans the values after the first tenth of the run."""
     figure, axes = new_figure()
     along = np.arange(1, solution.iterations + 1) if solution.times is None else solution.times[:, 0]
     shown = []
-    for name, found in solution.forces.items():
-        total = found.sum(axis=1)
+    for name, history in solution.forces.items():
+        total = history.sum(axis=1)
         for axis in np.flatnonzero(total.any(axis=0)):
             axes.plot(along, total[:, axis], lw=1.4, color=colour_of(len(shown)), label=f"{name}, {'xyz'[axis]}")
             shown.append(total[len(total) // 10:, axis])

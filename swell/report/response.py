@@ -11,7 +11,7 @@ from swell.display.figure import GRID, INK, colour_of, new_figure, with_legend
 from swell.report.files import save
 
 SPAN = 10.0             # least range of the picture in dB
-MANY = 60               # points of a line from which markers are left out: they would hide it
+MAX_MARKERS = 60        # points of a line from which markers are left out: they would hide it
 LINES = 4               # most lines for a legend in the picture; one of more stands beside it
 PER_COLUMN = 24         # lines in a column of that legend
 DASHES = "-", "--", ":", "-."
@@ -59,7 +59,7 @@ def figure(response, modes=None):
             colour, dash = (colour_of(k), "-") if source is None else (colour_of(s), DASHES[k % len(DASHES)])
             axes.plot(hertz, np.where(shown, levels[:, s, k], np.nan), color=colour, ls=dash, lw=1.6,
                       label=at if source is None else f"{source} to {at}",
-                      marker="o" if len(hertz) < MANY and lines <= LINES else None, ms=3.5)
+                      marker="o" if len(hertz) < MAX_MARKERS and lines <= LINES else None, ms=3.5)
     if not good.all():                           # at the bottom: their levels are unknown
         bad = hertz[~good.all(axis=1)]
         axes.plot(bad, np.full(bad.size, 0.02), "x", color=INK, ms=7, clip_on=False,

@@ -8,7 +8,7 @@ from swell.display.figure import INK
 
 SHIFT = 1e-7            # of the extent: the plane must not go through points
 BESIDE = 0.45           # height over width from which pictures stand side by side
-LARGEST = 400_000       # polygons that a picture shows
+MAX_POLYGONS = 400_000  # polygons that a picture shows
 CLIPPED = 0.5, 99.5     # percentiles of the values at the ends of the colours
 
 
@@ -91,8 +91,8 @@ def figure(mesh, fields, cut=None):
     fields = dict(zip(fields, map(np.concatenate, zip(*parts))))
     of_all = len(polygons)
     cells = np.arange(of_all)
-    if of_all > LARGEST:
-        keep = np.linspace(0, of_all - 1, LARGEST).astype(int)
+    if of_all > MAX_POLYGONS:
+        keep = np.linspace(0, of_all - 1, MAX_POLYGONS).astype(int)
         cells, polygons = cells[keep], [polygons[k] for k in keep]
     corners = np.concatenate(polygons)
     low, high = corners.min(axis=0), corners.max(axis=0)
@@ -101,8 +101,8 @@ def figure(mesh, fields, cut=None):
     size = ((5.4 * len(fields), min(7.0, 1.0 + 4.0 * height / width)) if tall
             else (9.0, (0.9 + 7.3 * height / width) * len(fields)))
     drawing = Figure(figsize=size, layout="constrained", facecolor="white")
-    if of_all > LARGEST:
-        drawing.suptitle(f"{LARGEST} of the {of_all} cells in this cut are drawn", fontsize=8, color=INK)
+    if of_all > MAX_POLYGONS:
+        drawing.suptitle(f"{MAX_POLYGONS} of the {of_all} cells in this cut are drawn", fontsize=8, color=INK)
     panels = drawing.subplots(1 if tall else len(fields), len(fields) if tall else 1, squeeze=False).ravel()
     for panel, (label, values) in zip(panels, fields.items()):
         shown = PolyCollection(polygons, array=np.asarray(values)[cells], cmap="viridis", edgecolors="none",

@@ -68,17 +68,17 @@ def test_momentum_is_diffusion_and_convection(scheme, top, outlet, device):
 
 @pytest.mark.parametrize("unknowns", [1, 3])
 def test_the_diagonal_that_the_pressure_takes(unknowns, device):
-    """room = D/α + Σ off-diagonal, of the matrix without what planes of symmetry add; it is positive."""
+    """row_sums = D/α + Σ off-diagonal, of the matrix without what planes of symmetry add; it is positive."""
     flow, _ = channel(fvm.Symmetry() if unknowns > 1 else WALL, cells=(5, 4, 3))
     run = begun(flow, device)
     space, n = run.space, run.metrics.n
     with space.active():
         run.momentum(run.u, run.phi, run.u, 3.0, 0.8)
         A = run.A.to_scipy()
-        D, room, extra = (space.to_host(v) for v in (run.D, run.room, run.extra))
+        D, row_sums, extra = (space.to_host(v) for v in (run.D, run.row_sums, run.extra))
         sums, added = np.asarray(A.sum(1)).ravel(), extra.T.ravel() / 0.8 if unknowns > 1 else 0
-    assert A.shape == (unknowns * n, unknowns * n) and room.min() > 0
-    assert np.allclose(sums, np.repeat(room, unknowns) + added)
+    assert A.shape == (unknowns * n, unknowns * n) and row_sums.min() > 0
+    assert np.allclose(sums, np.repeat(row_sums, unknowns) + added)
     assert np.allclose(A.diagonal(), np.repeat(D, unknowns) / 0.8 + added)
 
 

@@ -92,7 +92,7 @@ int cycle(const System<T>& A, const Preconditioner<T>& M, Judge& judge, Array<T>
   return found;
 }
 
-// x = A⁻¹ b for each system. Arguments: top of file.
+// x = A⁻¹ b for each system.
 template <class T>
 void gmres(Array<const int32_t> indptr, Array<const int32_t> indices, Array<const uint16_t> ell,
            Array<const int32_t> diagonal, Array<const int32_t> lower, Array<const int32_t> upper,

@@ -47,7 +47,7 @@ template <class T> void substitute(Table<const T> D, const int64_t* source, Arra
   }
 }
 
-// x = A⁻¹ b for each system. Arguments: top of file.
+// x = A⁻¹ b for each system.
 template <class T>
 void lu(Array<const int32_t> indptr, Array<const int32_t> indices, Array<const uint16_t> ell,
         Array<const int32_t> diagonal, Array<const uint32_t> places, Table<const T> values, Table<const T> b,

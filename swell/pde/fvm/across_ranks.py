@@ -126,12 +126,12 @@ class RankMatrix:
     def __init__(self, metrics, local, device, order=None):
         import scipy.sparse as sp
         mesh, k, host = metrics.mesh.whole, local.shape[0] // metrics.n, metrics.space.to_host
-        own, ghosts = k * metrics.own, (k * mesh.border.ghosts[:, None] + np.arange(k)).ravel()
-        ptr = host(local.indptr[:own + 1])
+        n_local, ghosts = k * metrics.own, (k * mesh.border.ghosts[:, None] + np.arange(k)).ravel()
+        ptr = host(local.indptr[:n_local + 1])
         # A matrix with the entries' numbers as values shows where from_parts puts each entry.
         rows = sp.csr_array((np.arange(1.0, ptr[-1] + 1), host(local.indices[:int(ptr[-1])]), ptr),
-                            shape=(own, local.shape[0]))
-        self.A = from_parts(mesh.ranks, rows[:, :own], rows[:, own:], ghosts, device=device, block=1,
+                            shape=(n_local, local.shape[0]))
+        self.A = from_parts(mesh.ranks, rows[:, :n_local], rows[:, n_local:], ghosts, device=device, block=1,
                             starts=k * mesh.starts, order=order)
         with self.A.space.active():
             self._places = [(block.data - 1).astype(np.int64) for block in (self.A.own, self.A.rest)]
@@ -169,11 +169,11 @@ class RankSystem:
                 problem = problem.of_part(division)
             self.space = space_of(problem.mesh, "cpu")
             self._part = part = System(problem, self.space, np.dtype(dtype))
-        metrics, own = part.metrics, part.metrics.own
+        metrics, n_local = part.metrics, part.metrics.own
         rows = RankMatrix(metrics, part.A, device, None if division is None else division.order)
         with rows.A.space.active():              # a rank's GPU need not be the process's current one
             self.A = rows.update(part.A)
-        self.b, self.source, self._volumes = part.b[:own], part.source[:own], metrics.volumes[:own]
+        self.b, self.source, self._volumes = part.b[:n_local], part.source[:n_local], metrics.volumes[:n_local]
         self.flux, self.deferred, self.floating = part.flux, part.deferred, part.floating
         self._all = np.zeros(metrics.n, self.A.dtype)
 

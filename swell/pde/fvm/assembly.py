@@ -104,8 +104,8 @@ class Pattern:
         return out
 
     def empty_matrix(self, unknowns=1):
-        """Return a CSRMatrix without values yet, of this pattern, or, with several ``unknowns`` a cell, of as many
-        uncoupled copies of it: unknown i of cell c is row unknowns · c + i."""
+        """Return a CSRMatrix of this pattern, whose values are not set. With several ``unknowns`` a cell it holds an
+        uncoupled copy of the pattern for each: unknown i of cell c is row unknowns · c + i."""
         if unknowns == 1:
             indptr, indices = self.indptr, self.indices
         else:
@@ -114,9 +114,9 @@ class Pattern:
             order = np.concatenate([[0], np.cumsum(lengths)])
             row = np.repeat(np.arange(self.n * unknowns), lengths)
             within = np.arange(order[-1]) - order[row]
-            found = columns[begins[row // unknowns] + within] * unknowns + row % unknowns
-            kind = index_type(self.n * unknowns, self.n * unknowns, found.size)
-            indptr, indices = (self.space.from_host(v.astype(kind)) for v in (order, found))
+            all_columns = columns[begins[row // unknowns] + within] * unknowns + row % unknowns
+            kind = index_type(self.n * unknowns, self.n * unknowns, all_columns.size)
+            indptr, indices = (self.space.from_host(v.astype(kind)) for v in (order, all_columns))
         size = self.n * unknowns
         return CSRMatrix(self.space, indptr, indices, self.space.empty(indices.size, self.dtype), (size, size))
 

@@ -120,9 +120,9 @@ def lines(mesh, conditions, components=1):
         if patch.name in conditions and patch.size:
             faces = slice(patch.start - first, patch.start - first + patch.size)
             centres = mesh.face_centres[patch.start:patch.start + patch.size]
-            left, right, value = conditions[patch.name].line()
-            a[faces] = _values(left, centres, 1, patch.name)[:, 0]
-            b[faces] = _values(right, centres, 1, patch.name)[:, 0]
+            p_factor, slope_factor, value = conditions[patch.name].line()
+            a[faces] = _values(p_factor, centres, 1, patch.name)[:, 0]
+            b[faces] = _values(slope_factor, centres, 1, patch.name)[:, 0]
             c[faces] = _values(value, centres, components, patch.name)
             if ((a[faces] * b[faces]) < 0).any():
                 raise InputError(f"patch {patch.name!r}: Robin with a and b of opposite sign makes the matrix "
@@ -147,7 +147,7 @@ def by_patch(mesh, conditions) -> dict:
         raise InputError(f"conditions are of type {type(conditions).__name__}: expected a dictionary from names of "
                          "patches to conditions, such as {'inlet': Dirichlet(1.0)}")
     names = [patch.name for patch in mesh.patches]
-    found = {name: condition for name, condition in conditions.items() if name in names}
+    by_name = {name: condition for name, condition in conditions.items() if name in names}
     for pattern in conditions:
         if pattern in names:
             continue
@@ -158,8 +158,8 @@ def by_patch(mesh, conditions) -> dict:
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(f"there is no patch {pattern!r}: {hint}The mesh has: {', '.join(names)}")
         for name in fitting:
-            found.setdefault(name, conditions[pattern])
-    return found
+            by_name.setdefault(name, conditions[pattern])
+    return by_name
 
 
 def _check(mesh, conditions):
@@ -187,13 +187,13 @@ def _check(mesh, conditions):
 def _values(value, centres, components, patch):
     """Return a condition's ``value`` as a checked array of shape (faces, components). A function is evaluated at
     ``centres``, the faces' centres; ``patch`` names the patch in messages."""
-    given = value(centres) if callable(value) else value
+    raw = value(centres) if callable(value) else value
     try:
-        if np.iscomplexobj(given):
+        if np.iscomplexobj(raw):
             raise TypeError                      # NumPy would drop the imaginary part
-        value = np.asarray(given, float)
+        value = np.asarray(raw, float)
     except (TypeError, ValueError):
-        raise InputError(f"patch {patch!r}: the condition's value is {given!r}, expected numbers") from None
+        raise InputError(f"patch {patch!r}: the condition's value is {raw!r}, expected numbers") from None
     k = len(centres)
     shapes = [(), (k,)] if components == 1 else [(), (components,), (k, components)]
     if value.shape not in shapes:

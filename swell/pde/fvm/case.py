@@ -99,12 +99,12 @@ class Case:
         """Write the case in parts, as OpenFOAM's decomposePar does: folders processor0, processor1, ... with the mesh,
         and U, p and phi of the start. Return the cells of each part; see `fvm.decompose`."""
         cells, part = decompose(self.mesh, parts, self.path), np.empty(self.mesh.n_cells, np.int64)
-        for rank, own in enumerate(cells):
-            part[own] = rank
-        for rank, own in enumerate(cells):
+        for rank, members in enumerate(cells):
+            part[members] = rank
+        for rank, members in enumerate(cells):
             piece, start = Piece.of(self.mesh, part, rank), self.start
             fluxes = start.fluxes[piece.faces]
-            here = replace(start, velocity=start.velocity[own], p=start.p[own], mesh=piece.mesh,
+            here = replace(start, velocity=start.velocity[members], p=start.p[members], mesh=piece.mesh,
                            fluxes=np.where(piece.backwards, -fluxes, fluxes))
             among = {patch.name: piece.faces[piece.mesh.patch(patch.name).faces] - patch.start
                      for patch in self.mesh.patches}
@@ -116,23 +116,23 @@ def _write(folder, mesh, files, solution, among=None):
     """Write U, p and phi of a FlowSolution of ``mesh``. ``files``: U and p as they were read; ``among``, of a part of
     the mesh that was read: patch name → the positions of its faces on the whole patch."""
     patches = mesh.patches
-    for name, kind, dimensions, found in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
-                                          ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
-        given = files[name]
-        entries = given.entries["boundaryField"]
-        says, everywhere = {}, mesh.with_ghosts(found)
+    for name, kind, dimensions, numbers in (("U", "volVectorField", "[0 1 -1 0 0 0 0]", solution.velocity),
+                                            ("p", "volScalarField", "[0 2 -2 0 0 0 0]", solution.p)):
+        file = files[name]
+        entries = file.entries["boundaryField"]
+        says, everywhere = {}, mesh.with_ghosts(numbers)
         for patch in patches:
             if patch.kind in (*UNCONDITIONED, PROCESSOR):
                 says[patch.name] = {"type": [_kind(patch)]}
                 if patch.kind == CUT:
                     says[patch.name]["value"] = ["nonuniform", everywhere[mesh.behind(patch)]]
             elif patch.size or among or mesh.ranks is not None:   # of a part: it may have faces in another one
-                says[patch.name] = _of_patch(given, entries, patch)
+                says[patch.name] = _of_patch(file, entries, patch)
             else:
                 says[patch.name] = entries.get(patch.name, {"type": ["zeroGradient"]})
             if patch.name in (among or {}):
                 says[patch.name] = _restricted(says[patch.name], among[patch.name])
-        write_field(folder, name, kind, dimensions, found, says)
+        write_field(folder, name, kind, dimensions, numbers, says)
     known = *UNCONDITIONED, *MIRRORS, PROCESSOR
     through = {patch.name: {"type": [_kind(patch) if patch.kind in known else "calculated"]}
                | ({} if patch.kind == "empty" else {"value": ["nonuniform", solution.fluxes[patch.faces]]})
@@ -192,12 +192,12 @@ def _read(path, time, laminar, ranks) -> Case:
     nu = _viscosity(path)
     notes = _model(path, laminar)
     fields = _fields(mesh, U, p)
-    given = any((folder / time / name).exists() for name in ("phi", "phi.gz"))
+    has_fluxes = any((folder / time / name).exists() for name in ("phi", "phi.gz"))
     if ranks is not None:
-        ranks.require_equal((time, nu, given), "the case (time, viscosity, whether there are fluxes phi)")
+        ranks.require_equal((time, nu, has_fluxes), "the case (time, viscosity, whether there are fluxes phi)")
     flow = Flow(mesh, velocity, nu, pressure)
     start = FlowSolution(*fields, flow.fluxes_of(fields[0]), False, np.zeros((0, 2)), (0, 0), mesh, [])
-    if given:
+    if has_fluxes:
         _read_fluxes(mesh, FoamDictionary(folder / time, "phi"), start.fluxes)
     if (path / "system" / "fvSchemes").exists() or (path / "system" / "fvSolution").exists():
         notes.append("system/fvSchemes and fvSolution are not read: swell's schemes, relaxation and tolerances hold")
@@ -246,20 +246,20 @@ def _start(path, time, control) -> str:
 def _conditions(mesh, U, p):
     """Return (velocity, pressure): the conditions by patch of the files U and p, as `Flow` takes them."""
     fields = {}
-    for given in (U, p):
-        found = given.entries.get("boundaryField")
-        if not isinstance(found, dict):
-            raise InputError(f"{given.path} has no boundaryField: expected a condition for each patch")
-        fields[given] = found
+    for file in (U, p):
+        boundary = file.entries.get("boundaryField")
+        if not isinstance(boundary, dict):
+            raise InputError(f"{file.path} has no boundaryField: expected a condition for each patch")
+        fields[file] = boundary
     velocity, pressure = {}, {}
     for patch in mesh.patches:
         if patch.kind in UNCONDITIONED or not patch.size and mesh.ranks is None:
             continue                             # a patch without faces on this rank may have some on others
-        one, other = (_of_patch(given, fields[given], patch) for given in (U, p))
+        one, other = (_of_patch(file, fields[file], patch) for file in (U, p))
         kind, of_p = (" ".join(map(str, entries.get("type", ["nothing"]))) for entries in (one, other))
-        for given, word, known in ((U, kind, VELOCITY), (p, of_p, PRESSURE)):
+        for file, word, known in ((U, kind, VELOCITY), (p, of_p, PRESSURE)):
             if word not in known:
-                raise InputError(f"{given.path}: patch {patch.name!r} has the condition {word}, which is not known: "
+                raise InputError(f"{file.path}: patch {patch.name!r} has the condition {word}, which is not known: "
                                  f"swell knows {', '.join(known)}")
         fixed = of_p == "fixedValue"
         if fixed != (kind in OPEN):
@@ -285,17 +285,17 @@ def _velocity(U, entries, kind, patch):
     return InletOutlet(value) if kind == "inletOutlet" else Dirichlet(value)
 
 
-def _values(given, entries, key, patch, width):
+def _values(file, entries, key, patch, width):
     if not patch.size:
         return np.zeros((0, width) if width > 1 else 0)
     if key not in entries:
-        raise InputError(f"{given.path}: patch {patch.name!r} has no {key}: expected {key} uniform ..., or "
+        raise InputError(f"{file.path}: patch {patch.name!r} has no {key}: expected {key} uniform ..., or "
                          "nonuniform ...")
-    return values(entries[key], patch.size, width, f"{given.path}: {key} of patch {patch.name!r}",
+    return values(entries[key], patch.size, width, f"{file.path}: {key} of patch {patch.name!r}",
                   f"faces in patch {patch.name!r}")
 
 
-def _of_patch(given, conditions, patch):
+def _of_patch(file, conditions, patch):
     """Return a patch's entries: its own, else the last fitting pattern's, else its kind in the mesh, if this
     is a condition."""
     name = patch.name
@@ -303,18 +303,18 @@ def _of_patch(given, conditions, patch):
         return conditions[name]
     for pattern, entries in reversed(conditions.items()):
         try:
-            fits = _matches(given, pattern, name)
+            fits = _matches(file, pattern, name)
         except re.error:
             fits = False
         if fits and isinstance(entries, dict):
             return entries
     if patch.kind in MIRRORS:
         return {"type": [patch.kind]}
-    raise InputError(f"{given.path} has no condition for patch {name!r}: it names {', '.join(conditions) or 'none'}")
+    raise InputError(f"{file.path} has no condition for patch {name!r}: it names {', '.join(conditions) or 'none'}")
 
 
-def _matches(given, pattern, name) -> bool:
-    """True if the name of a patch fits ``pattern``, an expression or a name with wildcards in the file ``given``.
+def _matches(file, pattern, name) -> bool:
+    """True if the name of a patch fits ``pattern``, an expression or a name with wildcards in the file ``file``.
 
     Python's matcher may try every way to share a name among repetitions and choices. A pattern for which these are too
     many is refused."""
@@ -322,7 +322,7 @@ def _matches(given, pattern, name) -> bool:
     ways = (len(REPEATED.findall(pattern)) * math.log(len(name) + 1) + pattern.count("?") * math.log(2)
             + groups * math.log(1 + pattern.count("|") / groups))
     if pattern != name and (ways > math.log(MOST_WAYS) or REPEATED_GROUP.search(pattern)):
-        raise InputError(f"{given.path}: the pattern {pattern[:60]!r} repeats a group, or repeats too often, to be "
+        raise InputError(f"{file.path}: the pattern {pattern[:60]!r} repeats a group, or repeats too often, to be "
                          "matched in bounded time: write one entry for each patch, or a simpler pattern such as "
                          "'wall.*'")
     return bool(re.fullmatch(pattern, name)) or fnmatch.fnmatchcase(name, pattern)
@@ -356,15 +356,15 @@ def _model(path, laminar) -> list:
 
 def _fields(mesh, U, p) -> list:
     """Return [velocity, pressure] of the start."""
-    found = []
-    for given, width in ((U, 3), (p, 1)):
-        words = given.entries.get("internalField")
+    fields = []
+    for file, width in ((U, 3), (p, 1)):
+        words = file.entries.get("internalField")
         if not isinstance(words, list):
-            raise InputError(f"{given.path} has no internalField: expected uniform ... or nonuniform ...")
-        found.append(values(words, mesh.n_cells, width, f"{given.path}: internalField", "cells"))
-        if not np.isfinite(found[-1]).all():
-            raise InputError(f"{given.path}: internalField has values that are not finite")
-    return found
+            raise InputError(f"{file.path} has no internalField: expected uniform ... or nonuniform ...")
+        fields.append(values(words, mesh.n_cells, width, f"{file.path}: internalField", "cells"))
+        if not np.isfinite(fields[-1]).all():
+            raise InputError(f"{file.path}: internalField has values that are not finite")
+    return fields
 
 
 def _read_fluxes(mesh, phi, fluxes):

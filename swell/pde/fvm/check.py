@@ -26,11 +26,10 @@ REMEDIES = {
 COUPLED = re.compile("|".join(REMEDIES), re.IGNORECASE)
 
 
-def points(given) -> np.ndarray:
-    """Return the given points as a float64 array of shape (p, 3); raise InputError for other shapes or values that are
-    not finite."""
+def points(coordinates) -> np.ndarray:
+    """Return the points as a float64 array of shape (p, 3); raise InputError unless all are finite."""
     try:
-        points = np.asarray(given, dtype=np.float64)
+        points = np.asarray(coordinates, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"points: numbers of shape (p, 3) were expected: {error}") from error
     if points.ndim != 2 or points.shape[1] not in (2, 3):
@@ -88,12 +87,12 @@ def cells(owner, neighbour, n_faces):
     return owner, neighbour
 
 
-def patches(given, n_internal, n_faces, Patch) -> tuple:
+def patches(patch_list, n_internal, n_faces, Patch) -> tuple:
     """Return the patches in order, as a tuple; raise InputError unless they cover each boundary face (``n_internal`` …
-    ``n_faces`` − 1) once. ``given``: sequence of Patch, or None for one patch "boundary"; ``Patch``: the class."""
-    if given is None:
+    ``n_faces`` − 1) once. ``patch_list``: sequence of Patch, or None for one patch "boundary"; ``Patch``: the class."""
+    if patch_list is None:
         return (Patch("boundary", n_internal, n_faces - n_internal),)
-    ordered = sorted(given, key=lambda patch: (patch.start, patch.size))
+    ordered = sorted(patch_list, key=lambda patch: (patch.start, patch.size))
     names = [patch.name for patch in ordered]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
@@ -191,20 +190,19 @@ def every_part_is_fixed(mesh, fixed):
     count = int(mesh.parts.max()) + 1
     if count == 1:
         return
-    found = np.zeros(count, bool)
-    found[mesh.parts[mesh.owner[mesh.n_internal:][fixed]]] = True
-    if not found.all():
-        cells = mesh.parts == np.argmin(found)
+    fixed_parts = np.zeros(count, bool)
+    fixed_parts[mesh.parts[mesh.owner[mesh.n_internal:][fixed]]] = True
+    if not fixed_parts.all():
+        cells = mesh.parts == np.argmin(fixed_parts)
         raise InputError(f"the mesh falls into {count} parts that share no face, and no patch fixes a value in the "
                          f"part of cell {np.argmax(cells)} ({np.count_nonzero(cells)} cells, "
                          f"{_near(mesh.centres[np.argmax(cells)])}), so that the system is singular: give one of its "
                          "patches a Dirichlet or Robin condition, or merge duplicate points")
 
 
-def _integers(name, given) -> np.ndarray:
-    """Return ``given`` as a contiguous int32 vector; raise InputError for anything else, with ``name`` in the
-    message."""
-    array = np.asarray(given)
+def _integers(name, numbers) -> np.ndarray:
+    """Return ``numbers`` as a contiguous int32 vector; raise InputError with ``name`` for anything else."""
+    array = np.asarray(numbers)
     if array.size == 0:
         return np.zeros(0, np.int32)
     if array.ndim != 1 or array.dtype.kind not in "iu":

@@ -103,11 +103,11 @@ class Convection:
         """Return p_f of the scheme minus upwind's p_f, on the internal faces; p and ``gradient`` as in ``explicit``."""
         metrics, xp = self.metrics, self.metrics.space.xp
         inside = slice(0, metrics.n_internal)
-        own, other = metrics.owner[inside], metrics.neighbour
+        owner, neighbour = metrics.owner[inside], metrics.neighbour
         out = self.phi[inside] >= 0
         if self.scheme == "linear":
             jump = metrics.difference(p)
             return xp.where(out, (1 - metrics.weight) * jump, -metrics.weight * jump)
-        upwind = xp.where(out, own, other)
+        upwind = xp.where(out, owner, neighbour)
         reach = xp.where(out, metrics.face_centres[:, inside], metrics.far_centres) - metrics.centres[:, upwind]
         return (reach * gradient[:, upwind]).sum(0)

@@ -46,10 +46,10 @@ def _solved(solver, asked, monitor) -> list:
         return [solver.solve(b, x0=x0, monitor=monitor)]
     stack = solver.space.xp.stack
     x0 = None if asked[0][1] is None else stack([x0 for _, x0, _ in asked], axis=1)
-    found = solver.solve(stack([b for b, *_ in asked], axis=1), x0=x0, monitor=monitor)
-    if len(found) < len(asked):                  # Ctrl-C came before the last of them was begun
+    results = solver.solve(stack([b for b, *_ in asked], axis=1), x0=x0, monitor=monitor)
+    if len(results) < len(asked):                # Ctrl-C came before the last of them was begun
         raise KeyboardInterrupt
-    return found.columns
+    return results.columns
 
 
 def corrections(problem, system, solvers, shift, p, mean, notes, diagonal=None, past=None):

@@ -6,8 +6,8 @@ graphs from one update of the values to the next.
 
 All components share one momentum matrix, and are solved together as its right-hand sides. A plane of symmetry adds to
 the diagonal of component a, in proportion to nₐ², and couples it with the others on the right. The components are then
-the unknowns of one larger matrix, unknown k c + i for component i of cell c. No matrix shared by all converges as fast:
-it would hold back the tangential components in flat cells by what only the normal one needs.
+the unknowns of one larger matrix, unknown k c + i for component i of cell c. A matrix shared by all components would
+converge more slowly: in flat cells the tangential components would get the large diagonal of the normal one.
 
 Cost of ``momentum``: k + 3 launches, one pass over the faces, and two over the cells for each component. Everything
 stays on the device; ``measure`` reads six numbers.
@@ -48,9 +48,10 @@ class Coupling:
     sides : list of Boundary
         The conditions of each row of ``u``; their arrays are views of ``side_data``, shape (4, k, nb).
         ``side_rows``, shape (4 k, nb): the same data.
-    D, room : arrays, shape (n,)
-        The diagonal of the momentum matrix, and D/α − Σ|off-diagonal|; ``extra``: what planes of symmetry add to D for
-        each component.
+    D, row_sums : arrays, shape (n,)
+        The diagonal of the momentum matrix, and D/α − Σ|off-diagonal|: the row sums of the relaxed matrix.
+    extra : array, shape (k, n)
+        Planes of symmetry add this to D, for each component.
     grad_p : array, shape (3, n)
     """
 
@@ -74,7 +75,8 @@ class Coupling:
         self.closed = self.mirror | self.p_sides.natural                        # nothing flows through
         self.slope = LeastSquares(metrics, self.p_sides)                        # ∇p
         self.A = self.P = self.momentum_solver = self.pressure_solver = None
-        self.provisional, self.most, self.worn = False, 0, False         # most: iterations that wear a preconditioner
+        self.at_rest = False                     # True while momentum_solver is one for a fluid at rest
+        self.renewal_iterations, self.renew = 0, False      # after a solve this long P's preconditioner is renewed
         self.forces, self.recorded = Forces(flow, metrics, forces) if forces else None, []
         self.of_ranks, self._rows = flow.mesh.of_ranks, {}
         self.linear_iterations, self.failed = [0, 0], ""
@@ -86,14 +88,13 @@ class Coupling:
         self.gradient, self.grad_p = xp.zeros((k, 3, n)), xp.zeros((3, n))
         self.a, self.b, self.deferred = xp.zeros(faces), xp.zeros(metrics.n_internal), xp.zeros((k, faces))
         self.held, self.rhs = xp.zeros((k, boundary)), xp.zeros((k, n))
-        self.D, self.room = xp.zeros(n), xp.zeros(n)
+        self.D, self.row_sums = xp.zeros(n), xp.zeros(n)
         self.extra = xp.zeros((k, n) if self.mirrored else (1, 1))
         self.measures, self.counted, self.record = xp.zeros((4, n)), xp.ones(n, np.uint8), xp.zeros(6)
         self.counted[metrics.own:] = 0           # the ghosts' ranks count them
 
     def _find_mirrors(self, flow):
-        """Set the boundary of planes of symmetry: u_b = u − (u·n) n, of which the part of the component itself is
-        implicit."""
+        """Set the boundary of planes of symmetry: u_b = u − (u·n) n. A component's own part of it is implicit."""
         metrics = self.metrics
         names = {name for name, condition in flow.velocity.items() if isinstance(condition, Symmetry)}
         marks = {name: Dirichlet(1.0) if name in names else Neumann() for name in flow.velocity}
@@ -168,8 +169,8 @@ class Coupling:
         self.asked = True
 
     def lost(self, now, most):
-        """True if the largest speed ``now`` is not finite, or above ``most`` times the largest that boundaries and
-        start have."""
+        """True if the largest speed ``now`` is not finite, or above ``most`` times the largest speed of the boundaries
+        and the start."""
         if not self.fastest and math.isfinite(now):
             self.fastest = now                   # driven by pressure: the first step sets the scale
         return not now <= most * max(self.fastest, 1e-300)
@@ -182,7 +183,7 @@ class Coupling:
         velocity = np.zeros((metrics.own, 3))
         velocity[:, self.axes] = space.to_host(self.u).T[:metrics.own]
         fluxes = metrics.mesh.on_mesh(space.to_host(self.phi))
-        forces = {name: np.array([found[k] for found in self.recorded])
+        forces = {name: np.array([record[k] for record in self.recorded])
                   for k, name in enumerate(self.forces.patches)} if self.forces is not None else {}
         return FlowSolution(velocity, space.to_host(p)[:metrics.own], fluxes, converged, np.array(residuals),
                             tuple(self.linear_iterations), self.flow.mesh, notes, time, forces=forces)
@@ -195,18 +196,18 @@ class Coupling:
     def mean(self, values, weights=None):
         """Return the mean of ``values`` over the cells of all ranks, weighted by ``weights`` if given; both of shape
         (n,)."""
-        own = self.metrics.own
+        n_local = self.metrics.own
         if weights is None:
-            moment, total = values[:own].sum(), own
+            moment, total = values[:n_local].sum(), n_local
         else:
-            moment, total = (weights * values)[:own].sum(), weights[:own].sum()
+            moment, total = (weights * values)[:n_local].sum(), weights[:n_local].sum()
         if not self.space.ranks.single:
             moment, total = map(sum, zip(*self.of_ranks((float(moment), float(total)))))
         return moment / total
 
     def momentum(self, u, phi, start, rate, relaxation):
-        """Assemble the momentum equation: its matrix ``A``, ``D``, ``extra``, ``room``, and the right-hand sides
-        ``rhs``, with the force of ``grad_p``.
+        """Assemble the momentum equation: its matrix ``A``, ``D``, ``extra``, ``row_sums``, and the right-hand
+        sides ``rhs``, with the force of ``grad_p``.
 
         Convection is ∇·(u u) − u ∇·u. With upwind in the matrix, A is then an M-matrix also while the fluxes do not
         conserve.
@@ -235,10 +236,10 @@ class Coupling:
             self.A = pattern.empty_matrix(len(self.axes) if self.mirrored else 1)
         kernels.momentum_rows(pattern.ptr, pattern.faces, pattern.places, pattern.middle, pattern.indptr, metrics.owner,
                               metrics.neighbour, self.a, self.b, self.deferred, self.held, phi, self.axis_numbers,
-                              metrics.volumes, relaxation, rate, start, self.grad_p, self.A.data, self.D, self.room,
+                              metrics.volumes, relaxation, rate, start, self.grad_p, self.A.data, self.D, self.row_sums,
                               self.extra, self.rhs, self.measures[0], self.measures[1])
         self.A.discard_adjoint()
-        for values in (self.D, self.room):
+        for values in (self.D, self.row_sums):
             metrics.refresh(values)
 
     def unknowns(self, u):
@@ -257,10 +258,10 @@ class Coupling:
             self.momentum_solver = self._momentum_solver(A)
         else:
             self.momentum_solver.update(A)
-        own = slice(0, self.metrics.own)
-        b, x0 = self.unknowns(self.rhs[:, own]), self.unknowns(start[:, own])
+        local = slice(0, self.metrics.own)
+        b, x0 = self.unknowns(self.rhs[:, local]), self.unknowns(start[:, local])
         results = self._solved(0, self.momentum_solver.solve(b.T, x0=x0.T))
-        if self.provisional:                     # the next matrix is of another kind
+        if self.at_rest:                         # the next matrix, with convection, needs another method
             self.momentum_solver = None
         return self.with_ghosts(self.components(self.space.xp.stack([result.x for result in results])))
 
@@ -290,13 +291,13 @@ class Coupling:
         from swell.formats.symmetry import hermitian
         settings, stopping = self.settings, self.stopping
         method, precond, scaling = settings.momentum, settings.momentum_precond, None
-        self.provisional = False
+        self.at_rest = False
         if method is None and precond is not None:
             method = "bicgstab"
         elif method is None:
-            self.provisional = hermitian(A)                                     # of a fluid at rest, and of no other
+            self.at_rest = hermitian(A)                                         # only then is A Hermitian
             method, precond = "bicgstab", "jacobi"
-            if not self.provisional:
+            if not self.at_rest:
                 method, precond, scaling = self._advised(A)
         return prepare(A, method=method, precond=precond, scaling=scaling, stopping=stopping)
 
@@ -316,12 +317,12 @@ class Coupling:
 
         if self.space.ranks.single:
             return parts(A)
-        own, choice = A.diagonal_block, None
+        local, choice = A.diagonal_block, None
         with self.space.ranks.agreed():
-            if not hermitian(own):
-                choice = parts(own)
-        found = self.space.ranks.allgather(choice)
-        return next((choice for choice in found if choice is not None), ("bicgstab", "jacobi", None))
+            if not hermitian(local):
+                choice = parts(local)
+        rank_choices = self.space.ranks.allgather(choice)
+        return next((choice for choice in rank_choices if choice is not None), ("bicgstab", "jacobi", None))
 
     def update_pressure(self):
         """Prepare or update the solver of the pressure equation for the values of ``P``. It keeps its preconditioner
@@ -329,10 +330,10 @@ class Coupling:
         from swell.api import prepare
         settings, P = self.settings, self.across(self.P)
         if self.pressure_solver is not None:
-            if self.worn:
-                self.most = 0                    # the first solve with the new preconditioner sets it
-            self.pressure_solver.update(P, keep_preconditioner=not self.worn)
-            self.worn = False
+            if self.renew:
+                self.renewal_iterations = 0      # the first solve with the new preconditioner sets it
+            self.pressure_solver.update(P, keep_preconditioner=not self.renew)
+            self.renew = False
             return
         self.pressure_solver = prepare(P, method=settings.pressure_solver, precond=settings.pressure_precond,
                                        scaling=None if settings.pressure_precond else "jacobi",
@@ -343,10 +344,10 @@ class Coupling:
         """Return the pressure, or its correction, for the right-hand side b, which is overwritten."""
         if self.floating:
             b -= self.mean(b)                    # no p can produce the mean, which is rounding
-        own = slice(0, self.metrics.own)
-        result = self._solved(1, self.pressure_solver.solve(b[own], x0=None if x0 is None else x0[own]))
-        self.most = self.most or result.iterations + self.settings.pressure_renewal
-        self.worn |= result.iterations >= self.most
+        local = slice(0, self.metrics.own)
+        result = self._solved(1, self.pressure_solver.solve(b[local], x0=None if x0 is None else x0[local]))
+        self.renewal_iterations = self.renewal_iterations or result.iterations + self.settings.pressure_renewal
+        self.renew |= result.iterations >= self.renewal_iterations
         return self.with_ghosts(result.x)
 
     def through(self, u):

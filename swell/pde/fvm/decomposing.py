@@ -111,16 +111,16 @@ class Piece:
         ends = np.cumsum([faces.size for faces in groups]).tolist()
         patches = tuple(Patch(name, start, stop - start, *kind)
                         for (name, *kind), start, stop in zip(kinds, ends[:-1], ends[1:], strict=True))
-        faces, own = np.concatenate(groups), np.flatnonzero(part == rank)
+        faces, cells = np.concatenate(groups), np.flatnonzero(part == rank)
         number = np.full(mesh.n_cells, -1, np.int32)
-        number[own] = np.arange(own.size)
+        number[cells] = np.arange(cells.size)
         backwards = part[mesh.owner[faces]] != rank
         ptr, points = points_of(mesh, faces)
         used, points = np.unique(reverse_faces(ptr, points, np.flatnonzero(backwards)), return_inverse=True)
         points, owner = points.astype(np.int32), mesh.owner[faces]
         owner[backwards] = mesh.neighbour[faces[backwards]]
         there = Mesh(mesh.points[used], ptr, points, number[owner], number[mesh.neighbour[groups[0]]], patches)
-        return cls(there, beyond, own, faces, used, backwards)
+        return cls(there, beyond, cells, faces, used, backwards)
 
 
 def _faces(mesh, part, rank):

@@ -37,11 +37,11 @@ def corners(kind, data):
     InputError
         For an unsupported type.
     """
-    found = KIND.fullmatch(kind)
-    if not found:
+    match = KIND.fullmatch(kind)
+    if not match:
         raise InputError(f"it has {len(data)} cells of the type {kind!r}, expected tetra, hexahedron, wedge, pyramid, "
                          "or triangle, quad, polygon in the plane; leave them out or split them into those")
-    shape = SHORT.get(found[1].lower(), found[1].lower())
+    shape = SHORT.get(match[1].lower(), match[1].lower())
     data = np.asarray(data, dtype=np.int64)
     return shape, data if shape == "polygon" else data[:, :COUNT[shape]]
 
@@ -166,13 +166,13 @@ def _patches(faces, outer, groups, start, points):
     """
     names, of, corners = list(groups), np.full(len(outer), -1), _sorted(faces[outer], len(points))
     for number, name in enumerate(names):
-        found = np.concatenate([_find(corners, members, len(points)) for members in groups[name]])
-        others = of[found][(of[found] >= 0) & (of[found] != number)]
+        rows = np.concatenate([_find(corners, members, len(points)) for members in groups[name]])
+        others = of[rows][(of[rows] >= 0) & (of[rows] != number)]
         if others.size:
             raise InputError(f"the groups {names[others[0]]!r} and {name!r} share "
                              f"{np.count_nonzero(others == others[0])} faces of the boundary, which can have one "
                              "condition only; give each face to one group")
-        of[found] = number
+        of[rows] = number
     names.append("boundary")
     of[of < 0] = len(names) - 1
     order = np.argsort(of, kind="stable")
@@ -199,5 +199,5 @@ def _find(corners, members, n_points):
     number[order] = np.cumsum(new) - 1
     row = np.full(len(both), -1)
     row[number[:len(corners)]] = np.arange(len(corners))
-    found = row[number[len(corners):]]
-    return found[found >= 0]
+    places = row[number[len(corners):]]
+    return places[places >= 0]

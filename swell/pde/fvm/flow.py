@@ -64,8 +64,8 @@ class Flow:
                              "outlet: correct them, or give one patch Neumann() and a pressure")
 
     def _check(self):
-        """Raise InputError for conditions that do not fit together; return (what the given velocities let out, the sum
-        of its sizes by face) of this rank's boundary."""
+        """Raise InputError for conditions that do not fit together; return the net outflow of the given velocities,
+        and the sum of its sizes by face, of this rank's boundary."""
         mesh = self.mesh
         c = lines(mesh, self.velocity, components=3)[2]
         for name in self.pressure:
@@ -88,7 +88,7 @@ class Flow:
 
     def of_component(self, axis, mesh, entering=False):
         """Return the conditions of the velocity component ``axis`` (0 to 2) on ``mesh``, as arrays (a, b, c) in the
-        form of ``boundary.lines``. ``entering``: those of InletOutlet where the flow enters."""
+        form of ``boundary.lines``. ``entering``: True where the flow enters an InletOutlet."""
         conditions = {name: Dirichlet(c.value) if entering and isinstance(c, InletOutlet) else c
                       for name, c in self.velocity.items()}
         a, b, c = lines(mesh, conditions, components=3)
@@ -134,8 +134,8 @@ class Flow:
         metrics = self._metrics()
         forces = Forces(self, metrics, names)
         u, p = np.ascontiguousarray(metrics.with_ghosts(solution.velocity).T), metrics.with_ghosts(solution.p)
-        found = forces(dict(enumerate(u)), p)
-        return {name: (pressure, viscous) for name, (pressure, viscous) in zip(forces.patches, found)}
+        vectors = forces(dict(enumerate(u)), p)
+        return {name: (pressure, viscous) for name, (pressure, viscous) in zip(forces.patches, vectors)}
 
     def _metrics(self):
         return Metrics(self.mesh, space_of(self.mesh, "cpu"))
@@ -205,7 +205,7 @@ class Flow:
                 self._check_solution(start, "start")
         if across is not None:
             self._require_equal_kinds(across)
-            watched = kind is March and watch is not None        # what it gets is put together by all ranks
+            watched = kind is March and watch is not None        # all ranks put together the solution that it gets
             changed = {name: value for name, value in vars(settings).items()
                        if isinstance(value, (str, Number)) and differs(settings, name)}
             for value, what in ((changed, "the settings"), (start is not None, "whether there is a start"),
@@ -231,11 +231,12 @@ class Flow:
         flow.pressure = division.conditions(self.pressure)
         return flow
 
-    def _check_solution(self, given, name):
-        """Raise InputError unless ``given``, the argument ``name``, is a FlowSolution of this mesh."""
+    def _check_solution(self, solution, name):
+        """Raise InputError unless ``solution``, the argument ``name``, is a FlowSolution of this mesh."""
         sizes = (self.mesh.n_cells, 3), (self.mesh.n_cells,), (self.mesh.n_faces,)
-        if not isinstance(given, FlowSolution):
-            raise InputError(f"{name} is of type {type(given).__name__}: expected the FlowSolution of an earlier solve")
-        if (given.velocity.shape, given.p.shape, given.fluxes.shape) != sizes:
-            raise InputError(f"{name} is of a mesh of {given.p.size} cells and {given.fluxes.size} faces, and this one "
-                             f"has {sizes[1][0]} and {sizes[2][0]}: solve it on the same mesh")
+        if not isinstance(solution, FlowSolution):
+            raise InputError(f"{name} is of type {type(solution).__name__}: expected the FlowSolution of an earlier "
+                             "solve")
+        if (solution.velocity.shape, solution.p.shape, solution.fluxes.shape) != sizes:
+            raise InputError(f"{name} is of a mesh of {solution.p.size} cells and {solution.fluxes.size} faces, and "
+                             f"this one has {sizes[1][0]} and {sizes[2][0]}: solve it on the same mesh")

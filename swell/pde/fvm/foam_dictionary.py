@@ -2,7 +2,7 @@
 
 A long list of numbers (``nonuniform List<vector> N ( ... )``, or ``N{value}``) is parsed at once, in text or binary; a
 placeholder takes its place among the tokens: a NUL character, which no text has, and the list's number. ``$name`` is
-looked up in the dictionary and in those around it. Nesting, and the words that macros add, are bounded.
+looked up in the dictionary and in the dictionaries around it. Nesting, and the words that macros add, are bounded.
 ``#includeEtc`` of setConstraintTypes is skipped, since the mesh knows these patches; other directives are refused by
 name.
 """
@@ -44,19 +44,19 @@ class FoamDictionary(FoamFile):
     def _tokens(self):
         """Return the file's words; long lists become @0, @1, ..."""
         parts, at = [], self.at
-        while found := FIELD.search(self.content, at):
-            kind, count = found[1], self.count(found[2])
-            parts.append(self.content[at:found.start()])
-            if self.binary and found[3] == b"(":
-                values = self._raw("scalar", "numbers", count * WIDTH[kind], found.end())
+        while match := FIELD.search(self.content, at):
+            kind, count = match[1], self.count(match[2])
+            parts.append(self.content[at:match.start()])
+            if self.binary and match[3] == b"(":
+                values = self._raw("scalar", "numbers", count * WIDTH[kind], match.end())
                 at = self.at
             else:                                # N{value} stands for N equal values, in text
-                end = self.content.find(b";", found.end())
-                stop = self.content.rfind(b")" if found[3] == b"(" else b"}", found.end(), end)
+                end = self.content.find(b";", match.end())
+                stop = self.content.rfind(b")" if match[3] == b"(" else b"}", match.end(), end)
                 if end < 0 or stop < 0:
                     raise self._damaged("its list of numbers has no end")
-                values = self._numbers(self.content[found.end():stop].translate(PARENTHESES), np.float64)
-                values = values if found[3] == b"(" else self.repeated(values, count)
+                values = self._numbers(self.content[match.end():stop].translate(PARENTHESES), np.float64)
+                values = values if match[3] == b"(" else self.repeated(values, count)
                 at = stop + 1
             if values.size != count * WIDTH[kind]:
                 raise self._damaged(f"it announces {count} {kind.decode()}s and has {values.size} numbers for them")
@@ -75,8 +75,8 @@ class FoamDictionary(FoamFile):
     def _dictionary_of(self, words, at, around):
         """Parse entries from word number ``at`` to a closing brace or the end; return (dict, index of what follows).
         ``around``: the dictionaries around this one, innermost last."""
-        found = {}
-        scopes = [*around, found]
+        entries = {}
+        scopes = [*around, entries]
         if len(scopes) > DEEPEST:
             raise self._damaged(f"more than {DEEPEST} dictionaries lie within one another")
         while words[at] not in ("}", ""):
@@ -90,69 +90,69 @@ class FoamDictionary(FoamFile):
                 inner = self._macro(key, scopes)
                 if not isinstance(inner, dict):
                     raise InputError(f"{self.path}: {key} stands for no dictionary")
-                found.update(inner)
+                entries.update(inner)
                 at += 2
             elif key in "(){};[]":
                 raise self._damaged(f"{key!r} came where an entry should begin")
             elif words[at + 1] == "{":
-                found[key], at = self._dictionary_of(words, at + 2, scopes)
+                entries[key], at = self._dictionary_of(words, at + 2, scopes)
                 if words[at] != "}":
                     raise self._damaged(f"the dictionary {key} has no end")
                 at += 1
             else:
-                found[key], at = self._value(words, at + 1, key, scopes)
-        return found, at
+                entries[key], at = self._value(words, at + 1, key, scopes)
+        return entries, at
 
     def _value(self, words, at, key, scopes):
         """Parse the words of the entry ``key`` up to its semicolon; return (list, index of what follows)."""
-        found, stack = [], []
+        items, stack = [], []
         while words[at] != ";" or stack:
             word = words[at]
             if word in ("", "{", "}"):
                 raise self._damaged(f"the entry {key} has no end")
             if word in "([":
-                stack.append(found)
-                found = []
+                stack.append(items)
+                items = []
                 if len(stack) > DEEPEST:
                     raise self._damaged(f"the entry {key} has more than {DEEPEST} parentheses within one another")
             elif word in ")]":
                 if not stack:
                     raise self._damaged(f"the entry {key} closes a parenthesis that is not open")
-                stack[-1].append(found)
-                found = stack.pop()
+                stack[-1].append(items)
+                items = stack.pop()
             elif word.startswith("$"):
                 inner = self._macro(word, scopes)
-                found += inner if isinstance(inner, list) else [inner]
+                items += inner if isinstance(inner, list) else [inner]
             else:
-                found.append(self._lists[int(word[1:])] if word.startswith("\0") else word.strip('"'))
+                items.append(self._lists[int(word[1:])] if word.startswith("\0") else word.strip('"'))
             at += 1
-        return found, at + 1
+        return items, at + 1
 
     def _macro(self, word, scopes):
         """Return what ``$name`` stands for."""
         path = word.strip("${}").lstrip(":").split(".")
         path = [name for name in path if name]
         for scope in reversed(scopes) if path else ():
-            found = scope
+            entry = scope
             for name in path:
-                found = found.get(name) if isinstance(found, dict) else None
-            if found is not None:
-                self._count(found, word)
-                return found
+                entry = entry.get(name) if isinstance(entry, dict) else None
+            if entry is not None:
+                self._count(entry, word)
+                return entry
         raise InputError(f"{self.path}: {word} stands for nothing that the file says before: write its value")
 
     def _count(self, entry, macro):
-        """Add the words of ``entry``, which ``macro`` stands for, to those of all macros; InputError if it is too many,
-        or if it nests too deeply: each macro may stand for two of the macro before."""
-        left = [(entry, 0)]
-        while left:
-            inner, depth = left.pop()
+        """Count the words of ``entry``, which ``macro`` stands for. Raise InputError if all macros together have too
+        many, or if they nest too deeply: each macro may stand for two of the macro before."""
+        pending = [(entry, 0)]
+        while pending:
+            inner, depth = pending.pop()
             self._expanded += 1
             if self._expanded > MOST_EXPANDED or depth > DEEPEST:
                 raise InputError(f"{self.path}: {macro} brings the words that macros stand for to more than "
                                  f"{MOST_EXPANDED}, or nests more than {DEEPEST} of them: write the values")
-            left += [(each, depth + 1) for each in
-                     (inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ())]
+            pending += [(each, depth + 1) for each in
+                        (inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ())]
 
 
 def text_of(words) -> str:
@@ -179,9 +179,9 @@ def values(words, count, width, what, of) -> np.ndarray:
     if isinstance(words, dict):
         raise InputError(f"{what} is a dictionary: expected uniform ... or nonuniform List<...> ...")
     if len(words) == 2 and words[0] == "uniform":
-        given = words[1] if isinstance(words[1], list) else [words[1]]
+        numbers = words[1] if isinstance(words[1], list) else [words[1]]
         try:
-            one = np.array(given, float)
+            one = np.array(numbers, float)
         except (TypeError, ValueError):
             one = np.zeros(0)
         if one.shape != (width,):
@@ -189,9 +189,9 @@ def values(words, count, width, what, of) -> np.ndarray:
                              f"{'a number' if width == 1 else 'a vector, such as (1 0 0)'}")
         return np.broadcast_to(one[0] if width == 1 else one, shape).copy()
     if words and words[0] == "nonuniform":
-        found = words[1] if len(words) == 2 and isinstance(words[1], np.ndarray) else np.zeros((0, 3)[:1 + (width > 1)])
-        if found.shape != shape:
-            raise InputError(f"{what} has {len(found)} {'vectors' if found.ndim == 2 else 'numbers'}, and the mesh has "
+        array = words[1] if len(words) == 2 and isinstance(words[1], np.ndarray) else np.zeros((0, 3)[:1 + (width > 1)])
+        if array.shape != shape:
+            raise InputError(f"{what} has {len(array)} {'vectors' if array.ndim == 2 else 'numbers'}, and the mesh has "
                              f"{count} {of}: the field belongs to another mesh")
-        return found
+        return array
     raise InputError(f"{what} is {text_of(words)[:60]!r}: expected uniform ... or nonuniform List<...> ...")

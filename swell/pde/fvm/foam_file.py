@@ -56,15 +56,15 @@ class FoamFile:
         self.path = regular_file(plain if plain.exists() else packed)
         with opened(self.path) as stream:
             self.content = stream.read()
-        found = HEADER.match(self.content)
-        if not found:
+        match = HEADER.match(self.content)
+        if not match:
             raise InputError(f"{self.path} does not begin with OpenFOAM's header, FoamFile {{ ... }}: it is "
                              "another file")
-        if len(found[1]) > LONGEST_HEADER:
-            raise InputError(f"{self.path}: the header FoamFile {{ ... }} has {len(found[1])} bytes, expected at most "
+        if len(match[1]) > LONGEST_HEADER:
+            raise InputError(f"{self.path}: the header FoamFile {{ ... }} has {len(match[1])} bytes, expected at most "
                              f"{LONGEST_HEADER}; it is damaged: copy or write it again")
-        self.at = found.end()
-        text = self.without_comments(found[1]).decode("ascii", "replace")
+        self.at = match.end()
+        text = self.without_comments(match[1]).decode("ascii", "replace")
         self.header = {key: value.strip('" \t\r\n') for key, value in ENTRY.findall(text)}
         self.binary = self.header.get("format", "ascii") == "binary"
         if not self.binary:
@@ -72,11 +72,11 @@ class FoamFile:
 
     def without_comments(self, text) -> bytes:
         """Return text with a blank in place of each comment; raise InputError for one that does not end."""
-        def kept(found):
-            if found[2] == b"":
-                raise InputError(f"{self.path}: the comment {found[0][:40].decode('utf-8', 'replace')!r} has no end: "
+        def kept(match):
+            if match[2] == b"":
+                raise InputError(f"{self.path}: the comment {match[0][:40].decode('utf-8', 'replace')!r} has no end: "
                                  "write */ behind it")
-            return found[1] or b" "
+            return match[1] or b" "
         return COMMENT.sub(kept, text)
 
     def count(self, digits) -> int:
@@ -165,26 +165,26 @@ class FoamFile:
     def _next(self, kind, what, dtype, width):
         """Parse the next list of numbers; return a flat array. ``kind``: "label" or "scalar", for the width of binary
         numbers; ``what``: the list's name in messages; ``dtype``: the type in text; ``width``: numbers an entry."""
-        found = LIST.match(self.content, self.at)
-        if not found or not found[1] and self.binary:
+        match = LIST.match(self.content, self.at)
+        if not match or not match[1] and self.binary:
             if empty := NO_ENTRIES.match(self.content, self.at):
                 self.at = empty.end()
                 return np.zeros(0, dtype)
             raise InputError(f"{self.path}: no list of {what} follows its header; the file is truncated or damaged: "
                              "write it again")
-        if found[2] == b"{":
-            end = self._end(b"}", found.end(), what)
-            value = self._numbers(self.content[found.end():end].translate(PARENTHESES), dtype)
+        if match[2] == b"{":
+            end = self._end(b"}", match.end(), what)
+            value = self._numbers(self.content[match.end():end].translate(PARENTHESES), dtype)
             self.at = end + 1
-            return self.repeated(value, self.count(found[1] or b"0"))
+            return self.repeated(value, self.count(match[1] or b"0"))
         if self.binary:
-            return self._raw(kind, what, self.count(found[1]) * width, found.end())
+            return self._raw(kind, what, self.count(match[1]) * width, match.end())
         if width > 1:
             count, inside = self._nested(what)
         else:
-            end = self._end(b")", found.end(), what)
-            inside, self.at = self.content[found.end():end], end + 1
-            count = None if found[1] is None else self.count(found[1])
+            end = self._end(b")", match.end(), what)
+            inside, self.at = self.content[match.end():end], end + 1
+            count = None if match[1] is None else self.count(match[1])
         numbers = self._numbers(inside.translate(PARENTHESES), dtype)
         if count is not None and numbers.size != count * width:
             raise InputError(f"{self.path} announces {count} {what} and has {numbers.size} numbers for them, expected "
@@ -202,14 +202,14 @@ class FoamFile:
     def _nested(self, what):
         """Return (count, text inside) of the next list, which has entries in parentheses and is the last of the file;
         ``what``: its name in messages."""
-        found = LIST.match(self.content, self.at)
-        if not found or found[2] != b"(":
+        match = LIST.match(self.content, self.at)
+        if not match or match[2] != b"(":
             raise InputError(f"{self.path}: no list of {what} follows its header; the file is truncated or damaged: "
                              "write it again")
         end = self.content.rfind(b")")
-        inside = self.content[found.end():max(end, found.end())]
+        inside = self.content[match.end():max(end, match.end())]
         begun, done = inside.count(b"("), inside.count(b")")
-        count = begun if found[1] is None else self.count(found[1])
+        count = begun if match[1] is None else self.count(match[1])
         if not begun == done == count:
             raise InputError(f"{self.path} is truncated or damaged: it announces {count} {what}, and "
                              f"{min(begun, done)} are there with both parentheses; copy or write it again")

@@ -40,14 +40,14 @@ class Forces:
     def __init__(self, flow, metrics, names=("*",)):
         first, mesh = metrics.n_internal, metrics.mesh
         sizes = mesh.whole.of_ranks({patch.name: patch.size for patch in mesh.patches})
-        given = [p for p in mesh.patches if isinstance(flow.velocity.get(p.name), Dirichlet)
-                 and any(of_rank.get(p.name) for of_rank in sizes)]
+        dirichlet = [p for p in mesh.patches if isinstance(flow.velocity.get(p.name), Dirichlet)
+                     and any(of_rank.get(p.name) for of_rank in sizes)]
         for name in names:
-            if name != "*" and not any(fnmatch.fnmatchcase(patch.name, name) for patch in given):
+            if name != "*" and not any(fnmatch.fnmatchcase(patch.name, name) for patch in dirichlet):
                 raise InputError(f"forces: {name!r} is no patch of given velocity, such as a wall. There are: "
-                                 f"{', '.join(patch.name for patch in given) or 'none'}")
+                                 f"{', '.join(patch.name for patch in dirichlet) or 'none'}")
         inlets = _inlets(flow, mesh.whole)
-        walls = [patch for patch in given if any(
+        walls = [patch for patch in dirichlet if any(
             patch.name not in inlets if name == "*" else fnmatch.fnmatchcase(patch.name, name) for name in names)]
         outside = slice(first, None)
         self.metrics, self.patches = metrics, [patch.name for patch in walls]
@@ -70,9 +70,9 @@ class Forces:
             slope[i] = side.rate - side.slope * u[i][self.cells]
         slope -= (slope * self.normal).sum(0) * self.normal
         both = xp.stack([self.p_sides.values(p, self.slope(p)) * self.s, -self.stiffness * slope])
-        found = [both[..., faces].sum(-1) for faces in self.faces]
-        found = space.to_host(xp.stack(found) if found else xp.zeros((0, 2, 3)))
-        return sum(self.metrics.mesh.whole.of_ranks(found))
+        totals = [both[..., faces].sum(-1) for faces in self.faces]
+        totals = space.to_host(xp.stack(totals) if totals else xp.zeros((0, 2, 3)))
+        return sum(self.metrics.mesh.whole.of_ranks(totals))
 
 
 def _inlets(flow, whole):
@@ -82,7 +82,7 @@ def _inlets(flow, whole):
     u, s = lines(flow.mesh, flow.velocity, components=3)[2], flow.mesh.face_areas[first:]
     through, sizes = abs((u * s).sum(1)), np.linalg.norm(u, axis=1) * np.linalg.norm(s, axis=1)
     faces = {patch.name: slice(patch.start - first, patch.start - first + patch.size) for patch in flow.mesh.patches}
-    of_ranks = whole.of_ranks({name: (through[own].sum(), sizes[own].sum()) for name, own in faces.items()})
+    of_ranks = whole.of_ranks({name: (through[span].sum(), sizes[span].sum()) for name, span in faces.items()})
     sums = {name: np.sum([of_rank[name] for of_rank in of_ranks if name in of_rank], axis=0)
             for name in {name for of_rank in of_ranks for name in of_rank}}
     return {name for name, (passes, size) in sums.items() if passes > THROUGH * size}

@@ -67,7 +67,7 @@ def from_meshio(given, thickness=1.0, name="the mesh"):
         See `read_meshio`.
     """
     if not thickness > 0:
-        raise InputError(f"thickness = {thickness} came, expected a positive number")
+        raise InputError(f"thickness={thickness}: expected a positive number")
     try:
         blocks = [corners(block.type, block.data) for block in given.cells]
         dimension = max((DIMENSION[shape] for shape, _ in blocks), default=0)
@@ -118,19 +118,19 @@ def _parse(meshio, path, name):
                          ) from error
 
 
-def _groups(given, blocks, dimension):
-    """Return the named groups of boundary elements: name → list of arrays of their corners. ``given``: a meshio.Mesh;
-    ``blocks``: (shape, corners) of its blocks; ``dimension``: of the boundary elements."""
-    names = {int(tag): name for name, (tag, of) in (given.field_data or {}).items() if of == dimension}
+def _groups(meshio_mesh, blocks, dimension):
+    """Return the named groups of boundary elements: name → list of arrays of their corners. ``blocks``: (shape,
+    corners) of the blocks of ``meshio_mesh``; ``dimension``: of the boundary elements."""
+    names = {int(tag): name for name, (tag, of) in (meshio_mesh.field_data or {}).items() if of == dimension}
     groups = {}
     for key in TAGS:
-        for (shape, cells), tags in zip(blocks, given.cell_data.get(key, [])):
+        for (shape, cells), tags in zip(blocks, meshio_mesh.cell_data.get(key, [])):
             if DIMENSION[shape] == dimension:
                 for tag in np.unique(tags):
                     if tag or int(tag) in names:        # 0 without a name: in no group
                         name = names.get(int(tag), f"patch{int(tag)}")
                         groups.setdefault(name, []).append(cells[np.asarray(tags).ravel() == tag])
-    for name, members in given.cell_sets.items():
+    for name, members in meshio_mesh.cell_sets.items():
         if name.startswith("gmsh:"):
             continue
         for (shape, cells), chosen in zip(blocks, members):

@@ -107,30 +107,30 @@ class PartMesh(Mesh):
         (bool, this rank's boundary faces) is True. All ranks call it together."""
         if self.labels == 1:
             return
-        mine = np.unique(self.label[self.owner[self.n_internal:][fixed]])
-        found = np.unique(np.concatenate(self.ranks.allgather(mine)))
-        if found.size < self.labels:
+        local_labels = np.unique(self.label[self.owner[self.n_internal:][fixed]])
+        fixed_labels = np.unique(np.concatenate(self.ranks.allgather(local_labels)))
+        if fixed_labels.size < self.labels:
             raise InputError(f"the mesh falls into {self.labels} parts that share no face, and in "
-                             f"{self.labels - found.size} of them no patch fixes a value, so that the system is "
+                             f"{self.labels - fixed_labels.size} of them no patch fixes a value, so that the system is "
                              "singular: give each a patch with a Dirichlet or Robin condition")
 
     def facts(self) -> dict:
         """Statistics of the mesh of all ranks, as in `Mesh.facts`. Points between two parts count twice. All ranks call
         it together."""
-        own = self.ranks.allgather(super().facts())
-        listed = [patch for facts in own for patch in facts["patches"]]
+        of_ranks = self.ranks.allgather(super().facts())
+        listed = [patch for facts in of_ranks for patch in facts["patches"]]
         cut = sum(patch["faces"] for patch in listed if patch["kind"] == CUT and "neighbour" not in patch) // 2
         patches = [{**first, **{key: sum(patch[key] for patch in listed if first["name"] in (
                         patch["name"], patch["kind"] == CUT and patch.get("neighbour"))) for key in ("faces", "area")}}
-                   for first in own[0]["patches"] if first["kind"] != CUT]
-        total = {key: sum(facts[key] for facts in own) for key in ("cells", "faces", "internal_faces", "points",
-                                                                   "volume")}
+                   for first in of_ranks[0]["patches"] if first["kind"] != CUT]
+        total = {key: sum(facts[key] for facts in of_ranks) for key in ("cells", "faces", "internal_faces", "points",
+                                                                        "volume")}
         return {**total, "faces": total["faces"] - cut, "internal_faces": total["internal_faces"] + cut,
                 "patches": patches, "parts": self.labels, "ranks": self.ranks.size,
-                "cell_volume": {name: pick(facts["cell_volume"][name] for facts in own)
+                "cell_volume": {name: pick(facts["cell_volume"][name] for facts in of_ranks)
                                 for name, pick in (("min", min), ("max", max))},
-                **{what: {"max": max(facts[what]["max"] for facts in own),
-                          "mean": sum(facts[what]["mean"] * facts[weight] for facts in own) / max(total[weight], 1)}
+                **{what: {"max": max(facts[what]["max"] for facts in of_ranks),
+                          "mean": sum(f[what]["mean"] * f[weight] for f in of_ranks) / max(total[weight], 1)}
                    for what, weight in (("non_orthogonality", "internal_faces"), ("aspect_ratio", "cells"))}}
 
 
@@ -213,8 +213,8 @@ def joined(mesh, part_beyond, ranks) -> PartMesh:
 
 
 def _border(mesh, sides, there, others, ranks, starts) -> Border:
-    """Return the Border of this rank's part. ``sides``: its patches towards other parts; ``there``: what the other rank
-    sent about each; ``others``: this rank's number; ``starts``: the first cell of each rank."""
+    """Return the Border of this rank's part. ``sides``: its patches towards other parts; ``there``: for each, the data
+    from the other rank; ``others``: this rank's number; ``starts``: the first cell of each rank."""
     faces = np.concatenate([np.empty(0, np.int64), *(np.arange(p.start, p.start + p.size) for p in sides)])
     none = np.empty(0, np.int64), np.empty((0, 3)), np.empty((0, 3)), np.empty(0), np.empty((0, 3))
     cells, areas, centres, volumes, places = map(np.concatenate, zip(none, *there))
@@ -253,13 +253,13 @@ def _connected(mesh, neighbour, ranks, starts):
     from scipy.sparse.csgraph import connected_components
     counts = ranks.allgather(int(mesh.parts.max()) + 1)
     before = np.concatenate([[0], np.cumsum(counts)])
-    mine = before[ranks.rank] + mesh.parts
+    component = before[ranks.rank] + mesh.parts
     cut = mesh.n_internal + np.flatnonzero(neighbour[mesh.n_internal:] >= 0)
     cut = cut[np.argsort(neighbour[cut], kind="stable")]
     asked = ranks.alltoall(np.split(neighbour[cut], np.searchsorted(neighbour[cut], starts[1:-1])))
-    theirs = np.concatenate(ranks.alltoall([mine[cells - starts[ranks.rank]] for cells in asked]))
-    pairs = np.unique(np.stack([mine[mesh.owner[cut]], theirs]), axis=1)
+    theirs = np.concatenate(ranks.alltoall([component[cells - starts[ranks.rank]] for cells in asked]))
+    pairs = np.unique(np.stack([component[mesh.owner[cut]], theirs]), axis=1)
     first, second = np.concatenate(ranks.allgather(pairs), axis=1)
     links = sp.coo_array((np.ones(first.size), (first, second)), shape=(before[-1],) * 2)
     count, label = connected_components(links, directed=False)
-    return label[mine], count
+    return label[component], count

@@ -76,9 +76,9 @@ class CoupledMesh:
         cut = np.empty(0, np.int64) if border is None else border.faces
         outer = np.ones(mesh.n_faces, bool)
         outer[inside] = outer[first] = outer[second] = outer[cut] = False
-        left = np.cumsum(np.concatenate([[0], outer]))           # number of boundary faces before each face
+        pos = np.cumsum(np.concatenate([[0], outer]))            # number of boundary faces before each face
         before = mesh.n_internal + first.size + cut.size
-        patches = tuple(replace(p, start=int(before + left[p.start]), size=int(left[p.start + p.size] - left[p.start]))
+        patches = tuple(replace(p, start=int(before + pos[p.start]), size=int(pos[p.start + p.size] - pos[p.start]))
                         for p in mesh.patches)
         faces = np.concatenate([np.arange(mesh.n_internal), first, cut, np.flatnonzero(outer)])
         owner, areas, centres = mesh.owner[faces], mesh.face_areas[faces], mesh.face_centres[faces]
@@ -116,14 +116,14 @@ class CoupledMesh:
 
 def pairs(mesh) -> np.ndarray:
     """Return the two faces of each cyclic pair between two different cells, shape (2, pairs)."""
-    found = [np.empty((2, 0), np.int64)]
+    per_patch = [np.empty((2, 0), np.int64)]
     for patch in mesh.patches:
         if patch.kind == CYCLIC and patch.size:
             other = mesh.patch(patch.neighbour)
             if patch.start < other.start:
-                found.append(np.stack([np.arange(patch.start, patch.start + patch.size),
-                                       np.arange(other.start, other.start + other.size)]))
-    first, second = np.concatenate(found, axis=1)
+                per_patch.append(np.stack([np.arange(patch.start, patch.start + patch.size),
+                                           np.arange(other.start, other.start + other.size)]))
+    first, second = np.concatenate(per_patch, axis=1)
     return np.stack([first, second])[:, mesh.owner[first] != mesh.owner[second]]
 
 

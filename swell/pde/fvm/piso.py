@@ -9,14 +9,14 @@ A step from tⁿ to tⁿ⁺¹, with D the diagonal of the momentum matrix, time 
        −∇·(V/D ∇p) = −∇·φₕ,  φ = φₕ − (V/D)_f g (p_N − p_O),  u = h − (V/D) ∇p.
    φ conserves to the tolerance of the pressure solve.
 
-The second term of φₕ takes the old fluxes in place of interpolated old velocities, so that a steady flow hardly
-depends on Δt (Choi 1999). Non-orthogonal terms of the pressure equation are explicit, from the last corrector.
+The second term of φₕ replaces interpolated old velocities by the old fluxes, so that a steady flow hardly depends on Δt
+(Choi 1999). Non-orthogonal terms of the pressure equation are explicit, from the last corrector.
 
-Linear convection is in the matrix, other schemes are deferred. Without upwind's share of D the term of old fluxes would
-keep φ − u_f·s for long, and errors of space grow: as much of it is left out as upwind's D leaves out.
+Linear convection is in the matrix, other schemes are deferred. Upwind adds ½ Σ |φ| to D; linear does not, so φ − u_f·s
+would decay slowly, and errors of space grow. The linear scheme's weight of the old fluxes is ½ Σ |φ| smaller instead.
 
-The step is implicit, but what the correctors neglect bounds it: a Courant number near 1 is right for accuracy, and
-above some 2 a run may diverge, which is noticed and said.
+The step is implicit, but the correctors neglect terms that grow with Δt: a Courant number near 1 is right for accuracy.
+Above some 2 a run may diverge; it then stops with a note.
 """
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class March(Coupling):
         """March from ``start`` to the end; return the FlowSolution. ``watch``, ``progress``: as in `Flow.march`."""
         settings = self.settings
         self.begin(start)
-        self.before, t, shown, given = None, 0.0, 0, 0.0
+        self.before, t, shown, shown_at = None, 0.0, 0, 0.0
         residuals, notes, self.times, self.diverged = [], [], [], False
         steps = count_steps(settings.end, settings.dt)
         for step in range(1, steps + 1):
@@ -147,10 +147,10 @@ class March(Coupling):
                              "looser rtol")
                 break
             if settings.every and watch is not None and t >= (shown + 1) * settings.every * (1 - 1e-9):
-                shown, given = math.floor(t / settings.every * (1 + 1e-9)), t
+                shown, shown_at = math.floor(t / settings.every * (1 + 1e-9)), t
                 watch(self._at(t, residuals, notes, courant))
         solution = self._at(t, residuals, notes, courant)
-        if watch is not None and given < t:
+        if watch is not None and shown_at < t:
             watch(solution)
         return solution
 
@@ -161,15 +161,15 @@ class March(Coupling):
         return f", at a Courant number of {courant:.3g}: take dt={better:.2g}"
 
     def _at(self, t, residuals, notes, courant):
-        found = self.solution(not notes, residuals, list(notes), t)
-        found.courant, found.times, found.diverged = courant, np.array(self.times), self.diverged
-        return found
+        solution = self.solution(not notes, residuals, list(notes), t)
+        solution.courant, solution.times, solution.diverged = courant, np.array(self.times), self.diverged
+        return solution
 
     def courant(self, dt):
         """Return the largest Courant number, ½ Σ |φ| Δt/V."""
         metrics = self.metrics
-        found = 0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes
-        return max(self.of_ranks(float(found[:metrics.own].max())))
+        numbers = 0.5 * dt * metrics.pattern.collect(abs(self.phi), 1) / metrics.volumes
+        return max(self.of_ranks(float(numbers[:metrics.own].max())))
 
     def step(self, dt):
         """Advance by dt. Return (residual of the momentum predictor, continuity error of the new fluxes, largest
@@ -188,7 +188,7 @@ class March(Coupling):
         self.u = self.solve_momentum(old)
         mobility = metrics.volumes / self.D
         kept = rate * metrics.volumes
-        if self.scheme == Scheme.CENTRAL:        # as much is replaced as with upwind's diagonal: else φ leaves u_f·s
+        if self.scheme == Scheme.CENTRAL:        # less weight, in place of upwind's addition to D
             kept = metrics.refresh(xp.maximum(kept - 0.5 * pattern.collect(abs(carried), 1), 0))
         share = metrics.interpolate(kept / self.D)
         moved = share * (phi_old[:metrics.n_internal] - self.through(old))
@@ -203,13 +203,13 @@ class March(Coupling):
         return lost / (acting or 1.0), imbalance / (through or 1.0), fastest
 
     def _correct(self, known, moved, flux):
-        """Do step 2 (top of this file) once. ``known``: b; ``moved``: the second term of φₕ on the internal faces;
+        """Do step 2, the corrector, once. ``known``: b; ``moved``: the second term of φₕ on the internal faces;
         ``flux``: the pressure equation's Flux."""
         metrics, xp = self.metrics, self.space.xp
         inside, diagonal = slice(0, metrics.n_internal), self.D + self.extra
-        left, b = self.unknowns(self.u), self.unknowns(known)
+        x, b = self.unknowns(self.u), self.unknowns(known)
         r = xp.empty_like(b)
-        for rows in zip(left, b, r):
+        for rows in zip(x, b, r):
             self.A.residual(*rows)
         self.u = free = metrics.refresh((self.components(r) + diagonal * self.u) / diagonal)               # h
         phi = xp.zeros(metrics.owner.size)
@@ -221,8 +221,8 @@ class March(Coupling):
         self._flux_of_walls(self.phi, phi)
         self.u = metrics.refresh(free - metrics.volumes / diagonal * self.slope(self.p)[self.axes])
 
-    def _flux_of_walls(self, phi, given):
-        """Keep the given fluxes on the boundary faces whose pressure is not given."""
+    def _flux_of_walls(self, phi, fixed):
+        """Set ``phi`` to ``fixed`` on the boundary faces whose velocity is given."""
         acting = self.pressure.boundary.slope != 0
         outside = self.outside
-        phi[outside] = self.space.xp.where(acting, phi[outside], given[outside])
+        phi[outside] = self.space.xp.where(acting, phi[outside], fixed[outside])

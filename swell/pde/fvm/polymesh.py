@@ -60,13 +60,13 @@ def neighbour_of(folder) -> dict:
     """Return a dict from the name of each patch of type processor or processorCyclic to the number of the part beyond
     it; ``folder``: a part of a decomposed case."""
     boundary = FoamFile(_polymesh(as_path(folder)), "boundary")
-    found = {name: entries for name, entries in boundary.patches() if entries.get("type") in PROCESSOR}
-    for name, entries in found.items():
+    coupled = {name: entries for name, entries in boundary.patches() if entries.get("type") in PROCESSOR}
+    for name, entries in coupled.items():
         if not _is_count(entries.get("neighbProcNo", "")):
             raise InputError(f"{boundary.path}: patch {name!r} has neighbProcNo = "
                              f"{entries.get('neighbProcNo', 'nothing')[:60]}, expected a number; decompose the case "
                              "again")
-    return {name: int(entries["neighbProcNo"]) for name, entries in found.items()}
+    return {name: int(entries["neighbProcNo"]) for name, entries in coupled.items()}
 
 
 def _polymesh(folder) -> Path:

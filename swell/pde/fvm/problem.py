@@ -28,7 +28,7 @@ from swell.pde.fvm.system import System
 from swell.pde.fvm.time import check_step, time_terms
 
 OPTIONS = Accepted(without=("nullspace", "block", "atol", "stopping"), rtol=1e-8, device="cpu", dtype="float64")
-TINY = 1e-30            # a positive tolerance for an infinite measured residual
+MIN_TOLERANCE = 1e-30   # a positive tolerance for an infinite measured residual
 
 
 class LinearSolves:
@@ -61,7 +61,7 @@ class LinearSolves:
     def following(self, measured, least):
         """Return the Stopping of a later solve: it reduces its first residual to the fraction 0.2 rtol / measured, but
         not below ``least``. ``measured``: the equation's relative residual before this solve."""
-        return Stopping(rtol=max(least, 0.2 * self.rtol / measured, TINY), maxiter=self.options.maxiter,
+        return Stopping(rtol=max(least, 0.2 * self.rtol / measured, MIN_TOLERANCE), maxiter=self.options.maxiter,
                         relative_to="r0")
 
 
@@ -88,14 +88,14 @@ class Problem:
         """Return the System on a device ("cpu", "cuda") in the type ``dtype``: its ``A`` is a CSRMatrix and its ``b`` a
         vector of the system's space."""
         try:
-            found = np.dtype(dtype).name
+            name = np.dtype(dtype).name
         except TypeError:
-            found = ""
-        if found not in REAL:
+            name = ""
+        if name not in REAL:
             raise InputError(f"dtype={dtype!r}: expected one of {', '.join(REAL)}")
         space = make_space(device)
         with space.active(self.mesh.n_cells):
-            return System(self, space, np.dtype(found))
+            return System(self, space, np.dtype(name))
 
     def beside(self, other) -> System:
         """Return the System of this problem in the space and the type of ``other``, a System of the same mesh."""

@@ -150,12 +150,12 @@ class Steady(Coupling):
                 break
         if self.failed and not converged:
             notes.append(f"{self.failed}, in one iteration or more: take another preconditioner or method for it")
-        found = self.solution(converged, residuals, notes)
-        found.diverged = diverged
-        return found
+        solution = self.solution(converged, residuals, notes)
+        solution.diverged = diverged
+        return solution
 
     def iterate(self):
-        """Do steps 1 to 4 (top of this file). Return the relative residual of the momentum equation and the relative
+        """Do steps 1 to 4. Return the relative residual of the momentum equation and the relative
         imbalance of the fluxes, both before their correction, and the largest speed."""
         pattern = self.metrics.pattern
         self.slope(self.p, self.grad_p)
@@ -175,16 +175,16 @@ class Steady(Coupling):
         ``before``: the velocities before the solve."""
         metrics, settings = self.metrics, self.settings
         old, self.phi, self.others = self.phi, self.others, self.phi
-        self.hold = self.room if settings.consistent else self.D / settings.velocity
+        self.D_prime = self.row_sums if settings.consistent else self.D / settings.velocity
         self.kernels.rhie_chow(metrics.owner, metrics.neighbour, metrics.weight, metrics.s, metrics.d, self.g,
                                metrics.tangent, self.closed, self.given, self.side_rows, self.p_sides.share,
                                self.p_sides.offset, self.axis_numbers, settings.velocity, metrics.volumes, self.D,
-                               self.hold, self.u, before, old, self.p, self.grad_p, self.phi, self.a, self.b)
+                               self.D_prime, self.u, before, old, self.p, self.grad_p, self.phi, self.a, self.b)
 
     def correct(self, correction):
         """Do step 4, with the pressure correction p'."""
         metrics = self.metrics
         self.kernels.correct_fluxes(metrics.owner, metrics.neighbour, self.a, correction, self.phi)
         self.slope_of_correction(correction, self.grad_correction)
-        self.kernels.correct_cells(self.axis_numbers, metrics.volumes, self.hold, correction,
+        self.kernels.correct_cells(self.axis_numbers, metrics.volumes, self.D_prime, correction,
                                    self.grad_correction, self.settings.pressure, self.u, self.p)

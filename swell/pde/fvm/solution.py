@@ -205,10 +205,11 @@ class PartSolution(Solution):
     _span: dict
 
     @classmethod
-    def of(cls, own: Solution) -> "PartSolution":
-        """Return a PartSolution made from ``own``, this rank's Solution. All ranks call it together."""
-        solution = cls(**vars(own))
-        accounts, values, sizes = zip(*own.mesh.ranks.allgather((own._account(), own._values(), own.mesh.n_cells)))
+    def of(cls, local: Solution) -> "PartSolution":
+        """Return a PartSolution made from ``local``, this rank's Solution. All ranks call it together."""
+        solution = cls(**vars(local))
+        mesh = local.mesh
+        accounts, values, sizes = zip(*mesh.ranks.allgather((local._account(), local._values(), mesh.n_cells)))
         solution.cells, solution._conservation, solution._span = sum(sizes), _balance(accounts), _span(values)
         return solution
 
@@ -288,8 +289,8 @@ class FlowSolution:
         if self.times is not None:
             columns |= {"time": self.times[:, 0], "Courant number": self.times[:, 1]}
         columns |= {"momentum": self.residuals[:, 0], "continuity": self.residuals[:, 1]}
-        for patch, found in self.forces.items():
-            columns |= {f"{patch} {kind} {axis}": found[:, k, i]
+        for patch, history in self.forces.items():
+            columns |= {f"{patch} {kind} {axis}": history[:, k, i]
                         for k, kind in enumerate(("pressure", "viscous")) for i, axis in enumerate("xyz")}
         lines = [",".join(columns), *(",".join(f"{value:.10g}" for value in row) for row in zip(*columns.values()))]
         write_atomically(as_path(path), lambda stream: stream.write("\n".join([*lines, ""]).encode()))

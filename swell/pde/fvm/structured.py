@@ -80,26 +80,25 @@ def _shape(cells):
     positive integers."""
     shape = tuple(cells) if isinstance(cells, (tuple, list)) else None
     if shape is None or not 1 <= len(shape) <= 3 or any(not isinstance(m, (int, np.integer)) or m < 1 for m in shape):
-        raise InputError(f"cells = {cells!r} came, expected one to three positive integers, such as (32, 32, 32)")
+        raise InputError(f"cells={cells!r}: expected one to three positive integers, such as (32, 32, 32)")
     if np.prod([m + 1.0 for m in shape]) * 3 * 4 > np.iinfo(np.int32).max:
         raise InputError(f"cells = {cells!r}: more faces than 32-bit indices can name; split the mesh")
     return (*(int(m) for m in shape), *(1,) * (3 - len(shape)))
 
 
-def _periodic(given, dimensions):
+def _periodic(periodic, dimensions):
     """Return the letters of ``periodic`` as a list of axes (0 to 2); raise InputError for others. ``dimensions``: of
     the box."""
     letters = AXES[:dimensions]
-    if not isinstance(given, str) or set(given) - set(letters) or len(set(given)) < len(given):
-        raise InputError(f"periodic = {given!r} came, expected letters of {letters!r}, each once, such as 'x'; '' is "
-                         "for none")
-    return [AXES.index(letter) for letter in given]
+    if not isinstance(periodic, str) or set(periodic) - set(letters) or len(set(periodic)) < len(periodic):
+        raise InputError(f"periodic={periodic!r}: expected letters of {letters!r}, each once, such as 'x'; '' for none")
+    return [AXES.index(letter) for letter in periodic]
 
 
-def _check_tuples(given):
-    """Raise InputError for parameters that are not sequences of the right length. ``given``: name → (value or None,
+def _check_tuples(parameters):
+    """Raise InputError for values that are not sequences of the right length. ``parameters``: name → (value or None,
     least length)."""
-    for name, (values, count) in given.items():
+    for name, (values, count) in parameters.items():
         if values is not None and (np.ndim(values) != 1 or len(values) < count):
             more = "" if name != "grading" else " or more"
             raise InputError(f"{name} = {values!r} came, expected a tuple of {count}{more} numbers, also for boxes of "
@@ -114,7 +113,7 @@ def _line(axis, m, lower, upper, grading):
         raise InputError(f"lower = {lower}, upper = {upper}: along {AXES[axis]} the box has no extent; swap them or "
                          "move one")
     if not 0 < ratio < np.inf:
-        raise InputError(f"grading = {grading} came, expected positive ratios of the last cell's size to the first's")
+        raise InputError(f"grading={grading}: expected positive ratios of the last cell's size to the first's")
     sizes = ratio ** (np.arange(m) / max(m - 1, 1))
     line = start + (stop - start) * np.concatenate([[0.0], np.cumsum(sizes) / sizes.sum()])
     line[-1] = stop
@@ -125,7 +124,7 @@ def _perturb(points, lines, share, seed):
     """Perturb ``points``, shape (nz + 1, ny + 1, nx + 1, 3), in place by up to ``share`` of a cell's width; not along
     axes with a single cell. ``lines``: the coordinates along each axis."""
     if not 0 < share < 0.5:
-        raise InputError(f"perturb = {share} came, expected a share of a cell's width below 0.5: cells would fold")
+        raise InputError(f"perturb={share}: expected a share of a cell's width below 0.5: cells would fold")
     counts = tuple(line.size if line.size > 2 else 1 for line in lines)[::-1]
     random = np.random.default_rng(seed)
     for axis, line in enumerate(lines):

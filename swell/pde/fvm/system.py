@@ -55,7 +55,7 @@ class System:
         self.b = self.source - metrics.divergence(self.flux.c)
 
     def flux_at(self, p):
-        """Return a Flux that includes the explicit terms at cell values p; the implicit part is that of ``flux``."""
+        """Return a Flux that includes the explicit terms at cell values p; its implicit part equals ``flux``'s."""
         if not self.deferred:
             return self.flux
         gradient = self.laplacian.gradient(p)

@@ -7,8 +7,8 @@ from swell.core.errors import InputError
 from swell.core.settings import real
 
 SCHEMES = ("euler", "bdf2")
-SLIVER = 1e-4           # of a step: one so short would divide the fluxes' errors by it, and so spoil the pressure
-MOST = 2.0**53          # of steps: a double counts no more
+SLIVER = 1e-4           # of a step: in a shorter one the fluxes' errors, divided by it, spoil the pressure
+MAX_STEPS = 2.0**53     # a double counts no further
 
 
 def check_step(dt, scheme):
@@ -22,8 +22,8 @@ def check_step(dt, scheme):
 def count_steps(end, dt) -> int:
     """Return the number of steps ``dt`` to the time ``end``. The last step may be shorter, or longer by `SLIVER` dt,
     which covers the rounding of both numbers."""
-    if not end / dt < MOST:
-        raise InputError(f"{end:g} is {end / dt:.2g} steps of {dt:g}: expected fewer than {MOST:.0e}")
+    if not end / dt < MAX_STEPS:
+        raise InputError(f"{end:g} is {end / dt:.2g} steps of {dt:g}: expected fewer than {MAX_STEPS:.0e}")
     return max(1, math.ceil(end / dt - SLIVER))
 
 

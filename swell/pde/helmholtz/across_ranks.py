@@ -44,8 +44,8 @@ def _within(of_block, size, take, at):
     entries of the rank, ``size`` of them; the new ``at`` numbers the block's entries."""
     number = np.full(size, -1, np.int64)
     number[of_block] = np.arange(len(of_block))
-    found = number[at]
-    return take[found >= 0], found[found >= 0]
+    renumbered = number[at]
+    return take[renumbered >= 0], renumbered[renumbered >= 0]
 
 
 class Part:
@@ -73,8 +73,8 @@ class Part:
         space = problem.space
         ranks.require_equal((space.n, space.cell_dofs.shape, float(np.abs(problem.mesh.points).sum())), "the mesh")
         fem = problem.mesh.fem
-        left, right = fem.f2t[:, fem.f2t[1] >= 0]
-        of_cell = of_links(ranks, fem.t.shape[1], left, right)
+        first, second = fem.f2t[:, fem.f2t[1] >= 0]
+        of_cell = of_links(ranks, fem.t.shape[1], first, second)
         self.owner = np.full(space.n, ranks.size)
         np.minimum.at(self.owner, space.cell_dofs, of_cell[:, None])
         self.cells = np.flatnonzero((self.owner[space.cell_dofs] == ranks.rank).any(axis=1))
@@ -107,6 +107,6 @@ class Part:
     def own_rows(self, matrix):
         """Return this rank's rows of a matrix over the free dofs, as CSR with columns in the distributed numbering."""
         rows = sp.csr_array(matrix)[self.order]
-        found = sp.csr_array((rows.data, self._number[rows.indices], rows.indptr), shape=rows.shape)
-        found.sort_indices()
-        return found
+        local = sp.csr_array((rows.data, self._number[rows.indices], rows.indptr), shape=rows.shape)
+        local.sort_indices()
+        return local

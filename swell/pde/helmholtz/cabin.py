@@ -15,7 +15,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import real
-from swell.pde.helmholtz.gmsh_session import MOST, finished, session
+from swell.pde.helmholtz.gmsh_session import MAX_CELLS, finished, session
 from swell.pde.helmholtz.meshes import EDGES, Mesh
 
 KINDS = ("tetra", "hexahedron", "divided")
@@ -72,9 +72,9 @@ def car_cabin(size=0.1, kind="tetra", *, length=2.6, width=1.3, height=1.15, fir
         _name(gmsh, profile, width)
         volumes = [tag for _, tag in gmsh.model.getEntities(3)]
         gmsh.model.setPhysicalName(3, gmsh.model.addPhysicalGroup(3, volumes), "cabin")
-        given = finished(gmsh, 3)
+        meshio_mesh = finished(gmsh, 3)
     from swell.pde.helmholtz.meshio_reader import from_meshio
-    mesh = from_meshio(given, "the cabin")
+    mesh = from_meshio(meshio_mesh, "the cabin")
     return divided(mesh) if kind == "divided" else mesh
 
 
@@ -93,8 +93,8 @@ def _check(size, kind, length, width, height, firewall, seats):
         raise InputError(f"size={size} is more than half the cabin's least side, {min(length, width, height)} m: "
                          "expected smaller cells, such as 0.1")
     cells = (8 if kind == "tetra" else 4 if kind == "divided" else 1) * length * width * height / size ** 3
-    if cells > MOST:
-        raise InputError(f"size={size} would make about {cells:.1e} cells, more than {MOST:.0e}: take larger ones")
+    if cells > MAX_CELLS:
+        raise InputError(f"size={size} would make about {cells:.1e} cells, more than {MAX_CELLS:.0e}: take larger ones")
 
 
 def _outline(length, height, firewall):
@@ -155,7 +155,7 @@ def _wall(centres, profile, width):
 
 def _carried(size, length, width, height, firewall, seats):
     """Return a Mesh of the cabin by hexahedra: quadrilaterals of the side view, extruded in layers, without the seats'
-    cells. The arguments are those of ``car_cabin``."""
+    cells. Arguments as in ``car_cabin``."""
     profile = _outline(length, height, firewall)
     rows = _seats(length, height) if seats else []
     with session() as gmsh:
@@ -220,14 +220,14 @@ def divided(mesh) -> Mesh:
         parts.append(np.stack([cells[:, a], ab, abc, ac, ad, abd, middle, acd], axis=1))
     groups, count = {}, len(mesh.points)
     for name, facets in mesh.boundaries.items():
-        own = np.sort(mesh.fem.facets[:, facets].T, axis=1).astype(np.int64)
+        corners = np.sort(mesh.fem.facets[:, facets].T, axis=1).astype(np.int64)
         key = (lambda f: (f[:, 0] * count + f[:, 1]) * count + f[:, 2])              # three corners below 2²¹ points
-        at = np.searchsorted(key(faces), key(own)) + len(p) + len(edges)
+        at = np.searchsorted(key(faces), key(corners)) + len(p) + len(edges)
         number = edges[:, 0] * count + edges[:, 1]
-        side = {(i, j): np.searchsorted(number, own[:, i] * count + own[:, j]) + len(p)
+        side = {(i, j): np.searchsorted(number, corners[:, i] * count + corners[:, j]) + len(p)
                 for i, j in ((0, 1), (0, 2), (1, 2))}
         groups[name] = np.concatenate([
-            np.stack([own[:, i], side[min(i, j), max(i, j)], at, side[min(i, k), max(i, k)]], axis=1)
+            np.stack([corners[:, i], side[min(i, j), max(i, j)], at, side[min(i, k), max(i, k)]], axis=1)
             for i, j, k in ((0, 1, 2), (1, 0, 2), (2, 0, 1))])
     regions = {name: (of[:, None] + len(cells) * np.arange(4)).ravel() for name, of in mesh.regions.items()}
     return Mesh(points, "hexahedron", np.concatenate(parts), regions, groups)
@@ -237,5 +237,5 @@ def _unique(tables):
     """Return (distinct rows, numbers) of several tables of corners with sorted rows: row i of table t is the distinct
     row numbers[t, i]."""
     every = np.sort(np.concatenate(tables), axis=1)
-    found, number = np.unique(every, axis=0, return_inverse=True)
-    return found, number.reshape(len(tables), -1)
+    rows, number = np.unique(every, axis=0, return_inverse=True)
+    return rows, number.reshape(len(tables), -1)

@@ -63,10 +63,10 @@ class Impedance:
         """True if the wall takes energy out of the sound."""
         return bool(np.any(np.real(self.value.values if isinstance(self.value, Table) else self.value) > 0))
 
-    def _check(self, given):
-        """Raise InputError unless ``given`` is a passive impedance."""
+    def _check(self, impedance):
+        """Raise InputError unless ``impedance`` is a passive impedance."""
         try:
-            value = complex(given)
+            value = complex(impedance)
         except (TypeError, ValueError):
             raise InputError(f"Impedance({self.value!r}): expected a complex number in Pa s/m, or a Table") from None
         if value == 0:
@@ -149,16 +149,16 @@ def boundary(mesh, name):
     return facets
 
 
-def values(given, points, what) -> np.ndarray:
-    """Evaluate ``given``, a condition's number, array or function, at points (k, dim); return complex numbers, shape
+def values(value, points, what) -> np.ndarray:
+    """Evaluate ``value``, a condition's number, array or function, at points (k, dim); return complex numbers, shape
     (k,). ``what``: its name in messages."""
-    found = given(points) if callable(given) else given
+    numbers = value(points) if callable(value) else value
     try:
-        found = np.asarray(found, complex)
+        numbers = np.asarray(numbers, complex)
     except (TypeError, ValueError):
-        raise InputError(f"{what}: its value is {found!r}, expected complex numbers") from None
-    if found.shape not in ((), (len(points),)):
-        raise InputError(f"{what}: its function returned shape {found.shape} for {len(points)} points, expected "
+        raise InputError(f"{what}: its value is {numbers!r}, expected complex numbers") from None
+    if numbers.shape not in ((), (len(points),)):
+        raise InputError(f"{what}: its function returned shape {numbers.shape} for {len(points)} points, expected "
                          f"({len(points)},): one value a point")
-    check_finite(f"{what}: its value", found)
-    return np.broadcast_to(found, len(points))
+    check_finite(f"{what}: its value", numbers)
+    return np.broadcast_to(numbers, len(points))

@@ -46,13 +46,13 @@ class Discretisation:
     @cached_property
     def points(self):
         """The position of each dof, shape (n, dim)."""
-        found = np.empty((self.n, self.mesh.dim))
+        positions = np.empty((self.n, self.mesh.dim))
         local = self.element.doflocs.T
         step = CHUNK
         for first in range(0, len(self.cell_dofs), step):
             cells = np.arange(first, min(first + step, len(self.cell_dofs)))
-            found[self.cell_dofs[cells]] = np.moveaxis(self.mapping.F(local, tind=cells), 0, -1)
-        return found
+            positions[self.cell_dofs[cells]] = np.moveaxis(self.mapping.F(local, tind=cells), 0, -1)
+        return positions
 
     def volume(self, stiffness, mass, cells=None):
         """Assemble K and M as SciPy CSR matrices with one pattern, symmetric to the bit.
@@ -129,7 +129,7 @@ class Discretisation:
 
     def facet_masses(self, facets):
         """Return (dofs, shape (k, functions); ∫ u v over each of k facets, shape (k, functions, functions)). The
-        functions are those of the facet's first cell."""
+        functions belong to the facet's first cell."""
         dofs, value, weight, *_ = self._on_facets(facets)
         return dofs, (value * weight[:, None]) @ value.swapaxes(1, 2)
 
@@ -156,9 +156,7 @@ class Discretisation:
         flat = [np.moveaxis(v, 0, -1).reshape(-1, self.mesh.dim) for v in (places, normals)]
         g = function(*flat).reshape(weight.shape)
         local = (value * (weight * g)[:, None]).sum(axis=2).ravel()
-        found = np.zeros(self.n, complex)
-        found += np.bincount(dofs.ravel(), local.real, self.n) + 1j * np.bincount(dofs.ravel(), local.imag, self.n)
-        return found
+        return np.bincount(dofs.ravel(), local.real, self.n) + 1j * np.bincount(dofs.ravel(), local.imag, self.n)
 
     def facet_dofs(self, facets):
         """Return the dofs on the given facets, ascending."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from swell.core.errors import InputError
 from swell.core.settings import real
-from swell.pde.helmholtz.gmsh_session import MOST, finished, session
+from swell.pde.helmholtz.gmsh_session import MAX_CELLS, finished, session
 from swell.pde.helmholtz.meshes import Mesh
 from swell.pde.helmholtz.pml import PML
 
@@ -62,8 +62,8 @@ def around(body, size, *, margin, layer, near=None) -> tuple[Mesh, PML]:
         bounds = np.array([occ.getBoundingBox(*solid) for solid in solids])
         lower, upper = bounds[:, :3].min(axis=0) - margin, bounds[:, 3:].max(axis=0) + margin
         cells = 8 * np.prod((upper - lower + 2 * layer) / size)
-        if cells > MOST:
-            raise InputError(f"size={size} would make more than {MOST:.0e} cells: take larger ones, or a smaller "
+        if cells > MAX_CELLS:
+            raise InputError(f"size={size} would make more than {MAX_CELLS:.0e} cells: take larger ones, or a smaller "
                              "margin and layer")
         inner, whole = ((3, occ.addBox(*(lower - d), *(upper - lower + 2 * d))) for d in (0.0, layer))
         _, made = occ.fragment([whole], [inner, *solids])
@@ -73,9 +73,9 @@ def around(body, size, *, margin, layer, near=None) -> tuple[Mesh, PML]:
         occ.synchronize()
         _name(gmsh, lower, upper, layer)
         _sizes(gmsh, size, near)
-        given = finished(gmsh, 3)
+        meshio_mesh = finished(gmsh, 3)
     from swell.pde.helmholtz.meshio_reader import from_meshio
-    return from_meshio(given, "the fluid"), PML(tuple(lower), tuple(upper))
+    return from_meshio(meshio_mesh, "the fluid"), PML(tuple(lower), tuple(upper))
 
 
 def _body(gmsh, body):
@@ -85,12 +85,12 @@ def _body(gmsh, body):
         return [(3, occ.addSphere(0, 0, 0, body))]
     try:
         gmsh.option.setString("Geometry.OCCTargetUnit", "M")
-        found = [entity for entity in occ.importShapes(str(body)) if entity[0] == 3]
+        solids = [entity for entity in occ.importShapes(str(body)) if entity[0] == 3]
     except Exception as error:
         raise InputError(f"gmsh cannot read {body}: {error}") from error
-    if not found:
+    if not solids:
         raise InputError(f"{body} has no solid: expected a closed body")
-    return found
+    return solids
 
 
 def _name(gmsh, lower, upper, layer):

@@ -55,12 +55,12 @@ class Field:
         """
         _, M, B = self.problem.matrices
         omega = 2 * math.pi * self.frequency
-        found = {"medium": float(-omega / 2 * np.vdot(self.p, M @ self.p).imag),
-                 "walls": float(np.vdot(self.p, B @ self.p).real / 2)}
+        powers = {"medium": float(-omega / 2 * np.vdot(self.p, M @ self.p).imag),
+                  "walls": float(np.vdot(self.p, B @ self.p).real / 2)}
         for part in self.problem.varying:
             power = float(np.vdot(self.p, part.matrix(omega) @ self.p).imag / (2 * omega))
-            found[part.kind] = found.get(part.kind, 0.0) + power
-        return found
+            powers[part.kind] = powers.get(part.kind, 0.0) + power
+        return powers
 
     def write(self, path):
         """Write p at the mesh's points to ``path``, a .vtu file for ParaView: real part, imaginary part, amplitude and

@@ -8,7 +8,7 @@ import numpy as np
 from swell.core.errors import InputError
 
 EXAMPLE = "such as 20:600:5 (from, to, step in Hz), 100,200,300, or 440"
-MOST = 100_000
+MAX_FREQUENCIES = 100_000
 NODES = 10              # nodes a wavelength that the paper requires
 
 
@@ -38,8 +38,8 @@ def band(text: str) -> np.ndarray:
         raise InputError(f"band {text!r}: expected finite numbers, {EXAMPLE}")
     if step <= 0 or stop < start:
         raise InputError(f"band {text!r}: expected a step above 0 and an end not below the beginning, {EXAMPLE}")
-    if (stop - start) / step >= MOST:
-        raise InputError(f"band {text!r}: this would be more than {MOST} frequencies; take a larger step")
+    if (stop - start) / step >= MAX_FREQUENCIES:
+        raise InputError(f"band {text!r}: this would be more than {MAX_FREQUENCIES} frequencies; take a larger step")
     return checked(start + step * np.arange(math.floor((stop - start) / step * (1 + 1e-12) + 1e-9) + 1))
 
 
@@ -47,16 +47,16 @@ def checked(frequencies) -> np.ndarray:
     """Return frequencies (a number or a sequence, Hz) as a float vector; raise InputError for negative or infinite
     ones."""
     try:
-        found = np.atleast_1d(np.asarray(frequencies, float))
+        hertz = np.atleast_1d(np.asarray(frequencies, float))
     except (TypeError, ValueError):
         raise InputError(f"frequencies={frequencies!r}: expected numbers in Hz, or a band {EXAMPLE}") from None
-    if found.ndim != 1 or not found.size:
-        raise InputError(f"frequencies have shape {found.shape}: expected one or more numbers in Hz")
-    bad = ~(np.isfinite(found) & (found >= 0))
+    if hertz.ndim != 1 or not hertz.size:
+        raise InputError(f"frequencies have shape {hertz.shape}: expected one or more numbers in Hz")
+    bad = ~(np.isfinite(hertz) & (hertz >= 0))
     if bad.any():
-        raise InputError(f"a frequency of {found[np.argmax(bad)]:g} Hz: expected finite numbers, not negative; with "
+        raise InputError(f"a frequency of {hertz[np.argmax(bad)]:g} Hz: expected finite numbers, not negative; with "
                          "e^(+iωt) the response at −f is the conjugate of the response at f")
-    return found
+    return hertz
 
 
 def finest(mesh, speeds, degree) -> float:

@@ -239,10 +239,10 @@ class Response:
         levels, lines = self.level.reshape(*good.shape, len(self.ears)), []
         for k, ear in enumerate(self.ears):
             if good.any():
-                found = np.where(good, levels[:, :, k], -np.inf)
-                f, s = np.unravel_index(np.argmax(found), found.shape)
+                decibels = np.where(good, levels[:, :, k], -np.inf)
+                f, s = np.unravel_index(np.argmax(decibels), decibels.shape)
                 source = "" if self.sources is None else f" from {self.sources[s]}"
-                lines.append(f"  ear ({', '.join(f'{v:g}' for v in ear)}): loudest {found[f, s]:.1f} dB at "
+                lines.append(f"  ear ({', '.join(f'{v:g}' for v in ear)}): loudest {decibels[f, s]:.1f} dB at "
                              f"{self.frequencies[f]:g} Hz{source}")
         return lines
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from swell.core.errors import InputError, MissingDependency
 
 INSTALL = "pip install 'swell[pde]' (or: pip install gmsh)"
-MOST = 30_000_000       # maximum of a mesh's estimated number of cells
+MAX_CELLS = 30_000_000  # maximum of a mesh's estimated number of cells
 
 
 @contextmanager

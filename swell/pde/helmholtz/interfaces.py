@@ -64,9 +64,9 @@ class Copies:
         self.size, self.count = len(columns), count
         self._entries = copy * len(rows) + columns
 
-        own = self.number[self.cell_dofs]
-        cell, k = np.nonzero(own >= 0)
-        has = sp.csr_array((np.ones(len(cell), np.int32), (cell, own[cell, k])), (len(own), n))
+        dofs = self.number[self.cell_dofs]
+        cell, k = np.nonzero(dofs >= 0)
+        has = sp.csr_array((np.ones(len(cell), np.int32), (cell, dofs[cell, k])), (len(dofs), n))
         member = sp.csr_array((np.ones(len(rows), np.int32), (rows, domain)), (n, count))
         shared = (has @ member).tocoo()
         cell, of = shared.coords
@@ -79,7 +79,7 @@ class Copies:
         one = sides.data < 3
         k, self.of = (c[one] for c in sides.coords)
         self.faces, self.side = between[k], sides.data[one] - 1
-        outside = own[mesh.f2t[1 - self.side, self.faces]]
+        outside = dofs[mesh.f2t[1 - self.side, self.faces]]
         theirs = np.where(outside >= 0, owner[outside], -1)
         away = (outside >= 0) & ~self._there(self.of[:, None], outside)[1]
         self.first = self.of < theirs[np.arange(len(theirs)), away.argmax(axis=1)]
@@ -158,13 +158,13 @@ class FaceTerms(Terms):
     def coefficients(self, omega) -> dict:
         """Return the factor of each part at the angular frequency ``omega`` (1/s), by the part's name."""
         k = omega / self._speed
-        found = {"K": -1.0, "M": omega ** 2, "B": -1j * omega}
+        factors = {"K": -1.0, "M": omega ** 2, "B": -1j * omega}
         if self.condition == "robin":
-            return {**found, "mass": 1j * omega}
+            return {**factors, "mass": 1j * omega}
         alpha, beta = optimised(k, self._h, self._H)
         if self.condition == "two_sided":
-            return {**found, "alpha": alpha, "beta": beta}
-        return {**found, "mass": (alpha * beta - k ** 2) / (alpha + beta), "along": 1 / (alpha + beta)}
+            return {**factors, "alpha": alpha, "beta": beta}
+        return {**factors, "mass": (alpha * beta - k ** 2) / (alpha + beta), "along": 1 / (alpha + beta)}
 
     def add(self, A, data):
         scalar = data.dtype.type

@@ -91,8 +91,8 @@ def nearest(mesh, x):
     else:
         turn = [(0, 1, 2)] if len(facets) == 3 else [(0, 1, 2), (0, 2, 3), (0, 1, 3), (1, 2, 3)]
         parts = [_on_triangle(x, *(corners[k] for k in three)) for three in turn]
-    found = np.concatenate(parts)
-    return found[np.argmin(((found - x) ** 2).sum(axis=1))]
+    points = np.concatenate(parts)
+    return points[np.argmin(((points - x) ** 2).sum(axis=1))]
 
 
 def _on_segment(x, a, b):

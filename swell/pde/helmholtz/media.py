@@ -37,9 +37,9 @@ class Medium:
         for name, least in (("speed", "more than 0"), ("density", "more than 0"), ("damping", "0 or more")):
             value = getattr(self, name)
             if isinstance(value, Table):
-                found = value.values
-                good = (found.real > 0 if name != "damping" else found.real >= 0).all()
-                good = good and (name != "damping" or not np.iscomplexobj(found))
+                values = value.values
+                good = (values.real > 0 if name != "damping" else values.real >= 0).all()
+                good = good and (name != "damping" or not np.iscomplexobj(values))
                 least = f"numbers whose real part is {least}" if name != "damping" else f"real numbers, {least}"
             else:
                 good = real(value) and math.isfinite(value) and value >= 0
@@ -111,12 +111,12 @@ def of_cells(mesh, media) -> tuple:
     distinct = list(dict.fromkeys(media.values()))
     number = np.full(len(mesh.cells), -1, np.intp)
     for name, medium in media.items():
-        cells, own = mesh.regions[name], distinct.index(medium)
-        clash = (number[cells] >= 0) & (number[cells] != own)
+        cells, index = mesh.regions[name], distinct.index(medium)
+        clash = (number[cells] >= 0) & (number[cells] != index)
         if clash.any():
             raise InputError(f"cell {cells[np.argmax(clash)]} lies in region {name!r} and in another of a different "
                              "medium: regions with media must not overlap")
-        number[cells] = own
+        number[cells] = index
     if (number < 0).any():
         missing = [name for name, cells in mesh.regions.items() if (number[cells] < 0).any()]
         what = f"region{'s' if len(missing) > 1 else ''} {', '.join(missing)}" if missing else "cells in no region"

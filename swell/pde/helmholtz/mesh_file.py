@@ -32,10 +32,11 @@ def write(path, mesh):
         names[name] = np.array([k, mesh.dim - 1])
     chosen = np.flatnonzero(facet_tags)
     both = [tags, facet_tags[chosen]]
-    given = meshio.Mesh(np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim))),
-                        [(mesh.shape, mesh.cells), (FACE[mesh.shape], _around(mesh, mesh.fem.facets[:, chosen].T))],
-                        cell_data={"gmsh:physical": both, "gmsh:geometrical": both}, field_data=names)
-    _write(path, meshio, given, "gmsh22")
+    faces = _around(mesh, mesh.fem.facets[:, chosen].T)
+    meshio_mesh = meshio.Mesh(np.pad(mesh.points, ((0, 0), (0, 3 - mesh.dim))),
+                              [(mesh.shape, mesh.cells), (FACE[mesh.shape], faces)],
+                              cell_data={"gmsh:physical": both, "gmsh:geometrical": both}, field_data=names)
+    _write(path, meshio, meshio_mesh, "gmsh22")
 
 
 def write_point_data(path, mesh, data):
@@ -65,12 +66,12 @@ def _checked(path, ending):
     return path, meshio
 
 
-def _write(path, meshio, given, form):
+def _write(path, meshio, meshio_mesh, form):
     """Write a ``meshio.Mesh`` in a format of meshio's, completely or not at all."""
     from swell.io.files import temporary_folder, write_atomically
     with temporary_folder(f"writing {path}") as folder:          # meshio takes names, not streams
         plain = folder / f"mesh{path.suffix}"
-        meshio.write(plain, given, file_format=form)
+        meshio.write(plain, meshio_mesh, file_format=form)
         write_atomically(path, lambda stream: stream.write(plain.read_bytes()))
 
 

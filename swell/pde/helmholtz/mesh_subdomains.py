@@ -149,11 +149,11 @@ def subdomains(problem, frequency, domains=None, transmission="neumann") -> Subd
     >>> bool(abs(parts.assemble() - A).max() < 1e-12 * abs(A).max())
     True
     """
-    given = checked(frequency)
-    if len(given) != 1:
-        raise InputError(f"frequency={frequency!r}: expected one frequency in Hz, and {len(given)} came")
+    hertz = checked(frequency)
+    if len(hertz) != 1:
+        raise InputError(f"frequency={frequency!r}: expected one frequency in Hz, and {len(hertz)} came")
     free = np.flatnonzero(~problem._given[0])
-    return MeshSubdomains(problem, free, domains, transmission).at(2 * math.pi * float(given[0]))
+    return MeshSubdomains(problem, free, domains, transmission).at(2 * math.pi * float(hertz[0]))
 
 
 class FrequencySubdomains(Subdomains):
@@ -203,10 +203,10 @@ def _bisect(points, which, count, first, owner):
         return
     here = points[which]
     order = which[np.argsort(here[:, np.argmax(np.ptp(here, axis=0))], kind="stable")]
-    left = count // 2
-    at = round(len(which) * left / count)
-    _bisect(points, order[:at], left, first, owner)
-    _bisect(points, order[at:], count - left, first + left, owner)
+    half = count // 2
+    at = round(len(which) * half / count)
+    _bisect(points, order[:at], half, first, owner)
+    _bisect(points, order[at:], count - half, first + half, owner)
 
 
 def two_colours(first, second, count):

@@ -171,12 +171,12 @@ class Mesh:
         number[order] = order[np.maximum.accumulate(np.where(new, np.arange(len(every)), 0))]
         named, first = {}, len(facets)
         for name, of in zip(groups, members):
-            found = number[first:first + len(of)]
-            if (found >= len(facets)).any():
-                k = int(np.argmax(found >= len(facets)))
+            facet_of = number[first:first + len(of)]
+            if (facet_of >= len(facets)).any():
+                k = int(np.argmax(facet_of >= len(facets)))
                 raise InputError(f"boundary {name!r} has a face with the points {of[k].tolist()} that is the face of "
                                  "no cell: the boundary's mesh and the volume's mesh do not belong together")
-            named[name], first = np.unique(found), first + len(of)
+            named[name], first = np.unique(facet_of), first + len(of)
         free = self.exterior.copy()
         for of in named.values():
             free[of] = False
@@ -207,13 +207,13 @@ class Mesh:
                 + ", ".join(f"{name} ({count})" for name, count in facts["boundaries"].items()))
 
 
-def _integers(given, name):
-    """Return ``given``, numbers of points or cells, as an int64 array. Raises InputError for another type, which NumPy
-    would truncate; ``name``: its name in the message."""
-    found = np.asarray(given)
-    if found.size and found.dtype.kind not in "iu":
-        raise InputError(f"{name} has dtype {found.dtype}: expected integers; np.flatnonzero(mask) of a mask")
-    return found.astype(np.int64)
+def _integers(numbers, name):
+    """Return numbers of points or cells as an int64 array. Raises InputError for another type, which NumPy would
+    truncate; ``name``: their name in the message."""
+    array = np.asarray(numbers)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{name} has dtype {array.dtype}: expected integers; np.flatnonzero(mask) of a mask")
+    return array.astype(np.int64)
 
 
 def _in_plane(points):
@@ -250,9 +250,9 @@ def _slopes(shape):
     signs = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
     if shape == "hexahedron":
         signs = np.array([(*c, z) for z in (-1, 1) for c in signs])
-    found = []
+    gradients = []
     for at in signs / np.sqrt(3):
         parts = (1 + signs * at) / 2                             # a basis function is the product over the axes
-        found.append(np.stack([signs[:, d] / 2 * np.delete(parts, d, axis=1).prod(axis=1)
-                               for d in range(signs.shape[1])], axis=1))
-    return found
+        gradients.append(np.stack([signs[:, d] / 2 * np.delete(parts, d, axis=1).prod(axis=1)
+                                   for d in range(signs.shape[1])], axis=1))
+    return gradients

@@ -37,9 +37,9 @@ def from_meshio(given, name="the mesh") -> Mesh:
         dimension = max((DIMENSION[shape] for shape, _ in blocks), default=0)
         shapes = sorted({shape for shape, _ in blocks if DIMENSION[shape] == dimension})
         if len(shapes) != 1 or shapes[0] not in CORNERS:
-            found = ", ".join(f"{sum(len(c) for s, c in blocks if s == shape)} {shape}" for shape in shapes)
-            raise InputError(f"its cells are {found or 'missing'}: expected one shape of {', '.join(CORNERS)}; mesh it "
-                             "with tetrahedra alone, or with hexahedra alone")
+            counts = ", ".join(f"{sum(len(c) for s, c in blocks if s == shape)} {shape}" for shape in shapes)
+            raise InputError(f"its cells are {counts or 'missing'}: expected one shape of {', '.join(CORNERS)}; mesh "
+                             "it with tetrahedra alone, or with hexahedra alone")
         cells = np.concatenate([members for shape, members in blocks if shape == shapes[0]])
         regions = _groups(given, blocks, dimension, lambda first, members, chosen: first + np.flatnonzero(chosen))
         groups = _groups(given, blocks, dimension - 1, lambda first, members, chosen: members[chosen])
@@ -49,14 +49,14 @@ def from_meshio(given, name="the mesh") -> Mesh:
         raise InputError(f"{name}: {error}") from error
 
 
-def _groups(given, blocks, dimension, take) -> dict:
+def _groups(meshio_mesh, blocks, dimension, take) -> dict:
     """Return the named groups of elements of one dimension: name → list of results of ``take(first, members, chosen)``,
     one for each block of elements with members of the group.
 
-    ``blocks``: (shape, corners) of each block of ``given``. ``first`` is the block's first element among all elements
-    of that dimension, ``members`` its corners, ``chosen`` the mask of the group's members.
+    ``blocks``: (shape, corners) of each block. ``first`` is the block's first element among all elements of that
+    dimension, ``members`` its corners, ``chosen`` the mask of the group's members.
     """
-    names = {int(tag): name for name, (tag, of) in (given.field_data or {}).items() if of == dimension}
+    names = {int(tag): name for name, (tag, of) in (meshio_mesh.field_data or {}).items() if of == dimension}
     firsts, first = [], 0
     for shape, members in blocks:
         firsts.append(first)
@@ -68,13 +68,13 @@ def _groups(given, blocks, dimension, take) -> dict:
             groups.setdefault(name, []).append(take(firsts[k], blocks[k][1], chosen))
 
     for key in TAGS:
-        for k, tags in enumerate(given.cell_data.get(key, [])):
+        for k, tags in enumerate(meshio_mesh.cell_data.get(key, [])):
             if DIMENSION[blocks[k][0]] == dimension:
                 tags = np.asarray(tags).ravel()
                 for tag in np.unique(tags):
                     if tag or int(tag) in names:        # 0 without a name: in no group
                         add(names.get(int(tag), f"group{int(tag)}"), k, tags == tag)
-    for name, members in given.cell_sets.items():
+    for name, members in meshio_mesh.cell_sets.items():
         for k, chosen in enumerate(members):
             if not name.startswith("gmsh:") and DIMENSION[blocks[k][0]] == dimension and chosen is not None:
                 mask = np.zeros(len(blocks[k][1]), bool)

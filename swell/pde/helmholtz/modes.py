@@ -81,8 +81,8 @@ class Modes:
     def at(self, points) -> np.ndarray:
         """Return the mode shapes at points (k, dim), shape (k, modes)."""
         mesh, space = self.problem.mesh, self.problem.space
-        found = [space.at(*locate(mesh, x, "point")) for x in self.problem._ears(points)]
-        return np.array([weights @ self.shapes[dofs] for dofs, weights in found])
+        places = [space.at(*locate(mesh, x, "point")) for x in self.problem._ears(points)]
+        return np.array([weights @ self.shapes[dofs] for dofs, weights in places])
 
     def response(self, source=None, ear=None, frequencies=(), *, sources=None) -> ModalResponse:
         """Compute the response at the ears by the modes, with the parameters of `Helmholtz.response`.
@@ -101,10 +101,10 @@ class Modes:
         if not ears:
             raise InputError("a response by modes needs an ear: give ear, a point or a list of points")
         at = [problem.space.at(*locate(problem.mesh, x, "ear")) for x in ears]
-        full, given = np.zeros((problem.space.n, V.shape[1])), problem._given[1]
+        full, fixed = np.zeros((problem.space.n, V.shape[1])), problem._given[1]
         full[free] = V
         heard = np.array([weights @ full[dofs] for dofs, weights in at]).reshape(len(ears), V.shape[1])
-        constant = np.array([weights @ given[dofs] for dofs, weights in at])
+        constant = np.array([weights @ fixed[dofs] for dofs, weights in at])
         pressure = []
         for omega, b in zip(omegas, loads):
             A = K - omega ** 2 * M + 1j * omega * B

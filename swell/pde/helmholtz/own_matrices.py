@@ -49,7 +49,7 @@ class MatrixResponse:
     @property
     def converged(self) -> bool:
         """True if every frequency was solved for every right-hand side."""
-        return len(self.results) == self.asked and all(r.converged for found in self.results for r in columns_of(found))
+        return len(self.results) == self.asked and all(r.converged for each in self.results for r in columns_of(each))
 
     def write_csv(self, path):
         """Write one row for each frequency, right-hand side and row of x."""
@@ -140,10 +140,10 @@ def sweep_matrices(K, M, B, loads, rows, frequencies, *, speed=None, names=None,
         raise InputError(f"loads are of type {loads.dtype}: expected numbers")
     if loads.ndim not in (1, 2) or loads.shape[0] != n or loads.size == 0:
         raise InputError(f"loads have shape {loads.shape}: expected ({n},), or ({n}, k) for k of them")
-    loads, given = loads.reshape(n, -1), np.asarray([] if rows is None else rows)
-    if given.ndim != 1 or given.size and given.dtype.kind not in "iu":
+    loads, indices = loads.reshape(n, -1), np.asarray([] if rows is None else rows)
+    if indices.ndim != 1 or indices.size and indices.dtype.kind not in "iu":
         raise InputError(f"rows={shown(rows)}: expected a list of rows of x, whole numbers from 0 to {n - 1}")
-    rows = given.tolist()
+    rows = indices.tolist()
     bad = next((row for row in rows if not 0 <= row < n), None)
     if bad is not None or not rows:
         raise InputError(f"row {bad} of x: expected 0 to {n - 1}" if rows else "rows is empty: name a row of x to keep")

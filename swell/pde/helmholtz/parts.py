@@ -17,7 +17,7 @@ from swell.pde.helmholtz.varying import Combination
 def constant(problem, cells=None):
     """Return (K, M, B) over all dofs: K and M integrated over the given cells (default: all), B over all walls.
 
-    It leaves out what belongs to `varying`: cells in the layer and in media with a Table, walls with a Table."""
+    Cells in the layer or in media with a Table, and walls with a Table, are left out: they belong to `varying`."""
     import scipy.sparse as sp
     fixed = ~problem.in_layer & ~np.array([m.varies for m in problem.media])[problem.medium_of]
     wanted = np.flatnonzero(fixed) if cells is None else cells[fixed[cells]]
@@ -30,20 +30,20 @@ def constant(problem, cells=None):
 
 def varying(problem) -> list:
     """Return the list of `Varying` parts of a problem."""
-    found, space = [], problem.space
+    parts, space = [], problem.space
     for number, medium in enumerate(problem.media):
         cells = np.flatnonzero((problem.medium_of == number) & ~problem.in_layer)
         if medium.varies and cells.size:
             one = np.ones(len(problem.medium_of))
             K, M = space.volume(one, one, cells)
-            found.append(Combination("medium", [(K, lambda w, m=medium: 1 / _fluid(m, w)[0]),
+            parts.append(Combination("medium", [(K, lambda w, m=medium: 1 / _fluid(m, w)[0]),
                                                 (M, lambda w, m=medium: -w ** 2 / _fluid(m, w)[1])]))
     terms = [(space.facets(facets, np.ones(len(facets))), factor) for facets, factor in _walls(problem)]
     if terms:
-        found.append(Combination("walls", terms))
+        parts.append(Combination("walls", terms))
     if problem.pml is not None:
-        found.append(Layer(problem))
-    return found
+        parts.append(Layer(problem))
+    return parts
 
 
 def _walls(problem):
@@ -91,8 +91,8 @@ class RightHandSide:
         self._lifted = None if self._value is None else [A[free] @ self._value for A in problem.matrices]
 
     def _gathered(self, columns):
-        found = np.stack([f[self._free] for f in columns], axis=1)
-        return found if self._several else found[:, 0]
+        stacked = np.stack([f[self._free] for f in columns], axis=1)
+        return stacked if self._several else stacked[:, 0]
 
     def on_host(self, omega):
         """Return b at an angular frequency, over all free dofs, a new host array."""
@@ -107,7 +107,7 @@ class RightHandSide:
         return b
 
     def bind(self, space, rows, dtype):
-        """Keep what does not depend on the frequency on the device of a sweep: ``rows``, the rank's rows of the free
+        """Keep the parts that do not depend on the frequency on a sweep's device. ``rows``, the rank's rows of the free
         dofs; ``dtype``: the type of b."""
         self._space, self._rows, self._dtype = space, rows, dtype
         simple = not self._varies and (self._value is None or not self._problem.varying)

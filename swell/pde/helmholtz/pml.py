@@ -55,14 +55,14 @@ class PML:
             raise InputError(f"PML(lower={self.lower}): the mesh has {mesh.dim} dimensions")
         slack = OUTSIDE * np.ptp(mesh.points, axis=0).max()
         outside = ((mesh.points < np.array(self.lower) - slack) | (mesh.points > np.array(self.upper) + slack)).any(1)
-        found = outside[mesh.cells].any(axis=1)
-        if not found.any():
+        layer = outside[mesh.cells].any(axis=1)
+        if not layer.any():
             raise InputError(f"PML: the mesh, {self._extent(mesh)}, does not reach outside the box from {self.lower} "
                              f"to {self.upper}: make the mesh larger, or the box smaller")
-        if found.all():
+        if layer.all():
             raise InputError(f"PML: no cell lies in the box from {self.lower} to {self.upper}; the mesh reaches "
                              f"{self._extent(mesh)}: expected a box inside the mesh")
-        return found
+        return layer
 
     @staticmethod
     def _extent(mesh):
@@ -112,7 +112,7 @@ class Layer(Varying):
         for axis in range(len(x)):
             for side, outward in ((0, -1.0), (1, 1.0)):
                 depth = outward * (x[axis] - self._box[side, axis])
-                left = self._thickness[side, axis] - depth
-                inside = (depth > 0) & (left > 0)
-                s[axis] -= np.where(inside, 1j * speed / (omega * np.where(inside, left, 1.0)), 0)
+                remaining = self._thickness[side, axis] - depth
+                inside = (depth > 0) & (remaining > 0)
+                s[axis] -= np.where(inside, 1j * speed / (omega * np.where(inside, remaining, 1.0)), 0)
         return s

@@ -39,7 +39,7 @@ from swell.pde.helmholtz.table import Table
 
 AIR = Medium()
 OPTIONS = Accepted(without=("M", "block"), device="cpu", dtype="complex128")
-MANY, COSTLY = 20, 30   # numbers of frequencies and of iterations at each above which deflation is recommended
+MIN_FREQUENCIES, MIN_ITERATIONS = 20, 30     # at each frequency; for more, deflation is recommended
 
 
 class Helmholtz:
@@ -114,16 +114,16 @@ class Helmholtz:
 
     def fluids(self, omega):
         """Return (ρ, ρc²) of the cells at an angular frequency (1/s), each of shape (cells,)."""
-        found = [m.at(omega / (2 * math.pi)) for m in self.media]
-        return tuple(self._of_cells(values) for values in zip(*found))
+        properties = [m.at(omega / (2 * math.pi)) for m in self.media]
+        return tuple(self._of_cells(values) for values in zip(*properties))
 
     @property
     def coefficients(self):
         """Return (1/ρ, 1/(ρc²)) of the cells, each of shape (cells,); the second is complex if a medium is damped.
 
         Cells of media with a Table hold 1."""
-        found = [(1.0, 1.0) if m.varies else m.at(0.0) for m in self.media]
-        return tuple(self._of_cells(1 / np.array(values)) for values in zip(*found))
+        properties = [(1.0, 1.0) if m.varies else m.at(0.0) for m in self.media]
+        return tuple(self._of_cells(1 / np.array(values)) for values in zip(*properties))
 
     def admittances(self):
         """Yield (facets, 1/Z of each facet) for every Impedance or Absorbing wall that is the same at all frequencies.
@@ -143,17 +143,17 @@ class Helmholtz:
     @cached_property
     def _given(self):
         """Return (mask of the dofs on Pressure walls, pressures there (0 elsewhere), notes on contradictions)."""
-        given, value, notes = np.zeros(self.space.n, bool), np.zeros(self.space.n, complex), []
+        mask, value, notes = np.zeros(self.space.n, bool), np.zeros(self.space.n, complex), []
         for name, condition in self.conditions.items():
             if isinstance(condition, walls.Pressure):
                 dofs = self.space.facet_dofs(self.mesh.boundaries[name])
                 new = walls.values(condition.value, self.space.points[dofs], f"boundary {name!r}")
-                differ = int(np.count_nonzero(given[dofs] & (value[dofs] != new)))
+                differ = int(np.count_nonzero(mask[dofs] & (value[dofs] != new)))
                 if differ:
                     notes.append(f"boundary {name!r} meets another wall of given pressure, and at {differ} points "
                                  f"their values differ: there the value of {name!r}, named later, is used")
-                value[dofs], given[dofs] = new, True
-        return given, value, notes
+                value[dofs], mask[dofs] = new, True
+        return mask, value, notes
 
     @property
     def damped(self) -> bool:
@@ -165,12 +165,12 @@ class Helmholtz:
     def _sound(self, source, what="") -> Load:
         """Return the Load of ``source``, as in `response`; messages begin with ``what``."""
         try:
-            found = vibrating(self.mesh, self.conditions, source)
-            if not drives(*found, self.conditions):
+            vibration = vibrating(self.mesh, self.conditions, source)
+            if not drives(*vibration, self.conditions):
                 raise InputError("nothing makes sound: name a source (a boundary such as source="
                                  f"{next(iter(self.mesh.boundaries))!r}, or a point), or give a boundary a Velocity or "
                                  "a Pressure other than 0")
-            return Load(self, *found)
+            return Load(self, *vibration)
         except InputError as error:
             raise InputError(f"{what}{error}") from None
 
@@ -182,9 +182,9 @@ class Helmholtz:
 
     def _free(self):
         """Return the free dofs, whose pressure is not given, ascending."""
-        given = self._given[0]
-        free = np.flatnonzero(~given)
-        if given.any() and not free.size:
+        mask = self._given[0]
+        free = np.flatnonzero(~mask)
+        if mask.any() and not free.size:
             raise InputError("every dof lies on a wall of given pressure: refine the mesh, or free a wall")
         return free
 
@@ -335,7 +335,7 @@ class Helmholtz:
                                 f"were solved: {error}")
         answer.setups = sweep.setups
         costs = [r.iterations for point in answer.points for r in point.results if r.precond != "deflation"]
-        if reuse and sweep.space.name == "cpu" and len(costs) >= MANY and np.mean(costs) > COSTLY:
+        if reuse and sweep.space.name == "cpu" and len(costs) >= MIN_FREQUENCIES and np.mean(costs) > MIN_ITERATIONS:
             answer.notes.append(f"{np.mean(costs):.0f} iterations a frequency: precond='deflation' finds the slow "
                                 "modes once and removes them at all frequencies; on a cabin it took two fifths of the "
                                 "time")
@@ -366,8 +366,8 @@ class Helmholtz:
                       advice, watch.compiled)
         if keep:
             each = zip(p.reshape(len(p), -1).T.copy(), columns_of(result))
-            found = [Field(self, float(frequency), *one) for one in each]
-            answer.fields[float(frequency)] = found[0] if answer.sources is None else found
+            fields = [Field(self, float(frequency), *one) for one in each]
+            answer.fields[float(frequency)] = fields[0] if answer.sources is None else fields
         return point
 
     def _ears(self, ear):

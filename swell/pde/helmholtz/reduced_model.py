@@ -5,8 +5,8 @@ is x₀ = V Aᵣ(ω)⁻¹ Vᵀ b, a starting vector for every column of b. Below
 Their span is soon complete, and near a source the answer varies slowly with ω. So the model's residual falls faster
 than any power of the number of solutions (reduced basis method: Quarteroni, Manzoni and Negri 2016, chapters 3 and 7).
 
-A is a polynomial of degree 2 in ω, and A = Aᵀ. Three terms of Aᵣ are kept, and a new frequency multiplies nothing of
-n rows but Vᵀ b and V c. New solutions cost three products for each direction, and n m multiplications for each pair
+A is a polynomial of degree 2 in ω, and A = Aᵀ. Three terms of Aᵣ are kept, and a new frequency needs only two products
+with n rows, Vᵀ b and V c. New solutions cost three products for each direction, and n m multiplications for each pair
 of directions. Memory: m real vectors, and the products with the newest ones.
 
 Differs from the textbook: real and imaginary parts are separate directions, so that the span is closed under
@@ -21,7 +21,7 @@ from swell.core.sharing import Widening
 
 NEW = 1e-6              # directions below this fraction of a solution's norm are noise of the solver
 TOGETHER = 8            # directions that A multiplies at once, at most
-LARGEST = 256           # directions: a dense solve of this size takes the host some milliseconds
+MAX_DIRECTIONS = 256    # directions: a dense solve of this size takes the host some milliseconds
 
 
 class ReducedModel:
@@ -38,7 +38,7 @@ class ReducedModel:
     """
 
     def __init__(self, system, most, count):
-        self.system, self.space, self.most = system, system.space, min(2 * most, LARGEST)
+        self.system, self.space, self.most = system, system.space, min(2 * most, MAX_DIRECTIONS)
         self.xp, self._real = self.space.xp, np.zeros(0, system.dtype).real.dtype
         self._V, self._terms, self._latest = None, None, []
         several = self.space.for_columns(min(TOGETHER, 2 * count))
@@ -76,20 +76,20 @@ class ReducedModel:
     @staticmethod
     def room(system, most):
         """Return the bytes that the directions and their products take at most."""
-        real = system.dtype.itemsize // 2
-        return (3 * min(2 * most, LARGEST) + 4 * TOGETHER) * system.space.ranks.local_rows(system.A.shape[0]) * real
+        real, n = system.dtype.itemsize // 2, system.space.ranks.local_rows(system.A.shape[0])
+        return (3 * min(2 * most, MAX_DIRECTIONS) + 4 * TOGETHER) * n * real
 
     def add(self, x):
         """Keep the solutions x, an array of the space of shape (n, k)."""
         if not self.most or not x.shape[1]:
             return
         xp = self.xp
-        given = xp.ascontiguousarray(xp.concatenate((x.real.T, x.imag.T))[:self.most])
-        if len(self) + len(given) > self.most:
+        rows = xp.ascontiguousarray(xp.concatenate((x.real.T, x.imag.T))[:self.most])
+        if len(self) + len(rows) > self.most:
             self._compress()
-        sizes = np.sqrt(self.space.to_host((given * given).sum(1)))
-        given = given[self.space.from_host(np.flatnonzero(sizes))] * xp.asarray(1 / sizes[sizes > 0])[:, None]
-        new, noise = given, max(NEW, 10 * np.finfo(self._real).eps)
+        sizes = np.sqrt(self.space.to_host((rows * rows).sum(1)))
+        rows = rows[self.space.from_host(np.flatnonzero(sizes))] * xp.asarray(1 / sizes[sizes > 0])[:, None]
+        new, noise = rows, max(NEW, 10 * np.finfo(self._real).eps)
         for least in (noise, 0.0):               # once more, for orthogonality to rounding
             if len(self):
                 new = new - (new @ self._V.T) @ self._V
@@ -101,7 +101,7 @@ class ReducedModel:
         else:
             self._extend(new)
         if len(self):
-            self._latest.append(self.space.to_host(self._V @ given.T))
+            self._latest.append(self.space.to_host(self._V @ rows.T))
 
     def _extend(self, new):
         """Add orthonormal rows to V, and their products to the three terms of Aᵣ."""
@@ -110,12 +110,12 @@ class ReducedModel:
         self._V = new if self._V is None else self.xp.concatenate((self._V, new))
         if self._terms is None:
             self._scale, self._terms = now or 1.0, np.zeros((3, self.most, self.most), complex)
-        found = []
+        products = []
         for omega in (0.0, self._scale, -self._scale):
             system.form(omega)
-            found.append(self.space.to_host(self._times(self._V, self._images(new).T)))
+            products.append(self.space.to_host(self._times(self._V, self._images(new).T)))
         system.form(now)
-        zero, plus, minus = found
+        zero, plus, minus = products
         for whole, term in zip(self._terms, (zero, (plus - minus) / 2, (plus + minus) / 2 - zero)):
             whole[:len(self), old:len(self)], whole[old:len(self), :old] = term, term[:old].T
 

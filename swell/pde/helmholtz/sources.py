@@ -76,7 +76,7 @@ class PlaneWave:
 
 
 def vibrating(mesh, conditions, sources) -> tuple[dict, list, list]:
-    """Collect what makes sound, from ``conditions`` (name of a boundary → condition) and from ``sources``.
+    """Collect all sources of sound, from ``conditions`` (name of a boundary → condition) and from ``sources``.
 
     Parameters
     ----------
@@ -123,15 +123,15 @@ def separate(sources) -> list:
         For one source that is not in a list, and for an empty list.
     """
     try:
-        found = None if isinstance(sources, (str, dict)) else list(sources)
+        listed = None if isinstance(sources, (str, dict)) else list(sources)
     except TypeError:
-        found = None
-    if found is None or found and _is_point(found):
+        listed = None
+    if listed is None or listed and _is_point(listed):
         raise InputError(f"sources={sources!r}: expected a list of sources, each of which sounds on its own; give one "
                          "alone as source=")
-    if not found:
+    if not listed:
         raise InputError("sources is empty: expected a list of names of boundaries, points or Monopoles")
-    return found
+    return listed
 
 
 def label(source) -> str:
@@ -244,7 +244,7 @@ class Load:
 
 def drives(panels, monopoles, waves, conditions) -> bool:
     """Return True if any velocity, pressure, monopole or wave is not zero, so that there is sound."""
-    given = [c.value for c in (*panels.values(), *conditions.values()) if isinstance(c, (Velocity, Pressure))]
-    given += [source.strength for source in monopoles] + [wave.amplitude for wave in waves]
+    strengths = [c.value for c in (*panels.values(), *conditions.values()) if isinstance(c, (Velocity, Pressure))]
+    strengths += [source.strength for source in monopoles] + [wave.amplitude for wave in waves]
     return any(callable(value) or isinstance(value, VelocityMap)
-               or np.any(np.asarray(value.values if isinstance(value, Table) else value) != 0) for value in given)
+               or np.any(np.asarray(value.values if isinstance(value, Table) else value) != 0) for value in strengths)

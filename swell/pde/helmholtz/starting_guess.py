@@ -47,7 +47,7 @@ class StartingGuess:
     def add(self, x):
         """Keep a solution (a vector of the space), scaled to norm 1; it replaces the oldest one.
 
-        A zero column beside others is kept as it is, and gives nothing to its starting vector."""
+        A zero column beside others is kept as it is, and adds nothing to its starting vector."""
         norms = np.asarray(self.space.norms(x)[0]) if self.most else np.zeros(1)
         if not norms.any():
             return
@@ -131,11 +131,11 @@ class StartingGuesses:
 
     def of(self, b):
         """Return starting vectors, an array like b of shape (n, count); None if no solution is kept."""
-        found = [guess.of(A, self._columns(guess.space, b[:, group])) for group, guess, A in self._groups]
-        if all(x is None for x in found):
+        starts = [guess.of(A, self._columns(guess.space, b[:, group])) for group, guess, A in self._groups]
+        if all(x is None for x in starts):
             return None
         x0 = self._groups[0][1].space.xp.zeros_like(b)
-        for (group, *_), x in zip(self._groups, found):
+        for (group, *_), x in zip(self._groups, starts):
             if x is not None:
                 x0[:, group] = plain(x).reshape(-1, x.size).T
         return x0

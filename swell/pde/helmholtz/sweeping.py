@@ -56,7 +56,7 @@ class Sweep:
         Number of earlier solutions of each right-hand side; 0: none. All of them start every right-hand side, within
         256 directions. Where there is no model, each right-hand side combines its own.
     together : bool, optional
-        Solve for all columns of b at once, or one by one; by default what is predicted to be faster.
+        Solve for all columns of b at once, or one by one; by default as is predicted to be faster.
     interface : callable, optional
         ``interface(system)`` returns the `Interface` between subdomains for Schwarz; `Helmholtz` passes one.
     part, free : Part, array, optional
@@ -157,7 +157,7 @@ class Sweep:
         return self._guess.of(b) if b.ndim > 1 else self._guess.of(self.system.A, b)
 
     def _repeated(self, result, b, monitor, way):
-        """Solve again for the columns that failed, with a new setup; return the Result or Results with what that gave.
+        """Solve again for the columns that failed, with a new setup; return the Result or Results with the new columns.
 
         ``way`` names the preconditioner, for a note."""
         before, failed = columns_of(result), failures(result)
@@ -181,17 +181,17 @@ class Sweep:
 
     def _remember(self, result):
         """Keep the solutions of ``result`` for later starting vectors."""
-        found = columns_of(result)
-        converged = np.array([r.converged for r in found], bool)
+        results = columns_of(result)
+        converged = np.array([r.converged for r in results], bool)
         with self.space.active(self.n):
             x = self.space.xp.asarray(result.x)
             if self._model is not None:
-                worked = np.flatnonzero(converged & np.array([r.iterations > 0 for r in found]))
+                worked = np.flatnonzero(converged & np.array([r.iterations > 0 for r in results]))
                 self._model.add(x.reshape(len(x), -1)[:, self.space.from_host(worked)])
             elif not isinstance(result, Results):
                 if converged[0]:
                     self._guess.add(x)
-            elif len(found) == self._guessed[0] and converged.any():
+            elif len(results) == self._guessed[0] and converged.any():
                 self._guess.add(x, converged)
 
     def _make_room(self, shape):
@@ -290,11 +290,11 @@ class Sweep:
 
         Several right-hand sides count by the one with the most iterations. A solve without iterations, as for b = 0,
         tells nothing."""
-        found = columns_of(result)
-        longest = max(found, key=lambda r: r.iterations)
-        if result.converged and all(r.attempts for r in found):  # the advisor's later choice converged: begin with it
+        results = columns_of(result)
+        longest = max(results, key=lambda r: r.iterations)
+        if result.converged and all(r.attempts for r in results):  # the advisor's later choice converged: begin with it
             self.solver.prefer(longest.choice)
-        if not result.converged or any(r.attempts for r in found):
+        if not result.converged or any(r.attempts for r in results):
             self._serves = False
         elif not longest.iterations:
             return
@@ -303,7 +303,7 @@ class Sweep:
         else:
             timings = longest.timings
             setup = timings.get("preconditioner", timings["setup"])
-            seconds = sum(r.timings["solve"] for r in found)
+            seconds = sum(r.timings["solve"] for r in results)
             # the maximum over ranks, since all must come to the same decision
             worth = self.space.ranks.max(setup / (seconds / longest.iterations))
             self._fresh, self._worth, self._serves = longest.iterations, worth, True

@@ -157,8 +157,8 @@ def on_one_pattern(K, M, B, varying=()):
     there = keys(union)
     values = []
     for A in sorted_ones:
-        found = np.zeros(union.nnz, A.dtype)
-        found[np.searchsorted(there, keys(A))] = A.data
-        values.append(found)
+        expanded = np.zeros(union.nnz, A.dtype)
+        expanded[np.searchsorted(there, keys(A))] = A.data
+        values.append(expanded)
     places = [(A.data.astype(np.int64) - 1, np.searchsorted(there, keys(A))) for A in others]
     return union.indptr, union.indices, values, places

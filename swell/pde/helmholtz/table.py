@@ -30,8 +30,8 @@ class Table:
     def __init__(self, frequencies, values, name="the table"):
         self.name = name
         try:
-            self.frequencies, found = np.array(frequencies, float), np.array(values)
-            self.values = found.astype(complex if found.dtype.kind == "c" else float)
+            self.frequencies, array = np.array(frequencies, float), np.array(values)
+            self.values = array.astype(complex if array.dtype.kind == "c" else float)
         except (TypeError, ValueError):
             raise InputError(f"{name}: expected frequencies in Hz and as many numbers") from None
         if self.frequencies.ndim != 1 or self.frequencies.shape != self.values.shape or not self.frequencies.size:

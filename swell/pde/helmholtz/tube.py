@@ -5,7 +5,7 @@ import math
 
 from swell.core.errors import InputError
 from swell.core.settings import real
-from swell.pde.helmholtz.gmsh_session import MOST, finished, session
+from swell.pde.helmholtz.gmsh_session import MAX_CELLS, finished, session
 from swell.pde.helmholtz.meshes import Mesh
 
 KINDS = ("hexahedron", "tetra")
@@ -34,8 +34,8 @@ def cylinder(size=0.034, kind="hexahedron", *, radius=0.15, length=1.15) -> Mesh
         raise InputError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
     if size > radius:
         raise InputError(f"size={size} is more than the radius, {radius} m: expected smaller cells")
-    if 8 * math.pi * radius ** 2 * length / size ** 3 > MOST:
-        raise InputError(f"size={size} would make more than {MOST:.0e} cells: take larger ones")
+    if 8 * math.pi * radius ** 2 * length / size ** 3 > MAX_CELLS:
+        raise InputError(f"size={size} would make more than {MAX_CELLS:.0e} cells: take larger ones")
     with session() as gmsh:
         occ = gmsh.model.occ
         disc = occ.addDisk(0, 0, 0, radius, radius)
@@ -56,6 +56,6 @@ def cylinder(size=0.034, kind="hexahedron", *, radius=0.15, length=1.15) -> Mesh
             gmsh.model.setPhysicalName(2, gmsh.model.addPhysicalGroup(2, tags), name)
         volumes = [tag for _, tag in gmsh.model.getEntities(3)]
         gmsh.model.setPhysicalName(3, gmsh.model.addPhysicalGroup(3, volumes), "cylinder")
-        given = finished(gmsh, 3)
+        meshio_mesh = finished(gmsh, 3)
     from swell.pde.helmholtz.meshio_reader import from_meshio
-    return from_meshio(given, "the cylinder")
+    return from_meshio(meshio_mesh, "the cylinder")

@@ -29,9 +29,9 @@ class Varying(ABC):
 
     def matrix(self, omega):
         """Return the SciPy CSR matrix at an angular frequency (1/s)."""
-        found = self.numbers.astype(complex)
-        found.data[:] = self.values(omega)
-        return found
+        csr = self.numbers.astype(complex)
+        csr.data[:] = self.values(omega)
+        return csr
 
 
 class Combination(Varying):
@@ -63,9 +63,9 @@ class Combination(Varying):
 def numbered(pattern):
     """Return a CSR matrix with the pattern of ``pattern``, columns sorted; the value of entry k is k + 1."""
     import scipy.sparse as sp
-    found = sp.csr_matrix(pattern)
-    found.sort_indices()
-    return sp.csr_matrix((np.arange(1.0, found.nnz + 1), found.indices, found.indptr), found.shape)
+    csr = sp.csr_matrix(pattern)
+    csr.sort_indices()
+    return sp.csr_matrix((np.arange(1.0, csr.nnz + 1), csr.indices, csr.indptr), csr.shape)
 
 
 def keys(A):

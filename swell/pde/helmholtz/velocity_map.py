@@ -64,7 +64,7 @@ class VelocityMap:
             raise InputError(f"{self.name} has points of {self.points.shape[1]} coordinates, and the mesh has "
                              f"{x.shape[1]}")
         tree, count = cKDTree(self.points), min(NEAREST, len(self.points))
-        distance, near = (found.reshape(len(x), count) for found in tree.query(x, count))
+        distance, near = (array.reshape(len(x), count) for array in tree.query(x, count))
         if len(self.points) > 1:
             spacing = float(tree.query(self.points, 2)[0][:, 1].mean())
             far = int(distance[:, 0].argmax())

@@ -87,15 +87,15 @@ void momentum_fluxes(Array<const int32_t> owner, Array<const int32_t> neighbour,
 // it if `values` has room for one matrix; else unknown k c + i is component i of cell c, and `extra`, what planes of
 // symmetry add to D, is on its diagonal.
 //
-// Writes D to `diagonal`, D/α + Σ off-diagonal to `room`, each cell's Σ |residual| to `lost`, and the sum of the forces
-// on it (pressure, flux through the boundary) to `acting`.
+// Writes D to `diagonal`, D/α + Σ off-diagonal to `row_sums`, each cell's Σ |residual| to `lost`, and the sum of the
+// forces on it (pressure, flux through the boundary) to `acting`.
 template <class I>
 void momentum_rows(Array<const I> ptr, Array<const I> faces, Array<const I> places, Array<const I> middle,
                    Array<const I> indptr, Array<const int32_t> owner, Array<const int32_t> neighbour,
                    Array<const double> a, Array<const double> b, Table<const double> deferred,
                    Table<const double> held, Array<const double> phi, Array<const int64_t> axes,
                    Array<const double> volumes, double relaxation, double rate, Table<const double> start,
-                   Table<const double> grad_p, Array<double> values, Array<double> diagonal, Array<double> room,
+                   Table<const double> grad_p, Array<double> values, Array<double> diagonal, Array<double> row_sums,
                    Table<double> extra, Table<double> rhs, Array<double> lost, Array<double> acting) {
   const int64_t internal = neighbour.size, k = start.rows, copies = values.size / indptr[middle.size];
   each(middle.size, [=](int64_t c) {
@@ -124,7 +124,7 @@ void momentum_rows(Array<const I> ptr, Array<const I> faces, Array<const I> plac
     }
     own -= away;
     diagonal[c] = own;
-    room[c] = own / relaxation + beside;
+    row_sums[c] = own / relaxation + beside;
     double missing = 0, force = 0;
     for (int64_t i = 0; i < k; ++i) {
       const double x = start[i][c];
@@ -159,13 +159,13 @@ void momentum_rows(Array<const I> ptr, Array<const I> faces, Array<const I> plac
 }
 
 // Write Rhie and Chow's fluxes to `phi`, with Majumdar's term, from velocities u, those `before` the solve, and the
-// fluxes `old`; and the fluxes a p'_O + b p'_N of the pressure correction, with a = (V/room)_f g and b = −a. `given`:
-// boundary faces whose pressure is known, p_b = p_share p' + p_offset.
+// fluxes `old`; and the fluxes a p'_O + b p'_N of the pressure correction, with a = (V/d_prime)_f g and b = −a.
+// `given`: boundary faces whose pressure is known, p_b = p_share p' + p_offset.
 void rhie_chow(Array<const int32_t> owner, Array<const int32_t> neighbour, Array<const double> weight,
                Table<const double> s, Table<const double> d, Array<const double> g, Table<const double> tangent,
                Array<const bool> closed, Array<const bool> given, Table<const double> sides,
                Array<const double> p_share, Array<const double> p_offset, Array<const int64_t> axes, double relaxation,
-               Array<const double> volumes, Array<const double> diagonal, Array<const double> room,
+               Array<const double> volumes, Array<const double> diagonal, Array<const double> d_prime,
                Table<const double> u, Table<const double> before, Array<const double> old, Array<const double> p,
                Table<const double> grad_p, Array<double> phi, Array<double> a, Array<double> b) {
   const int64_t internal = neighbour.size, k = u.rows;
@@ -182,7 +182,7 @@ void rhie_chow(Array<const int32_t> owner, Array<const int32_t> neighbour, Array
     }
     for (int j = 0; j < 3; ++j) seen -= d[j][f] * (w * grad_p[j][c] + (1 - w) * grad_p[j][o]);
     phi[f] = through - mobility * g[f] * seen + (1 - relaxation) * moved;
-    a[f] = g[f] * (w * volumes[c] / room[c] + (1 - w) * volumes[o] / room[o]);
+    a[f] = g[f] * (w * volumes[c] / d_prime[c] + (1 - w) * volumes[o] / d_prime[o]);
     b[f] = -a[f];
   });
   each(closed.size, [=](int64_t e) {
@@ -195,7 +195,7 @@ void rhie_chow(Array<const int32_t> owner, Array<const int32_t> neighbour, Array
       double along = 0, seen = 0;
       for (int j = 0; j < 3; ++j) along += tangent[j][e] * grad_p[j][c], seen -= d[j][f] * grad_p[j][c];
       flux -= relaxation * volumes[c] / diagonal[c] * g[f] * (p_share[e] * (p[c] + along) + p_offset[e] - p[c] + seen);
-      coefficient = g[f] * volumes[c] / room[c];
+      coefficient = g[f] * volumes[c] / d_prime[c];
     }
     phi[f] = flux;
     a[f] = coefficient;
@@ -225,12 +225,12 @@ void correct_fluxes(Array<const int32_t> owner, Array<const int32_t> neighbour, 
   });
 }
 
-// u −= V/room ∇p', p += `share` p', for the correction p' and its `gradient`.
-void correct_cells(Array<const int64_t> axes, Array<const double> volumes, Array<const double> room,
+// u −= V/d_prime ∇p', p += `share` p', for the correction p' and its `gradient`.
+void correct_cells(Array<const int64_t> axes, Array<const double> volumes, Array<const double> d_prime,
                    Array<const double> correction, Table<const double> gradient, double share, Table<double> u,
                    Array<double> p) {
   each(p.size, [=](int64_t c) {
-    for (int64_t i = 0; i < u.rows; ++i) u[i][c] -= volumes[c] / room[c] * gradient[axes[i]][c];
+    for (int64_t i = 0; i < u.rows; ++i) u[i][c] -= volumes[c] / d_prime[c] * gradient[axes[i]][c];
     p[c] += share * correction[c];
   });
 }

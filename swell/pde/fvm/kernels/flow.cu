@@ -83,7 +83,7 @@ __global__ void momentum_rows(Context* ctx, const I* ptr, const I* faces, const 
                               const I* indptr, const J* owner, const J* neighbour, const double* a, const double* b,
                               const double* deferred, const double* held, const double* phi, const long long* axes,
                               const double* volumes, double relaxation, double rate, const double* start,
-                              const double* grad_p, double* values, double* diagonal, double* room, double* extra,
+                              const double* grad_p, double* values, double* diagonal, double* row_sums, double* extra,
                               double* rhs, double* lost, double* acting, long long n, long long neighbour_size,
                               long long phi_size, long long axes_size, long long values_size) {
   if (stopped(ctx)) return;
@@ -116,7 +116,7 @@ __global__ void momentum_rows(Context* ctx, const I* ptr, const I* faces, const 
   }
   own -= away;
   diagonal[c] = own;
-  room[c] = own / relaxation + beside;
+  row_sums[c] = own / relaxation + beside;
   double missing = 0, force = 0;
   for (int i = 0; i < k; ++i) {
     const double* flux = deferred + i * nf;
@@ -156,7 +156,7 @@ __global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, cons
                           const double* d, const double* g, const double* tangent, const bool* closed,
                           const bool* given, const double* sides, const double* p_share, const double* p_offset,
                           const long long* axes, double relaxation, const double* volumes, const double* diagonal,
-                          const double* room, const double* u, const double* before, const double* old,
+                          const double* d_prime, const double* u, const double* before, const double* old,
                           const double* p, const double* grad_p, double* phi, double* a, double* b, long long n,
                           long long neighbour_size, long long closed_size, long long axes_size,
                           long long volumes_size) {
@@ -179,7 +179,7 @@ __global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, cons
       seen -= d[j * n + f] * (w * grad_p[j * cells + c] + (1.0 - w) * grad_p[j * cells + o]);
     mobility = w * mobility + (1.0 - w) * relaxation * volumes[o] / diagonal[o];
     phi[f] = through - mobility * g[f] * seen + (1.0 - relaxation) * moved;
-    a[f] = g[f] * (w * volumes[c] / room[c] + (1.0 - w) * volumes[o] / room[o]);
+    a[f] = g[f] * (w * volumes[c] / d_prime[c] + (1.0 - w) * volumes[o] / d_prime[o]);
     b[f] = -a[f];
     return;
   }
@@ -196,7 +196,7 @@ __global__ void rhie_chow(Context* ctx, const J* owner, const J* neighbour, cons
       seen -= d[j * n + f] * grad_p[j * cells + c];
     }
     flux -= mobility * g[f] * (p_share[e] * (p[c] + along) + p_offset[e] - p[c] + seen);
-    coefficient = g[f] * volumes[c] / room[c];
+    coefficient = g[f] * volumes[c] / d_prime[c];
   }
   phi[f] = flux;
   a[f] = coefficient;
@@ -236,13 +236,13 @@ __global__ void correct_fluxes(Context* ctx, const J* owner, const J* neighbour,
 
 // launch: elements of p, 128 threads
 template <typename J>
-__global__ void correct_cells(Context* ctx, const J* axes, const double* volumes, const double* room,
+__global__ void correct_cells(Context* ctx, const J* axes, const double* volumes, const double* d_prime,
                               const double* correction, const double* gradient, double share, double* u, double* p,
                               long long n, long long axes_size) {
   if (stopped(ctx)) return;
   long long c = thread_id();
   if (c >= n) return;
-  for (int i = 0; i < axes_size; ++i) u[i * n + c] -= volumes[c] / room[c] * gradient[axes[i] * n + c];
+  for (int i = 0; i < axes_size; ++i) u[i * n + c] -= volumes[c] / d_prime[c] * gradient[axes[i] * n + c];
   p[c] += share * correction[c];
 }
 
