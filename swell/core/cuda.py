@@ -27,7 +27,7 @@ CONTEXT = np.dtype([("flags", np.int64, len(Flag)), ("limits", np.float64, len(L
                     ("left_count", np.int32), ("arrived", np.uint32)])
 
 TOTALS = 64             # arrays whose last entries are read at once
-MANY = 1 << 14          # counts that all blocks add up together: one block takes 5 µs for them, a barrier 3
+MIN_COUNTS_OF_ALL = 1 << 14  # counts that all blocks add up together: one block takes 5 µs for them, a barrier 3
 
 
 def require_cupy():
@@ -299,7 +299,7 @@ class CudaSpace(Space):
         return counts
 
     def prefix_sums(self, counts, starts):
-        if counts.size < MANY:
+        if counts.size < MIN_COUNTS_OF_ALL:
             self._counting.prefix_sums(_as_numbers(counts), starts)
         else:
             self._counting.grid_prefix_sums(_as_numbers(counts), starts, self._block_sums)

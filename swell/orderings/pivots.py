@@ -25,7 +25,7 @@ from swell.orderings.minimum_degree import Elimination, FactorisationCost, elimi
 from swell.orderings.transversal import Matching, largest_of_rows, matching, power_of_two
 
 WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
-FEW = 0.05              # share of entries without a mirror image up to which a pattern is nearly symmetric
+MAX_UNMATCHED = 0.05    # share of entries without a mirror image up to which a pattern is nearly symmetric
 
 
 def weak_pivots(indptr, indices, moduli):
@@ -70,7 +70,7 @@ def _eliminate_with_pivots(A, entries, flops, visits):
     weak, zeros = weak_pivots(indptr, indices, moduli)
     if not weak.any():
         return eliminate(A, entries, flops, visits), None
-    if zeros and facts.unmatched <= FEW * A.nnz:
+    if zeros and facts.unmatched <= MAX_UNMATCHED * A.nnz:
         found = eliminate(A, entries, flops, visits, weak)
         if not found.cost.complete:
             return found, None

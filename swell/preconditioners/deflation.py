@@ -42,7 +42,7 @@ from swell.core.workspace import Workspace
 from swell.formats.symmetry import asymmetry, tolerance
 from swell.krylov.fgmres import FGMRES
 from swell.krylov.method import System
-from swell.krylov.restarted import MOST
+from swell.krylov.restarted import MAX_RESTART
 
 SEED = 2006
 
@@ -75,9 +75,9 @@ class Deflation(Preconditioner):
     across_ranks = True
 
     def __post_init__(self):
-        positive(self, "vectors", most=MOST // 2)
+        positive(self, "vectors", most=MAX_RESTART // 2)
         choose_by_none(self, 0, "steps")
-        positive(self, "steps", most=MOST)
+        positive(self, "steps", most=MAX_RESTART)
         if self.steps and self.steps < self.vectors:
             raise InputError(f"Deflation(vectors={self.vectors}, steps={self.steps}): expected at least as many "
                              "steps as vectors, better four times as many")
@@ -112,7 +112,7 @@ class DeflationOperator(Composite):
         self._inner = inner = resolve("precond", settings.inner)
         self._whole = inner.across_ranks
         n = self.space.ranks.local_rows(A.shape[0])
-        steps = settings.steps or min(4 * settings.vectors, MOST)
+        steps = settings.steps or min(4 * settings.vectors, MAX_RESTART)
         self._steps = min(steps, max(1, A.shape[0] // 2))
         self._single = np.dtype("complex64" if A.dtype.kind == "c" else "float32")
         k = min(settings.vectors, self._steps)

@@ -42,7 +42,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import circumstances, describe, idle_notes, one_of, positive, share, switch, without_effect
-from swell.formats.blocks import LARGEST, check_size, divisors
+from swell.formats.blocks import MAX_BLOCK, check_size, divisors
 from swell.preconditioners.fill import estimated, lu_pattern
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check
 from swell.preconditioners.lu_rows import BlockRows, EntryRows
@@ -118,7 +118,7 @@ class ILU(Preconditioner):
         if isinstance(self.block, str):
             one_of(self, "block", ("detected",))
         else:
-            positive(self, "block", most=LARGEST)
+            positive(self, "block", most=MAX_BLOCK)
         switch(self, "pad")
         if self.block in ALWAYS_FIT:
             without_effect(self, f"with {ALWAYS_FIT[self.block]}", "name a block size of 2 or more", "pad")

@@ -32,7 +32,7 @@ from swell.preconditioners.guard import GuardedSolve
 from swell.preconditioners.triangular import TriangularOperator, inverse_diagonal, random_vector
 from swell.transforms.permutation import Permutation
 
-MOST = 4                # highest power that guard="more" tries
+MAX_POWER = 4           # highest power that guard="more" tries
 SYMBOLIC_BYTES = 50     # memory for each pair of entries that meet in a product of patterns
 
 
@@ -76,7 +76,7 @@ class ISAI(GuardedSolve):
         return f"the inverse of the {side} triangle on the pattern of its power {operator.settings.power} leaves"
 
     def better(self, operator, T):
-        for power in range(self.power + 1, MOST + 1):
+        for power in range(self.power + 1, MAX_POWER + 1):
             settings = replace(self, power=power)
             if settings.unguarded(T, operator.lower, operator.unit, operator.order).remainder <= self.growth:
                 return settings, f"the pattern of its power {power} is used"

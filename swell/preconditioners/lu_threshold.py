@@ -25,7 +25,7 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.block_factor import BlockFactor
 from swell.preconditioners.fill import extended
 from swell.preconditioners.incomplete import NONE
-from swell.preconditioners.lu_factorisation import TINY
+from swell.preconditioners.lu_factorisation import MIN_PIVOT
 
 ENTRY_BYTES = 50            # host memory an entry of L and U, with room to grow and to copy
 
@@ -51,7 +51,7 @@ class Threshold(ABC):
 
     def __init__(self, T, threshold, name):
         self.T, self.space, self.name, self.host = T, T.space, name, make_space("cpu")
-        self.bounds = *map(float, threshold), TINY * float(np.finfo(T.dtype).eps)
+        self.bounds = *map(float, threshold), MIN_PIVOT * float(np.finfo(T.dtype).eps)
         self.kernels = native_kernels("swell.preconditioners", "ilut")
 
     def __call__(self, data, scale, replacement):

@@ -7,9 +7,9 @@ import numpy as np
 from swell.core.arrays import host_array
 from swell.core.errors import InputError
 
-MOST = 32               # most near null vectors
+MAX_VECTORS = 32        # most near null vectors
 DEPENDENT = 1e-7        # a singular value below this share of the largest may be rounding
-TINY = 1e-300
+MIN_LENGTH = 1e-300
 
 
 def check_word(given, name: str):
@@ -40,8 +40,8 @@ def checked(given, A, name: str) -> np.ndarray:
     with space.ranks.agreed():
         modes = _columns(given, name)
         own = "" if space.ranks.single else f", or this rank's ({space.ranks.local_rows(n)}, k) on every rank,"
-        refusal = f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k){own} with k from 1 to {MOST}"
-        if modes.ndim != 2 or not 1 <= modes.shape[1] <= MOST:
+        refusal = f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k){own} with k from 1 to {MAX_VECTORS}"
+        if modes.ndim != 2 or not 1 <= modes.shape[1] <= MAX_VECTORS:
             raise InputError(refusal)
     in_parts = bool(space.ranks.max(float(modes.shape[0] != n)))
     with space.ranks.agreed():
@@ -49,11 +49,11 @@ def checked(given, A, name: str) -> np.ndarray:
             raise InputError(refusal)
         modes = _real(modes, name)
     space.ranks.require_equal(modes.shape[1], f"the number of vectors of {name}(near_nullspace)")
-    scaled = modes / max(space.ranks.max(float(abs(modes).max(initial=0))), TINY)
+    scaled = modes / max(space.ranks.max(float(abs(modes).max(initial=0))), MIN_LENGTH)
     products = scaled.T @ scaled
     if in_parts:
         products = summed(space, products)
-    lengths = np.sqrt(np.maximum(products.diagonal(), TINY))
+    lengths = np.sqrt(np.maximum(products.diagonal(), MIN_LENGTH))
     _require_rank(int((np.linalg.eigvalsh(products / lengths / lengths[:, None]) > DEPENDENT**2).sum()), modes, name)
     return modes if in_parts or space.ranks.single else modes[A.rows]
 
@@ -63,10 +63,10 @@ def checked_whole(given, n: int, name: str) -> np.ndarray:
 
     ``name`` and the errors: as for `checked`."""
     modes = _columns(given, name)
-    if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MOST:
-        raise InputError(f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k from 1 to {MOST}")
+    if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MAX_VECTORS:
+        raise InputError(f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k from 1 to {MAX_VECTORS}")
     modes = _real(modes, name)
-    scaled = modes / np.maximum(np.abs(modes).max(axis=0, initial=0), TINY)
+    scaled = modes / np.maximum(np.abs(modes).max(axis=0, initial=0), MIN_LENGTH)
     _require_rank(int(np.linalg.matrix_rank(scaled, DEPENDENT * np.sqrt(n))), modes, name)
     return modes
 

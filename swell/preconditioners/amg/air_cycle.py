@@ -27,7 +27,7 @@ from swell.preconditioners.amg.polynomial import Smoothed
 from swell.preconditioners.amg.shared_rows import stored
 
 PAD = 32                # rows; a slice of a vector then begins at a multiple of 128 bytes
-LEAST = 0.1             # a diagonal entry below this share of its row's largest entry is raised to it
+MIN_DIAGONAL = 0.1      # a diagonal entry below this share of its row's largest entry is raised to it
 
 
 class AIRCycle(Cycle):
@@ -270,10 +270,10 @@ class JacobiSteps(Smoothed):
 
 
 def relaxed_diagonal(A):
-    """Return the diagonal of A, a new float64 array; entries below `LEAST` times their row's largest modulus are raised
+    """Return the diagonal of A, a new float64 array; entries below `MIN_DIAGONAL` times their row's largest modulus are raised
     to it."""
     found = A.space.empty(A.shape[0], np.float64)
-    _kernels(A).relaxed_diagonal(A.indptr, A.indices, A.data, LEAST, found)
+    _kernels(A).relaxed_diagonal(A.indptr, A.indices, A.data, MIN_DIAGONAL, found)
     return found
 
 
