@@ -165,8 +165,8 @@ class BlockScheduled(BlockTriangular):
 
     @property
     def nbytes(self):
-        own = self.rows.nbytes + self.schedule.bounds.nbytes + (self.w.nbytes if self.sync_free else 0)
-        return super().nbytes + own
+        schedule_bytes = self.rows.nbytes + self.schedule.bounds.nbytes + (self.w.nbytes if self.sync_free else 0)
+        return super().nbytes + schedule_bytes
 
     def describe(self):
         name, launches = ("sync_free", 1) if self.sync_free else ("levels", len(self.schedule.groups))

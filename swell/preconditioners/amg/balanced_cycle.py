@@ -20,7 +20,7 @@ from swell.preconditioners.amg.smoother import relaxation, steps
 from swell.preconditioners.amg.two_products import TwoProducts
 
 TWICE = 3               # levels below the finest that a W-cycle visits twice; all would double the launches a level
-MAX_ENTRIES_OF_TWO = {"cpu": 0, "cuda": 1 << 20}  # entries of A P, at most, for which launches cost more than memory traffic
+MAX_ENTRIES_OF_TWO = {"cpu": 0, "cuda": 1 << 20}    # entries of A P for which launches cost more than memory traffic
 
 
 class BalancedCycle(Cycle):

@@ -23,7 +23,7 @@ import numpy as np
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 
-# On a GPU a thread makes a row if there are at least MIN_ROWS_BY_THREADS rows with at most MAX_AVERAGE_BY_THREADS entries on average; else a warp does.
+# On a GPU a thread makes a row if there are at least this many rows, with at most 40 entries on average; else a warp.
 MIN_ROWS_BY_THREADS, MAX_AVERAGE_BY_THREADS = 1 << 15, 40
 
 
