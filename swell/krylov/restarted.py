@@ -15,9 +15,9 @@ One step, with V the j finished vectors, u the candidate (orthogonalised once, o
 
 Column j is finished one step late, so the residual after j steps is known, and judged, in step j + 1.
 
-With ``lengthen``, ``Solve`` doubles the restart, within memory, up to n or MAX_RESTART, and continues from x. It does so if
-cycles are too slow to meet the tolerance before the iteration limit: two cycles of the given length, or one of a longer
-length. It also does so if the run stagnates. Each solve begins with the given restart.
+With ``lengthen``, ``Solve`` doubles the restart, within memory, up to n or MAX_RESTART, and continues from x. It does
+so if cycles are too slow to meet the tolerance before the iteration limit: two cycles of the given length, or one of a
+longer length. It also does so if the run stagnates. Each solve begins with the given restart.
 """
 from __future__ import annotations
 
