@@ -61,7 +61,7 @@ class BlockSELL(Blocks):
 
 
 class BlockSELLMatrix(Matrix):
-    """A matrix in block SELL; see the top of this file for the arrays.
+    """A matrix in block SELL.
 
     Attributes
     ----------

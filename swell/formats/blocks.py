@@ -37,8 +37,8 @@ def _ratios(A, sizes, sample=None) -> dict[int, float]:
         for one, end in zip(counts, ends):
             space.prefix_sums(one, end)
         sums += [*ends]
-    found = space.last_entries(*sums) if sums else ()            # sync
-    for size, blocks, entries in zip(missing, found[::2], found[1::2]):
+    totals = space.last_entries(*sums) if sums else ()           # sync
+    for size, blocks, entries in zip(missing, totals[::2], totals[1::2]):
         A.fills[size, sample] = blocks * size**2 / entries if entries else 1.0
     return {size: A.fills[size, sample] for size in sizes}
 
@@ -157,8 +157,9 @@ class Blocks(ABC):
 
 
 def check_blocks(setting):
-    """Raise InputError if ``setting.block`` is neither None nor 1 to `MAX_BLOCK`, if ``setting.pad`` is no bool, or if it
-    is True although ``block`` is None (detected) or 1. ``setting``: settings with these two fields."""
+    """Raise InputError if ``setting.block`` is neither None nor 1 to `MAX_BLOCK`, or ``setting.pad`` is no bool.
+
+    A True ``pad`` is refused, too, if ``block`` is None (detected) or 1."""
     positive(setting, "block", most=MAX_BLOCK)
     switch(setting, "pad")
     if not setting.block or setting.block < 2:

@@ -54,7 +54,7 @@ class BSR(Blocks):
 
 
 class BSRMatrix(Matrix):
-    """A matrix in BSR; see the top of this file for the arrays.
+    """A matrix in BSR.
 
     Parameters
     ----------

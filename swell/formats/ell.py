@@ -57,7 +57,7 @@ class ELL:
 
 
 class ELLMatrix(Matrix):
-    """A matrix in ELL; see the top of this file for the arrays.
+    """A matrix in ELL.
 
     Attributes
     ----------

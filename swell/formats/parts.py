@@ -86,7 +86,7 @@ class ResidentParts:
 
 
 class ResidentPartsMatrix(Matrix):
-    """A matrix in parts; see the top of this file for the arrays. Products use the CSR matrix, which is kept.
+    """A matrix in parts. Products use the CSR matrix, which is kept.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class StaircaseSELL:
 
 
 class StaircaseSELLMatrix(Matrix):
-    """A matrix in staircase SELL; see the top of this file for the arrays."""
+    """A matrix in staircase SELL."""
 
     name = "staircase_sell"
 
