@@ -44,8 +44,8 @@ class ColumnKernels:
             if together and len(running) > 1 and all(type(arguments[k]) is Columns for k in vectors):
                 return together(np.array(running), *(a.array if type(a) is Columns else a for a in arguments))
             for j in running:
-                own = () if self._states is None else (self._states[j],)
-                kernel(*own, *(a.array[j] if type(a) is Columns else a for a in arguments))
+                state = () if self._states is None else (self._states[j],)
+                kernel(*state, *(a.array[j] if type(a) is Columns else a for a in arguments))
             return None
         setattr(self, name, call)
         return call

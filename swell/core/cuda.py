@@ -142,8 +142,8 @@ class CudaSpace(Space):
             return
         self._scratch_doubles = doubles = aligned(doubles, np.float64)
         self._partials, self._left = (self.xp.empty(self.columns * doubles) for _ in range(2))
-        host, own = self.host_context, 8 * doubles * np.arange(self.columns)
-        host["partials"], host["left"] = self._partials.data.ptr + own, self._left.data.ptr + own
+        host, offsets = self.host_context, 8 * doubles * np.arange(self.columns)
+        host["partials"], host["left"] = self._partials.data.ptr + offsets, self._left.data.ptr + offsets
         self.send_context()
 
     def reserve_sums(self, scalars: int):
@@ -288,9 +288,9 @@ class CudaSpace(Space):
         return float(most[0])  # sync
 
     def find_true(self, mask):
-        found = self.from_host(np.array([mask.size, 0]))
-        self._counting.find_true(_as_numbers(mask), found)
-        first, count = self.to_host(found)  # sync
+        first_and_count = self.from_host(np.array([mask.size, 0]))
+        self._counting.find_true(_as_numbers(mask), first_and_count)
+        first, count = self.to_host(first_and_count)  # sync
         return int(first), int(count)
 
     def count(self, keys, size):

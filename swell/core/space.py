@@ -312,7 +312,7 @@ class Space(ABC):
             self.kernels("swell.core", "vector", v.dtype).norms(v, scalars[k])
         self.synchronize()  # sync
         if self.columns == 1:
-            found = host.real.tolist()
-            return [value for square, most in found[:len(vectors)] for value in (math.sqrt(square), most)]
+            pairs = host.real.tolist()
+            return [value for square, most in pairs[:len(vectors)] for value in (math.sqrt(square), most)]
         squares, most = np.moveaxis(host.array.real, 0, -1).transpose(1, 0, 2)
         return [value for k in range(len(vectors)) for value in (np.sqrt(squares[k]), most[k].copy())]
