@@ -59,7 +59,7 @@ class ColumnKernels:
         return twin, [k for k, parameter in enumerate(parameters) if "[,]" in parameter]
 
     def _running(self, stop):
-        """The columns whose flag ``stop`` is not set; all of them outside of a loop."""
+        """Return the columns whose flag ``stop`` is not set; outside of a loop, all columns."""
         flags = self._space.flags
         return range(self._space.columns) if flags is None else [j for j, row in enumerate(flags) if not row[stop]]
 

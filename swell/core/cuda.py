@@ -274,7 +274,7 @@ class CudaSpace(Space):
         self.norm_inf(x, most)
         return bool(np.isfinite(self.to_host(most)[0])) or not self.find_true(~self.xp.isfinite(x))[1]  # sync
 
-    # CuPy's own reductions take seconds to compile at their first use, so that setups have kernels for what they ask.
+    # CuPy's own reductions take seconds to compile at their first use, so setups have their own kernels.
 
     def max_on_host(self, x):
         if not x.size:

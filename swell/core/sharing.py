@@ -41,7 +41,7 @@ class Sharing:
         return self._made[id(original)][0]
 
     def current(self) -> bool:
-        """True if every copy has what its original has now, in an array of its own or in the shared one."""
+        """True if every copy still equals its original, in an array of its own or in the shared one."""
         return all(made is original or self._current(made, original) for made, original in [*self._made.values()])
 
     def _current(self, made, original):

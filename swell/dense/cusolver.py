@@ -30,7 +30,7 @@ ARGUMENTS = {
 def _function(name):
     """Return a function of cuSOLVER with its argument types."""
     from cupy_backends.cuda.libs import cusolver
-    function = getattr(ctypes.CDLL(cusolver.__file__), name)     # the search goes on to what this file is linked with
+    function = getattr(ctypes.CDLL(cusolver.__file__), name)     # also searches the libraries it is linked with
     function.argtypes = ARGUMENTS[name]
     return function
 

@@ -240,7 +240,7 @@ class Decomposer(ABC):
 
     def _verdict(self, work, A, section, iterations):
         """Return the LUFactors of each matrix; raise FactorisationError for a zero pivot or a non-finite entry.
-        ``work`` holds L and U; ``A``: the matrices before; ``section``, ``iterations``: what ``decompose`` returned."""
+        ``work`` holds L and U; ``A``: the matrices before; ``section``, ``iterations``: results of ``decompose``."""
         space, matrix = work.space, work.matrix
         diagonal = abs(space.to_host(matrix.diagonal(axis1=1, axis2=2)))  # sync
         pivots = space.to_host(work.pivots).reshape(work.count, work.n)

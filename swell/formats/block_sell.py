@@ -108,7 +108,7 @@ class BlockSELLMatrix(Matrix):
             self.stored = xp.packbits(stored)
 
     def _value(self, place, row, column):
-        """Return the index into the flattened ``values`` of a block's entry, for integers or arrays of them.
+        """Return the index into the flattened ``values`` of a block's entry. Takes integers or arrays.
 
         ``place``: the block's index in ``columns``; ``row``, ``column``: the place in the block."""
         s, H = self.block, self.height

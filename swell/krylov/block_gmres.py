@@ -101,7 +101,7 @@ class BlockGMRESIteration(BlockIteration):
         self.work = self.sums, H, R, self.small("turns", (m, 2 * k, 2 * k)), self.g, self.matrices, self.columns
 
     def _vectors(self, array):
-        """Return the rows of ``array`` as what A and M take."""
+        """Return the rows of ``array`` in the form that A and M take: Columns, or one array."""
         return Columns(array) if self.count > 1 else array[0]
 
     def start(self, zero_guess):

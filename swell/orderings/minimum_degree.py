@@ -123,7 +123,7 @@ def unready(A, elimination, weak):
 
 
 def _symmetrised(A):
-    """Return what ``kernels.symmetrise`` writes for a CSRMatrix A, and the first free place in the lists."""
+    """Return the arrays that ``kernels.symmetrise`` writes for a CSRMatrix A, and the first free place in the lists."""
     kernels = native_kernels("swell.orderings", "minimum_degree")
     n, host = A.shape[0], A.space.to_host
     index = index_type(n, n, 2 * A.nnz + n)

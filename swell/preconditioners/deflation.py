@@ -190,8 +190,8 @@ class DeflationOperator(Composite):
         return terms
 
     def keep_for(self, A):
-        """Recompute W = A U and E⁻¹, in place, for the values that A has now. The vectors U stay, and what the inner
-        preconditioner was built from."""
+        """Recompute W = A U and E⁻¹, in place, for the present values of A. The vectors U and the inner
+        preconditioner stay."""
         self.inner.keep_for(self._inner_matrix(A))
         if self._terms:
             (P0, E0), (P1, E1), (P2, E2) = self._terms

@@ -207,8 +207,7 @@ class CuDSSOperator(Factors, Shareable):
 
 
 def unavailable(A) -> str | None:
-    """Return why the direct method cannot factor A, a sentence with the line that installs what is missing; None if it
-    can."""
+    """Return None if the direct method can factor A; else a sentence: which package is missing, how to install it."""
     if A.space.name == "cpu" or factored_full(A) or importlib.util.find_spec("nvmath"):
         return None
     return "the direct solver on a GPU needs nvmath-python and cuDSS: pip install 'swell[cuda13]'"

@@ -104,8 +104,7 @@ class Guarded(TriangularOperator):
         self.notes = (*self.notes, f"{name}: {said}: {done} instead")
 
     def _use(self, settings, T):
-        """Make the operator of these ``settings`` the active one, with the values of T: build it, or update it if it is
-        active."""
+        """Make the operator of ``settings`` active, with the values of T: build it, or update the active one."""
         if self._active.settings == settings:
             if self._active is not self._first:
                 self._active.update(T)

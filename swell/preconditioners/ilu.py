@@ -48,7 +48,7 @@ from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check
 from swell.preconditioners.lu_rows import BlockRows, EntryRows
 from swell.preconditioners.triangular import combine, resolve_solve
 
-DROP, FILL = 1e-3, 10.0     # of ILUT, where one of them is given
+DROP, FILL = 1e-3, 10.0     # ILUT's defaults, where only one is given
 ALWAYS_FIT = {None: "single entries", 1: "blocks of 1, which divide everything",
               "detected": "a detected size, which always divides"}
 

@@ -214,8 +214,7 @@ class ApproximateInverse(TriangularOperator):
         return remainder / max(norm, 1e-300)
 
     def _as_matrix(self, ptr, columns, values, size):
-        """Return a CSRMatrix of these arrays, or a BSRMatrix if the factor has blocks; ``size`` is its number of rows.
-        """
+        """Return a CSRMatrix of these arrays with ``size`` rows; a BSRMatrix if the factor has blocks."""
         if self.block == 1:
             return CSRMatrix(self.space, ptr, columns, values.reshape(-1), (size, size))
         return BSRMatrix(self.space, ptr, columns, values, (size, size))

@@ -134,7 +134,7 @@ class SmoothedAggregation(SmoothedMultigrid):
 
     def _size(self, A) -> int:
         """Return the number of unknowns of a node, which are consecutive."""
-        shape = np.shape(self.coordinates)       # () for None, and for what `_points` refuses
+        shape = np.shape(self.coordinates)       # () for None, and for input that `_points` refuses
         size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(A)
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "

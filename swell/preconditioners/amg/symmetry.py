@@ -1,4 +1,4 @@
-"""Symmetry of a matrix, as far as multigrid makes use of it."""
+"""Symmetry of a matrix, as multigrid uses it."""
 from __future__ import annotations
 
 from typing import NamedTuple
