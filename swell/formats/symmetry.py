@@ -124,7 +124,7 @@ def worst_pair(A, conjugate=True):
 
 
 def entry(A, i, j):
-    """The entry aᵢⱼ as a Python number; 0 if it is not stored."""
+    """Return the entry aᵢⱼ as a Python number; 0 if it is not stored."""
     first, last = int(A.indptr[i]), int(A.indptr[i + 1])
     columns = A.space.to_host(A.indices[first:last])
     places = np.flatnonzero(columns == j)

@@ -41,7 +41,7 @@ from swell.formats.symmetry import require_hermitian
 from swell.formats.transpose import transposed
 
 ROUNDING = 1            # a row of GᵀAG up to this many eps of |G|ᵀ|A||G| is rounding: assembly leaves about 0.2
-DISTINCT = 16           # from this many on, it is a mass; between the two, a mass and rounding look the same
+DISTINCT = 16           # from this many eps on it is a mass; between the two, a mass and rounding look the same
 
 
 @dataclass(frozen=True, eq=False)
