@@ -35,15 +35,15 @@ def choices(modes):
         return swell.Schwarz(kind="additive", overlap=overlap, inner=inner, **more)
 
     aggregation = swell.SmoothedAggregation(near_nullspace=modes)
-    yield "GMRES(30), block ILU(0)", PLAIN, "ilu(block=detected)"
-    yield "GMRES(30), block ILU(2)", PLAIN, "ilu(block=detected, level=2)"
-    yield "GMRES(30), block ILUT(1e-3)", PLAIN, "ilu(drop=0.001, block=detected)"
-    yield "GMRES(30, lengthened), block ILU(0)", "gmres", "ilu(block=detected)"
+    yield "GMRES(30), block ILU(0)", PLAIN, "ilu(block=None)"
+    yield "GMRES(30), block ILU(2)", PLAIN, "ilu(block=None, level=2)"
+    yield "GMRES(30), block ILUT(1e-3)", PLAIN, "ilu(drop=0.001, block=None)"
+    yield "GMRES(30, lengthened), block ILU(0)", "gmres", "ilu(block=None)"
     yield "cg, IC(0)", "cg", "ic0"
     yield "cg, aggregation, constants", "cg", "smoothed_aggregation"
     yield "cg, aggregation, rigid motions", "cg", aggregation
     for overlap in (1, 2):
-        for name, inner in (("block ILU(2)", "ilu(block=detected, level=2)"), ("aggregation", aggregation),
+        for name, inner in (("block ILU(2)", "ilu(block=None, level=2)"), ("aggregation", aggregation),
                             ("direct", "direct")):
             for coarse in (False, True):
                 words = f"cg, Schwarz of {overlap} layer{'s'[overlap < 2:]}, {name}{', two levels' if coarse else ''}"

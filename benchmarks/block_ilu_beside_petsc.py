@@ -30,8 +30,8 @@ from swell.core.registry import resolve
 RTOL, RESTART, MOST, LEVELS, ROWS = 1e-8, 100, 1000, 4, 60_000
 REAL = {"hypre_beam_tet_dof2475": 3, "ml_elasticity": 3, "fasp_spe01_bsr3": 3}
 MODEL = {"coupled_transport3": 3, "coupled_transport4": 4, "multiconductor2": 2}
-NAMES = (*(f"ilu(block=detected, level={k})" for k in range(LEVELS)),
-         *(f"ilu(block=detected, drop=1e-{k})" for k in (2, 3, 4)),
+NAMES = (*(f"ilu(block=None, level={k})" for k in range(LEVELS)),
+         *(f"ilu(block=None, drop=1e-{k})" for k in (2, 3, 4)),
          *(f"ilu(level={k})" for k in range(3)), "ilu(drop=1e-2)", "ilu(drop=1e-3)")
 PEER = """
 import json, sys, time

@@ -16,8 +16,8 @@ import swell
 from swell import distributed
 from swell.distributed.partition import consecutive
 
-PRECONDS = ("ilu(block=detected)", "block_jacobi",
-            *(f"schwarz(inner=ilu(block=detected), overlap={k})" for k in range(4)))
+PRECONDS = ("ilu(block=None)", "block_jacobi",
+            *(f"schwarz(inner=ilu(block=None), overlap={k})" for k in range(4)))
 
 
 def iterations(A, ranks, block, precond) -> int:
@@ -46,7 +46,7 @@ def main():
         cut = int((consecutive(A.shape[0], ranks) % block > 0).sum())
         print(f"{ranks} ranks: iterations with whole blocks, and with even shares of the rows, which cut {cut} blocks")
         for precond in PRECONDS:
-            named = (precond.replace("block=detected", f"block={block}, pad=True") if "ilu" in precond
+            named = (precond.replace("block=None", f"block={block}, pad=True") if "ilu" in precond
                      else f"{precond}(block={block})")
             print(f"  {precond:40s} {iterations(A, ranks, block, precond):5d} {iterations(A, ranks, 1, named):5d}",
                   flush=True)

@@ -26,7 +26,7 @@ CHOICES = [("spd", f"cg {p}", None) for p in ("ic0", "chebyshev", "gauss_seidel"
     ("general", f"{m} ilu0", None) for m in ("gmres", "bicgstab", "bicgstabl", "idrs", "qmr", "tfqmr")] + [
     ("general", "gmres ilu(drop=0.001)", None), ("complex", "gmres ilu0", None), ("complex", "gmres jacobi", "sell"),
     ("complex", "cocg jacobi", None), ("blocks", "cg block_jacobi", None),
-    ("blocks", "gmres ilu(block=detected)", None)]
+    ("blocks", "gmres ilu(block=None)", None)]
 
 
 def matrices():

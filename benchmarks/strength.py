@@ -19,7 +19,7 @@ from skfem.models.elasticity import lame_parameters, linear_elasticity
 
 import swell
 
-CHOICES = ("strength=0.25", "strength=0.5", "strength=auto", "max_row_sum=0.3, degree=3")
+CHOICES = ("strength=0.25", "strength=0.5", "strength=None", "max_row_sum=0.3, degree=3")
 
 
 def bilinear(cells, sides):

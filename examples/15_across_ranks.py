@@ -40,7 +40,7 @@ assert np.linalg.norm(b - whole @ x) <= 1e-8 * np.linalg.norm(b)
 # A system in blocks: three unknowns a cell. Every rank has whole cells, and each part of the solver knows their size.
 system = swell.gallery.coupled_transport((8, 8, 10), 3) if ranks.rank == 0 else None
 A = swell.distributed.scatter(ranks, system, block=3)                # without block=3 swell detects it
-for precond in ("ilu(block=detected)", "schwarz(inner=ilu(block=detected), overlap=1)"):
+for precond in ("ilu(block=None)", "schwarz(inner=ilu(block=None), overlap=1)"):
     result = swell.solve(A, b[:A.shape[0]][A.rows], method="gmres", precond=precond, format="bsr")
     assert A.block_size == 3 and result.converged
     if ranks.rank == 0:

@@ -15,13 +15,13 @@ def solve(precond, method="gmres(restart=30)", **settings):
 
 
 # Matrix and factors in blocks of 3; swell detects the block size.
-plain, exact = solve(None), solve("ilu(block=detected)", format="bsr")
+plain, exact = solve(None), solve("ilu(block=None)", format="bsr")
 print(exact)
 assert "block 3" in str(exact) and exact.iterations < plain.iterations / 2
 
 # The block size belongs to the matrix: SciPy's BSR has it, or block= gives it. Every part of the solver uses it.
 for known in ({"A": A.tobsr((3, 3))}, {"A": A, "block": 3}):
-    result = swell.solve(**known, b=b, method="gmres(restart=30)", precond="ilu(block=detected)")
+    result = swell.solve(**known, b=b, method="gmres(restart=30)", precond="ilu(block=None)")
     assert result.converged and "block 3" in str(result)
 
 # Replacements of exact triangular solves: sweeps, with separate numbers for L and U, or sparse approximate inverses.
@@ -31,7 +31,7 @@ solve("ilu(block=3, solve='sweeps(count=2, upper=4)')")
 solve("ilu(block=3, solve=isai)")
 
 # Fill by level, or by the size of blocks, takes fewer iterations for more memory.
-for precond in ("ilu(block=detected, level=1)", "ilu(block=detected, level=2)", "ilu(block=detected, drop=1e-3)"):
+for precond in ("ilu(block=None, level=1)", "ilu(block=None, level=2)", "ilu(block=None, drop=1e-3)"):
     assert solve(precond).iterations < exact.iterations
 
 # Sweeps in place, in no fixed order, vary from step to step: swell replaces GMRES by FGMRES, and a note says so.

@@ -93,7 +93,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "read_matrix": "io", "read_vector": "io",
 }, modules=("dense", "distributed", "gallery", "io", "jax", "pde", "scipy_like", "report", "torch"), former={
     "ICK": ("IC", {"level": 1}), "ILUK": ("ILU", {"level": 1}), "ILUT": ("ILU", {"drop": 0.001}),
-    "BlockILU0": ("ILU", {"block": "detected"}), "BlockILUK": ("ILU", {"level": 1, "block": "detected"}),
-    "BlockILUT": ("ILU", {"drop": 0.001, "block": "detected"}),
+    "BlockILU0": ("ILU", {"block": None}), "BlockILUK": ("ILU", {"level": 1, "block": None}),
+    "BlockILUT": ("ILU", {"drop": 0.001, "block": None}),
 })
 __all__.insert(0, "__version__")

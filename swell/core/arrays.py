@@ -8,6 +8,7 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.core.settings import DTYPES
 
+NATIVE = frozenset(map(np.dtype, DTYPES))
 MOST_DENSE = 2**30      # bytes of a sparse b that become dense unasked
 
 
@@ -25,6 +26,8 @@ def checked_dtype(dtype, name):
         dtype = np.dtype(dtype)
     except TypeError:
         raise InputError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}") from None
+    if dtype in NATIVE:                          # at once, since NumPy takes long for a name
+        return dtype
     if dtype.kind in "iub":
         return np.dtype(np.float64)
     if dtype.name not in DTYPES:

@@ -110,8 +110,8 @@ TABLE = {
 }
 RENAMED = {                                      # former names, which still work, and what they mean
     "precond": {"block_jacobi_smoother": "block_jacobi_sweeps", "ick": "ic(level=1)", "iluk": "ilu(level=1)",
-                "ilut": "ilu(drop=0.001)", "block_ilu0": "ilu(block='detected')",
-                "block_iluk": "ilu(level=1, block='detected')", "block_ilut": "ilu(drop=0.001, block='detected')"},
+                "ilut": "ilu(drop=0.001)", "block_ilu0": "ilu(block=None)",
+                "block_iluk": "ilu(level=1, block=None)", "block_ilut": "ilu(drop=0.001, block=None)"},
     "smoother": {"jacobi": "jacobi_sweeps", "block_jacobi": "block_jacobi_sweeps"},
 }
 SHORT = {"precond": {"ic0": "ic(level=0)", "ilu0": "ilu(level=0, drop=None, fill=None)"}}      # usual in the literature

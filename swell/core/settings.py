@@ -185,18 +185,23 @@ def idle_notes(settings, where) -> tuple[str, ...]:
     """Return a text for each changed field that has no effect in the circumstances ``where`` (see `circumstances`).
 
     ``settings.idle`` lists such fields."""
-    return tuple(f"{type(settings).__name__}({row.field}={shown(getattr(settings, row.field))}) has no effect "
-                 f"{row.where}: {row.why}" for row in settings.idle
-                 if row.where in where and differs(settings, row.field)
-                 and row.value in (None, getattr(settings, row.field)))
+    notes = []
+    for row in settings.idle:
+        value = getattr(settings, row.field)
+        if row.where in where and differs(settings, row.field) and row.value in (None, value):
+            notes.append(f"{type(settings).__name__}({row.field}={shown(value)}) has no effect {row.where}: {row.why}")
+    return tuple(notes)
 
 
-def share(owner, name: str, most=math.inf, word=None):
-    """Raise InputError unless the field ``name`` of ``owner`` is the text ``word`` or a number from 0 to ``most``."""
-    value, named = getattr(owner, name), f", or {word!r}" if word else ""
-    if not (isinstance(value, str) and value == word) and (not real(value) or not 0 <= value <= most):
+def share(owner, name: str, most=math.inf):
+    """Raise InputError unless the field ``name`` of ``owner`` is a number from 0 to ``most``. A field whose default is
+    None may be None: swell chooses."""
+    value = getattr(owner, name)
+    if value is None and _default(owner, name) is None:
+        return
+    if not real(value) or not 0 <= value <= most:
         raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected a number of at least 0"
-                         + (f" and at most {most}" if most < math.inf else "") + named)
+                         + (f" and at most {most}" if most < math.inf else ""))
 
 
 def one_of(owner, name: str, choices: tuple[str, ...]):

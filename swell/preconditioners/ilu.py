@@ -33,7 +33,6 @@ scales in one block (flow in a well, and in a cell) do not make it count as sing
 from __future__ import annotations
 
 import itertools
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +40,8 @@ import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
-from swell.core.settings import circumstances, describe, idle_notes, one_of, positive, share, switch, without_effect
+from swell.core.settings import (choose_by_none, circumstances, describe, idle_notes, one_of, positive, share,
+                                 switch, without_effect)
 from swell.formats.blocks import MAX_BLOCK, check_size, divisors
 from swell.preconditioners.fill import estimated, lu_pattern
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check
@@ -49,8 +49,7 @@ from swell.preconditioners.lu_rows import BlockRows, EntryRows
 from swell.preconditioners.triangular import combine, resolve_solve
 
 DROP, FILL = 1e-3, 10.0     # ILUT's defaults, where only one is given
-ALWAYS_FIT = {None: "single entries", 1: "blocks of 1, which divide everything",
-              "detected": "a detected size, which always divides"}
+ALWAYS_FIT = {1: "single entries", None: "a detected size, which always divides"}
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,8 @@ class ILU(Preconditioner):
     fill : float or None
         Given: a threshold in place of a level (ILUT). A row of L, and of U, keeps at most ``fill`` times half the
         entries of that row of A: the largest; 10 if only ``drop`` is given.
-    block : int, "detected" or None
-        None: single entries. 1 to 32: dense blocks of that size. "detected": blocks of the size that `BSR` detects, 1
-        for a matrix without blocks, where single entries are many times as fast.
+    block : int, optional
+        1: single entries. 2 to 32: dense blocks of that size. None: the size that `BSR` detects.
     pad : bool
         Allow a size that does not divide the number of rows; the identity fills the last block.
     solve : str or TriangularSolve
@@ -90,7 +88,7 @@ class ILU(Preconditioner):
     level: int = 0
     drop: float | None = None
     fill: float | None = None
-    block: int | str | None = None
+    block: int | None = 1
     pad: bool = False
     solve: Any = "exact"
     ordering: Any = "natural"
@@ -112,12 +110,8 @@ class ILU(Preconditioner):
                     share(self, name)
             why = "with drop or fill, which let the size of entries choose the pattern"
             without_effect(self, why, "leave drop and fill out", "level", "factor")
-        if self.block == 0 and not isinstance(self.block, bool):
-            warnings.warn("ILU(block=0) is called ILU(block='detected') now", FutureWarning, stacklevel=3)
-            object.__setattr__(self, "block", "detected")
-        if isinstance(self.block, str):
-            one_of(self, "block", ("detected",))
-        else:
+        choose_by_none(self, 0, "block")
+        if self.block is not None:
             positive(self, "block", most=MAX_BLOCK)
         switch(self, "pad")
         if self.block in ALWAYS_FIT:
@@ -140,9 +134,9 @@ class ILU(Preconditioner):
 
     def rows(self, A):
         """Return the rows of A, or its block rows, in natural order."""
-        if self.block is None:
+        size = divisors(A.block_size)[-1] if self.block is None else self.block
+        if size == 1:
             return EntryRows(A)
-        size = divisors(A.block_size)[-1] if self.block == "detected" else self.block
         check_size(size, self.pad, A.shape, "ILU")
         return BlockRows(A, size)
 

@@ -91,7 +91,7 @@ class Setup(SetUp):
         with timed(self.timings, "transform", self.space):
             system = self._transform(A)
         with timed(self.timings, "preconditioner", self.space):
-            self._factor(lambda: self._preconditioner(system))
+            self._factor(self._preconditioner, system)
             self.S = self._smoother(system)
         with timed(self.timings, "format", self.space), self.space.ranks.agreed():
             self.matrix = self._format(system, kept)
@@ -139,14 +139,14 @@ class Setup(SetUp):
         self.effects += transform.effects(A)
         return A
 
-    def _factor(self, build):
-        """Set ``M`` to the value of ``build()``; if a factorisation fails, to None, and ``failure`` to its error.
+    def _factor(self, build, A):
+        """Set ``M`` to the value of ``build(A)``; if a factorisation fails, to None, and ``failure`` to its error.
 
         Such a failure is an outcome of the solve, which does not raise it."""
         self.failure = None
         try:
             with self.space.ranks.agreed():
-                self.M = build()
+                self.M = build(A)
         except FactorisationError as error:
             self.M, self.failure = None, error
 
@@ -265,7 +265,7 @@ class Setup(SetUp):
         if self.S is not None:
             self.S.update(A)
         if self.M is None or not keep_preconditioner or self.configuration.method.inner is not None:
-            self._factor(lambda: self._updated(A))
+            self._factor(self._updated, A)
         else:
             self.M.keep_for(A if self.inner.across_ranks else A.diagonal_block)
         self.matrix.update(A)

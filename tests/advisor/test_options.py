@@ -34,8 +34,8 @@ REFUSED = [
     *(("precond", f"{name}(factor_sweeps=7)", "factor_sweeps", "factor='exact'")
       for name in ("ic", "ilu")),
     ("precond", "ilu(factor=levels, factor_sweeps=7)", "factor_sweeps", "factor='levels'"),
-    ("precond", "ilu(pad=True)", "pad", "single entries"), ("precond", "ilu(block=1, pad=True)", "pad", "blocks of 1"),
-    *(("precond", f"ilu({which}block=detected, pad=True)", "pad", "detected")
+    ("precond", "ilu(pad=True)", "pad", "single entries"), ("precond", "ilu(block=1, pad=True)", "pad", "single entries"),
+    *(("precond", f"ilu({which}block=None, pad=True)", "pad", "detected")
       for which in ("", "level=1, ", "drop=0.01, ")),
     *(("precond", f"ilu({which}, level=1)", "level", "the size of entries") for which in ("drop=0.01", "fill=3")),
     ("precond", "ilu(fill=3, factor=sweeps)", "factor", "the size of entries"),
@@ -75,7 +75,7 @@ NOTED = [
     ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(ordering=colamd)", "ordering", ON_GPU),
     ("precond", "direct(package=superlu)", "package", ON_GPU),
     ("precond", "ilu(factor=levels)", "factor", ON_GPU), ("precond", "ilu(level=1, factor=levels)", "factor", ON_GPU),
-    ("precond", "ilu(block=detected, factor=levels)", "factor", ON_GPU),
+    ("precond", "ilu(block=None, factor=levels)", "factor", ON_GPU),
     *(("precond", f"schwarz({field}={value})", field, ALONE)
       for field, value in (("overlap", 2), ("kind", "additive"), ("partition", "graph"))),
     ("precond", "schwarz(transmission=robin)", "transmission", ALONE),
@@ -191,7 +191,7 @@ def test_a_growth_that_a_guard_looks_at_stays():
 
 def test_defaults_say_nothing(device):
     A = gallery.poisson2d(8)
-    for named in ({"method": "cg", "precond": "ic0"}, {"method": "gmres", "precond": "ilu(block=detected)"},
+    for named in ({"method": "cg", "precond": "ic0"}, {"method": "gmres", "precond": "ilu(block=None)"},
                   {"method": "direct"}, {"method": "gmres", "precond": "schwarz"}, {"method": "cg", "format": "sell"},
                   {}):
         notes = swell.solve(A, np.ones(64), device=device, **named).notes

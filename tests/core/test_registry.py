@@ -41,7 +41,7 @@ MEANT = {               # a former name with settings, and what it has always me
     "iluk(level=2)": "ilu(level=2)", "ilut(fill=5)": "ilu(drop=0.001, fill=5)",
     "ilut(drop=0.1)": "ilu(drop=0.1)", "block_ilu0(block=3)": "ilu(block=3)",
     "ick(shift=0.5)": "ic(level=1, shift=0.5)",
-    "block_iluk(pivot=error)": "ilu(level=1, block='detected', pivot='error')",
+    "block_iluk(pivot=error)": "ilu(level=1, block=None, pivot='error')",
 }
 
 
@@ -68,12 +68,12 @@ def test_short_names_of_the_literature_are_silent():
 
 def test_former_classes_still_work():
     now = {"ICK": swell.IC(level=1), "ILUK": swell.ILU(level=1), "ILUT": swell.ILU(drop=0.001),
-           "BlockILU0": swell.ILU(block="detected"), "BlockILUK": swell.ILU(level=1, block="detected"),
-           "BlockILUT": swell.ILU(drop=0.001, block="detected")}
+           "BlockILU0": swell.ILU(block=None), "BlockILUK": swell.ILU(level=1, block=None),
+           "BlockILUT": swell.ILU(drop=0.001, block=None)}
     for name, settings in now.items():
         with pytest.warns(FutureWarning, match=re.escape(f"swell.{name} is called swell.{describe(settings)} now")):
             former = getattr(swell, name)
         assert former() == settings == resolve("precond", former) and name not in swell.__all__
         assert former(shift=0.5) == dataclasses.replace(settings, shift=0.5)
-    with pytest.warns(FutureWarning, match=r"ILU\(block=0\) is called ILU\(block='detected'\) now"):
-        assert resolve("precond", "ilu0(block=0)") == swell.ILU(block="detected")
+    with pytest.warns(FutureWarning, match=r"ILU\(block=0\) is now ILU\(block=None\)"):
+        assert resolve("precond", "ilu0(block=0)") == swell.ILU(block=None)

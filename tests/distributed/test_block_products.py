@@ -68,7 +68,7 @@ def test_several_vectors_have_the_bits_of_one(ranks):
 
     def solved(communicator):
         M = scattered(communicator, A)
-        solver = swell.prepare(M, method="gmres", precond="ilu(block=detected)", format="bsr")
+        solver = swell.prepare(M, method="gmres", precond="ilu(block=None)", format="bsr")
         assert any("off-diagonal part in blocks of 3" in line for line in solver.describe()) == (communicator.size > 1)
         together = solver.solve(B[M.rows], together=True)
         alone = [solver.solve(np.ascontiguousarray(B[M.rows][:, j])) for j in range(3)]
@@ -158,21 +158,21 @@ SYSTEMS = {"coupled_transport": (gallery.coupled_transport((5, 5, 7), 4), 4),
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-@pytest.mark.parametrize("precond", ["ilu(block=detected)", "block_jacobi",
-                                     "schwarz(inner=ilu(block=detected), overlap=0)",
-                                     "schwarz(inner=ilu(block=detected), overlap=1)"])
+@pytest.mark.parametrize("precond", ["ilu(block=None)", "block_jacobi",
+                                     "schwarz(inner=ilu(block=None), overlap=0)",
+                                     "schwarz(inner=ilu(block=None), overlap=1)"])
 def test_preconditioners_take_the_size_of_the_matrix(name, precond):
     """Detected or given, and named in the preconditioner: the same solve."""
     A, block = SYSTEMS[name]
     assert (consecutive(A.shape[0], RANKS) % block).any()        # even shares of the rows would cut a block
-    named = precond.replace("block=detected", f"block={block}") if "ilu" in precond else f"{precond}(block={block})"
+    named = precond.replace("block=None", f"block={block}") if "ilu" in precond else f"{precond}(block={block})"
     assert len({iterations(A, size, each) for size in (None, block) for each in (precond, named)}) == 1
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("precond, cut, most", [
-    ("ilu(block=detected)", "ilu(block=3, pad=True)", 0.8), ("block_jacobi", "block_jacobi(block=3)", 0.1),
-    *((f"schwarz(inner=ilu(block=detected), overlap={k})", f"schwarz(inner=ilu(block=3, pad=True), overlap={k})", most)
+    ("ilu(block=None)", "ilu(block=3, pad=True)", 0.8), ("block_jacobi", "block_jacobi(block=3)", 0.1),
+    *((f"schwarz(inner=ilu(block=None), overlap={k})", f"schwarz(inner=ilu(block=3, pad=True), overlap={k})", most)
       for k, most in enumerate((0.6, 0.6, 0.2)))])
 def test_cut_cells_cost_iterations(data, precond, cut, most):
     """A reservoir of 302 cells with 3 unknowns each. Even shares of its 906 rows cut two cells."""
@@ -185,5 +185,5 @@ def test_cut_cells_cost_iterations(data, precond, cut, most):
 def test_overlaps_of_whole_nodes(data, name):
     """Elastic bodies, whose nodes have three displacements: every layer of nodes saves iterations."""
     A = sp.csr_array(mmread(data / "matrices" / f"{name}.mtx.gz"))
-    counts = [iterations(A, 3, f"schwarz(inner=ilu(block=detected), overlap={k})") for k in range(3)]
+    counts = [iterations(A, 3, f"schwarz(inner=ilu(block=None), overlap={k})") for k in range(3)]
     assert counts[0] > 1.5 * counts[1] and counts[1] > counts[2]

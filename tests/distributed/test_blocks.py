@@ -149,7 +149,7 @@ def test_layers_have_whole_blocks(ranks):
         M = distributed.scatter(communicator, A, block=3)
         rows, ghosts = layers(M, 1)
         assert (ghosts.reshape(-1, 3) == ghosts[::3, None] + np.arange(3)).all() and (ghosts[::3] % 3 == 0).all()
-        precond = swell.Schwarz(overlap=1, inner="ilu(block=detected)")
+        precond = swell.Schwarz(overlap=1, inner="ilu(block=None)")
         r = swell.solve(M, np.ones(M.own.shape[0]), method="gmres", precond=precond)
         assert r.converged and any("blocks of 3" in line for line in r.configuration)
         return M.gather(r.x), r.iterations
@@ -164,7 +164,7 @@ def test_iterations_are_fewer_with_whole_blocks():
     for block in (1, 3, None):
         def solve(communicator):
             M = distributed.scatter(communicator, A, block=block)
-            return swell.solve(M, np.ones(M.own.shape[0]), method="gmres", precond="ilu(block=detected)").iterations
+            return swell.solve(M, np.ones(M.own.shape[0]), method="gmres", precond="ilu(block=None)").iterations
         counts.append(distributed.run(4, solve)[0])
     assert counts[1] == counts[2] <= counts[0]
 
@@ -183,9 +183,9 @@ def test_one_device():
 
 
 @pytest.mark.parametrize("A, given", [(sparse(), {"block": 3}), (sp.bsr_array(sparse(), blocksize=(3, 3)), {}), (full(), {})])
-@pytest.mark.parametrize("parts", [{"precond": "ilu(block=detected)", "method": "gmres"},
+@pytest.mark.parametrize("parts", [{"precond": "ilu(block=None)", "method": "gmres"},
                                    {"format": "bsr", "method": "gmres"},
-                                   {"precond": "schwarz(domains=2, inner='ilu(block=detected)')", "method": "gmres"}])
+                                   {"precond": "schwarz(domains=2, inner='ilu(block=None)')", "method": "gmres"}])
 def test_solve_knows_the_blocks(A, given, parts):
     """Also where a Solver is loaded from a pickle, and where a copy has the arrays before an update."""
     s = swell.prepare(A, **parts, **given)
@@ -209,7 +209,7 @@ def test_blocks_that_cannot_be(A, block, message):
 def test_the_command_line(tmp_path, capsys):
     from swell.cli import main
     path = written(sparse(), tmp_path, "petsc")
-    words = ["solve", str(path), "--method", "gmres", "--precond", "ilu(block=detected)"]
+    words = ["solve", str(path), "--method", "gmres", "--precond", "ilu(block=None)"]
     assert main(words) == 0 and "blocks of 3" not in capsys.readouterr().out
     assert main([*words, "--block", "3"]) == 0 and "blocks of 3" in capsys.readouterr().out
     path.with_name(path.name + ".info").write_text("-matload_block_size 3\n")

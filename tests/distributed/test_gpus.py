@@ -71,9 +71,9 @@ def test_product(count, partition, format, dtype, overlap, messages):
 
 @pytest.mark.parametrize("messages", ["peer", "nccl"])
 @pytest.mark.parametrize("format, precond", [
-    ("bsr", "ilu(block=detected)"), ("block_sell", "ilu(block=detected, solve='sweeps(count=2)')"),
+    ("bsr", "ilu(block=None)"), ("block_sell", "ilu(block=None, solve='sweeps(count=2)')"),
     ("bsr", "block_jacobi"),
-    ("bsr", "schwarz(inner=ilu(block=detected), overlap=1)")])
+    ("bsr", "schwarz(inner=ilu(block=None), overlap=1)")])
 def test_systems_in_blocks(count, format, precond, messages):
     """From products to solves of several right-hand sides; the solver has the size of the matrix alone."""
     A = gallery.coupled_transport((3, 5, 5), 3)

@@ -40,8 +40,8 @@ def said(communicator, A, settings, cut=False, **parts):
     return result.configuration, result.notes, result.format
 
 
-@pytest.mark.parametrize("precond", ["ilu(block=detected)", "schwarz(inner='ilu(block=detected)')",
-                                     "deflation(vectors=2, inner='ilu(block=detected)')"])
+@pytest.mark.parametrize("precond", ["ilu(block=None)", "schwarz(inner='ilu(block=None)')",
+                                     "deflation(vectors=2, inner='ilu(block=None)')"])
 def test_a_detected_size_of_blocks_is_that_of_all_ranks(precond):
     """Of five ranks the last three have 29 or 28 rows, which no block of 3 divides."""
     found = distributed.run(5, said, blocks(7), {"precond": precond}, True)
@@ -52,7 +52,7 @@ def test_a_detected_size_of_blocks_is_that_of_all_ranks(precond):
 
 @pytest.mark.parametrize("given", [{}, {"block": 3}])
 def test_blocks_that_the_partition_keeps_together(given):
-    by_blocks = {"precond": "ilu(block=detected)"}
+    by_blocks = {"precond": "ilu(block=None)"}
     for configuration, notes, _ in distributed.run(5, lambda c: said(c, blocks(7), by_blocks, **given)):
         assert any("blocks of 3" in line for line in configuration) and not any("all ranks take" in note for note in notes)
 

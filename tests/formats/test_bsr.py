@@ -290,7 +290,7 @@ def test_scipys_blocks_solve():
 
 
 @pytest.mark.parametrize("kind, text", [("format", "bsr(pad='yes')"), ("format", "block_sell(pad=1)"),
-                                        ("precond", "ilu(block=detected, pad='yes')"), ("precond", "ilu0(pad=0)")])
+                                        ("precond", "ilu(block=None, pad='yes')"), ("precond", "ilu0(pad=0)")])
 def test_padding_is_asked_for_by_true(kind, text):
     with pytest.raises(swell.InputError, match="pad=.*True or False"):
         resolve(kind, text)

@@ -219,7 +219,7 @@ def blocks():
         A = spread_blocks(S, 2)
         exact = solved(ksp_for(A, ksp_type="gmres", ksp_rtol="1e-12"), tolerance=1e-10)
         views_are_of_blocks(A, S)
-        ksp = ksp_for(A, ksp_swell_method="gmres", ksp_swell_precond="ilu(block=detected)", ksp_swell_format="bsr",
+        ksp = ksp_for(A, ksp_swell_method="gmres", ksp_swell_precond="ilu(block=None)", ksp_swell_format="bsr",
                       **OWN_KSP)
         assert difference(solved(ksp), exact) < 1e-6
         solver, said = ksp.getPythonContext()._solver, ksp.getPythonContext().result.configuration
@@ -227,7 +227,7 @@ def blocks():
         A.scale(4)
         views_are_of_blocks(A, 4 * S)
         assert difference(solved(ksp), 0.25 * exact) < 1e-6 and ksp.getPythonContext()._solver is solver
-        precond = ksp_for(A, pc_swell_precond="schwarz(inner=ilu(block=detected))", **OWN_PC)
+        precond = ksp_for(A, pc_swell_precond="schwarz(inner=ilu(block=None))", **OWN_PC)
         assert difference(solved(precond, tolerance=1e-7), 0.25 * exact) < 1e-6
 
 
@@ -249,8 +249,8 @@ def a_real_system_of_blocks():
     ones.set(1)
     A.mult(ones, b)                              # with b = 1 PETSc's GMRES breaks down
     for words in ({"ksp_type": "gmres", "ksp_pc_side": "right", "pc_type": "bjacobi", "sub_pc_type": "ilu"},
-                  {"ksp_type": "gmres", "ksp_pc_side": "right", "pc_swell_precond": "ilu(block=detected)", **OWN_PC},
-                  {"ksp_swell_method": "gmres(restart=30)", "ksp_swell_precond": "ilu(block=detected)", **OWN_KSP}):
+                  {"ksp_type": "gmres", "ksp_pc_side": "right", "pc_swell_precond": "ilu(block=None)", **OWN_PC},
+                  {"ksp_swell_method": "gmres(restart=30)", "ksp_swell_precond": "ilu(block=None)", **OWN_KSP}):
         ksp = ksp_for(A, **words)
         solved(ksp, b)
         counts.append(ksp.getIterationNumber())

@@ -134,8 +134,8 @@ def test_ilu0_of_blocks_is_block_ilu0(s, ordering, dtype, space):
 def test_the_blocks_are_found_or_refused(space):
     A = with_holes(3, "float64")
     with space.active():
-        assert built("ilu0(block=detected)", blocked(3), space).block == 3
-        assert (built("ilu0(block=detected)", gallery.poisson2d(11), space).factor.nnz == gallery.poisson2d(11).nnz)
+        assert built("ilu0(block=None)", blocked(3), space).block == 3
+        assert (built("ilu0(block=None)", gallery.poisson2d(11), space).factor.nnz == gallery.poisson2d(11).nnz)
         with pytest.raises(swell.InputError, match=r"ILU\(block=4\).*42 rows.*1, 2, 3, 6"):
             built("ilu0(block=4)", A, space)
         assert built("ilu0(block=4, pad=True, factor='sweeps', factor_sweeps=60)", A, space).block == 4

@@ -344,7 +344,7 @@ class System:
 
     def preconditioned(self):
         """Yield the records of GMRES(30) with ILU(0) of each rank's diagonal block, block ILU(0) if A has blocks."""
-        label, blocks = ("block ILU(0)", "block=detected, ") if self.A.block_size > 1 else ("ILU(0)", "")
+        label, blocks = ("block ILU(0)", "block=None, ") if self.A.block_size > 1 else ("ILU(0)", "")
         named = {f"{label}, {k} sweep{'s' if k > 1 else ''}": f"ilu({blocks}solve='sweeps(count={k}, guard=off)')"
                  for k in self.settings["sweeps"]}
         for label, text in {f"{label}, exact": f"ilu({blocks}solve=exact)", **named}.items():

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from swell.core.preconditioner import Preconditioner
-from swell.core.settings import one_of, positive
+from swell.core.settings import choose_by_none, one_of, positive
 from swell.preconditioners.amg.cycle import CYCLES
 from swell.preconditioners.amg.smoother import NAMES
 
@@ -16,8 +16,8 @@ class Multigrid(Preconditioner):
 
     Attributes
     ----------
-    coarsest : int
-        Most rows of a level that is not coarsened further; a dense inverse solves it. 0: 300 on a CPU, 1000 on a GPU
+    coarsest : int, optional
+        Most rows of a level that is not coarsened further; a dense inverse solves it. None: 300 on a CPU, 1000 on a GPU
         and for a complex matrix.
     levels : int
         Most levels.
@@ -35,7 +35,7 @@ class Multigrid(Preconditioner):
         The kind of multigrid, and the work on a level, in a few words.
     """
 
-    coarsest: int = 0
+    coarsest: int | None = None
     levels: int = 25
     dtype: str = "float32"
 
@@ -46,7 +46,8 @@ class Multigrid(Preconditioner):
 
     def __post_init__(self):
         positive(self, "levels", most=100)
-        positive(self, "coarsest", minimum=0, most=4096)
+        choose_by_none(self, 0, "coarsest")
+        positive(self, "coarsest", most=4096)
         one_of(self, "dtype", ("float32", "float64"))
 
     @abstractmethod

@@ -46,8 +46,8 @@ def sentences(record: dict) -> list[str]:
 def title(operator, record) -> str:
     """Return the number of levels and the settings in a line; ``record``: the operator's `facts`."""
     count, s = len(record["levels"]), operator.settings
-    return (f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {s.form}, strength {s.strength}, "
-            f"{s.dtype}")
+    strength = "by row" if s.strength is None else s.strength
+    return f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {s.form}, strength {strength}, {s.dtype}"
 
 
 def short(operator) -> str:

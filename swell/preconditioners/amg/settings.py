@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swell.core.registry import rank_operator
-from swell.core.settings import one_of, positive, share
+from swell.core.settings import choose_by_none, one_of, positive, share
 from swell.preconditioners.amg.classical import Classical
 from swell.preconditioners.amg.multigrid import SmoothedMultigrid
 from swell.preconditioners.amg.nodes import like_elasticity, unknowns
@@ -31,9 +31,9 @@ class AMG(SmoothedMultigrid):
 
     Attributes
     ----------
-    strength : float or "auto"
+    strength : float, optional
         θ: a link is strong if −aᵢⱼ is at least θ times the largest −aᵢₖ of its row. 0.5 coarsens 3D problems less.
-        "auto": 0.25, and up to 0.5 in rows with positive off-diagonal entries (strength.py).
+        None: 0.25, and up to 0.5 in rows with positive off-diagonal entries (strength.py).
     max_row_sum : float
         Rows whose entries sum to more than this share of their diagonal have no strong links; 1 or more: no such rule.
     interpolation : {"extended", "direct"}
@@ -48,8 +48,8 @@ class AMG(SmoothedMultigrid):
         Products with A in a smoothing step, 1 to 4.
     cycle : {"V", "W"}
         "W": the three levels below the finest are visited twice, with fewer and dearer iterations.
-    coarsest : int
-        Most rows of a level that is not coarsened further; a dense inverse solves it. 0: 300 on a CPU, 1000 on a GPU
+    coarsest : int, optional
+        Most rows of a level that is not coarsened further; a dense inverse solves it. None: 300 on a CPU, 1000 on a GPU
         and for a complex matrix.
     levels : int
         Most levels.
@@ -59,7 +59,7 @@ class AMG(SmoothedMultigrid):
         The restriction for a nonsymmetric matrix: Pᵀ, or the transposed interpolation of Aᴴ.
     """
 
-    strength: float | str = "auto"
+    strength: float | None = None
     max_row_sum: float = 0.9
     interpolation: str = "extended"
     pmax: int = 4
@@ -74,7 +74,8 @@ class AMG(SmoothedMultigrid):
     def __post_init__(self):
         super().__post_init__()
         positive(self, "pmax", most=16)
-        share(self, "strength", most=1, word="auto")
+        choose_by_none(self, "auto", "strength")
+        share(self, "strength", most=1)
         share(self, "max_row_sum")
         share(self, "positive")
         one_of(self, "interpolation", ("extended", "direct"))

@@ -23,7 +23,7 @@ import numpy as np
 
 from swell.core.arrays import host_array
 from swell.core.errors import InputError
-from swell.core.settings import positive, share
+from swell.core.settings import choose_by_none, positive, share
 from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_motions
 from swell.preconditioners.amg.multigrid import SmoothedMultigrid
 from swell.preconditioners.amg.nodes import unknowns
@@ -47,8 +47,8 @@ class SmoothedAggregation(SmoothedMultigrid):
         displacements a node.
     nodes : int array, shape (n,), optional
         The node of each unknown, numbers 0 to m − 1 without holes: for nodes that have lost unknowns.
-    block : int
-        Unknowns of a node, which are consecutive; 0: as many as a point has coordinates, or as the blocks of A show.
+    block : int, optional
+        Unknowns of a node, which are consecutive; None: as many as a point has coordinates, or as the blocks of A show.
     strength : float
         ε: nodes i and j are linked strongly if ‖Aᵢⱼ‖² > ε² ‖Aᵢᵢ‖ ‖Aⱼⱼ‖, with Frobenius norms. Halved from level to
         level.
@@ -58,8 +58,9 @@ class SmoothedAggregation(SmoothedMultigrid):
         Products with A in a smoothing step, 1 to 4.
     cycle : {"W", "V"}
         "W": the three levels below the finest are visited twice.
-    coarsest : int
-        Most rows of a level that is not coarsened further; a dense inverse solves it. 0: 300 on a CPU, 1000 on a GPU.
+    coarsest : int, optional
+        Most rows of a level that is not coarsened further; a dense inverse solves it. None: 300 on a CPU, 1000 on a
+        GPU.
     levels : int
         Most levels.
     dtype : {"float32", "float64"}
@@ -69,7 +70,7 @@ class SmoothedAggregation(SmoothedMultigrid):
     near_nullspace: Any = field(default="constants", repr=False)
     coordinates: Any = field(default=None, repr=False)
     nodes: Any = field(default=None, repr=False)
-    block: int = 0
+    block: int | None = None
     strength: float = 0.08
     degree: int = field(default=2, kw_only=True)
     cycle: str = field(default="W", kw_only=True)
@@ -83,7 +84,8 @@ class SmoothedAggregation(SmoothedMultigrid):
 
     def __post_init__(self):
         super().__post_init__()
-        positive(self, "block", minimum=0)
+        choose_by_none(self, 0, "block")
+        positive(self, "block")
         share(self, "strength", most=1)
         check_word(self.near_nullspace, "SmoothedAggregation")
         if not isinstance(self.near_nullspace, str) and self.coordinates is not None:
@@ -106,7 +108,7 @@ class SmoothedAggregation(SmoothedMultigrid):
         size = np.shape(self.coordinates)[-1:]
         vectors = self.near_nullspace if self.coordinates is None else rigid_body_modes(self.coordinates)
         modes = independent(rows(checked(vectors, A, "SmoothedAggregation")))
-        return replace(self, near_nullspace=modes, coordinates=None, block=self.block or (*size, 0)[0])
+        return replace(self, near_nullspace=modes, coordinates=None, block=self.block or next(iter(size), None))
 
     def coarsening(self, A):
         """Return the object that makes the interpolation of each level, for the finest matrix A.

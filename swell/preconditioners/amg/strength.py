@@ -4,7 +4,7 @@ Row i depends strongly on row j if −aᵢⱼ ≥ θ maxₖ(−aᵢₖ): after s
 whose entries sum to more than ``max_row_sum`` times its diagonal has no strong links, since the smoother alone corrects
 it.
 
-With ``strength="auto"`` each row has its own θᵢ = 2 Σ aᵢⱼ⁺ / Σ |aᵢⱼ⁻|, but at least 0.25 and at most 0.5. Bilinear
+With ``strength=None`` each row has its own θᵢ = 2 Σ aᵢⱼ⁺ / Σ |aᵢⱼ⁻|, but at least 0.25 and at most 0.5. Bilinear
 elements of length h and height 1 with h large show why. Their matrix is the product of (1, 4, 1) h/6 along the cells
 and (−1, 2, −1) across them. The links across are −2h/3. The links to the diagonal neighbours are −h/6, a quarter, but
 the positive entries h/3 along the cells cancel them: the error is smooth across the cells only. There θᵢ = 0.5. A row
@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import numpy as np
 
-AUTO = 0.25, 0.5        # least and greatest θ of a row with strength="auto"
+AUTO = 0.25, 0.5        # least and greatest θ of a row with strength=None
 MAX_FORCED = 0.01       # share of the rows that may be forced to stay
 
 
 def strong_links(A, settings):
     """Return a new uint8 array with an entry for each entry of A: 1 for a strong link, else 0. ``settings`` is an
     `AMG`."""
-    least, most = AUTO if settings.strength == "auto" else (settings.strength, settings.strength)
+    least, most = AUTO if settings.strength is None else (settings.strength, settings.strength)
     strong = A.space.empty(A.nnz, np.uint8)
     _kernels(A).strong_links(A.indptr, A.indices, A.data, float(least), float(most), settings.max_row_sum, strong)
     return strong
