@@ -18,7 +18,7 @@ from swell.core.registry import load
 from swell.formats.parts import most_rows
 from swell.orderings.cuthill_mckee import layers
 from swell.preconditioners.amg.nodes import like_elasticity
-from swell.preconditioners.amg.strength import FEW
+from swell.preconditioners.amg.strength import MAX_FORCED
 from swell.preconditioners.direct import unavailable
 
 
@@ -31,7 +31,7 @@ class Case:
     @cached_property
     def m_matrix(self):
         """True if A's rows are dominant and nearly all off-diagonal entries negative: AMG's iterations are few."""
-        return self.facts.dominant and self.A.space.find_true(self.A.data > 0)[1] <= (1 + FEW) * self.facts.n
+        return self.facts.dominant and self.A.space.find_true(self.A.data > 0)[1] <= (1 + MAX_FORCED) * self.facts.n
 
     @cached_property
     def layers(self):

@@ -22,7 +22,7 @@ from functools import partial
 from swell.advisor.costs import BISECTED, COSTS, FACTORISATIONS, MULTIGRID, RESIDENT
 from swell.core.configuration import Configuration
 from swell.core.errors import FactorisationError
-from swell.formats.parts import FEW, usual_counts
+from swell.formats.parts import MAX_HALO, usual_counts
 from swell.orderings.minimum_degree import factorisation_cost
 from swell.orderings.pivots import eliminate_with_pivots
 from swell.preconditioners.banded_factors import factored_banded
@@ -139,7 +139,7 @@ def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0
     setup = seconds(costs.solve) + seconds(costs.setups[part])
     if name == "resident_cg":
         parts = usual_counts(facts.n, A.space)[0]
-        consecutive = parts == 1 or 2 * facts.bandwidth * parts <= FEW * facts.n     # few ghost values between parts
+        consecutive = parts == 1 or 2 * facts.bandwidth * parts <= MAX_HALO * facts.n  # few ghost values between parts
         setup += seconds(RESIDENT if consecutive else BISECTED)
     return Prediction(setup, iteration, _iterations(facts, name, part, m_matrix, layers), part not in MULTIGRID,
                       costs.margin if part in MULTIGRID else 0.0, further=further)

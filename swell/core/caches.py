@@ -67,9 +67,9 @@ def _own_folder(parent) -> str:
         os.mkdir(folder, 0o700)
         return folder
     except FileExistsError:
-        found = os.lstat(folder)
-    with tempfile.TemporaryFile(dir=parent) as mine:             # its owner is this user, as this file system sees it
-        same = os.fstat(mine.fileno()).st_uid == found.st_uid
-    if same and stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022:
+        status = os.lstat(folder)
+    with tempfile.TemporaryFile(dir=parent) as probe:            # its owner is this user, as this file system sees it
+        same = os.fstat(probe.fileno()).st_uid == status.st_uid
+    if same and stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o022:
         return folder
     return tempfile.mkdtemp(prefix="swell-", dir=parent)

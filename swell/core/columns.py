@@ -100,12 +100,12 @@ def _every(index):
 
 
 def plain(value):
-    """The array of `Columns`; another value as it is."""
+    """Return the array of `Columns`; any other value unchanged."""
     return value.array if isinstance(value, Columns) else value
 
 
 def column(vectors, j):
-    """Column j of `Columns`; an array, which is the only column, as it is."""
+    """Return column j of `Columns`; an array, the only column, unchanged."""
     return vectors.array[j] if isinstance(vectors, Columns) else vectors
 
 

@@ -44,8 +44,8 @@ class ColumnKernels:
             if together and len(running) > 1 and all(type(arguments[k]) is Columns for k in vectors):
                 return together(np.array(running), *(a.array if type(a) is Columns else a for a in arguments))
             for j in running:
-                own = () if self._states is None else (self._states[j],)
-                kernel(*own, *(a.array[j] if type(a) is Columns else a for a in arguments))
+                state = () if self._states is None else (self._states[j],)
+                kernel(*state, *(a.array[j] if type(a) is Columns else a for a in arguments))
             return None
         setattr(self, name, call)
         return call
@@ -59,7 +59,7 @@ class ColumnKernels:
         return twin, [k for k, parameter in enumerate(parameters) if "[,]" in parameter]
 
     def _running(self, stop):
-        """The columns whose flag ``stop`` is not set; all of them outside of a loop."""
+        """Return the columns whose flag ``stop`` is not set; outside of a loop, all columns."""
         flags = self._space.flags
         return range(self._space.columns) if flags is None else [j for j, row in enumerate(flags) if not row[stop]]
 

@@ -27,7 +27,7 @@ CONTEXT = np.dtype([("flags", np.int64, len(Flag)), ("limits", np.float64, len(L
                     ("left_count", np.int32), ("arrived", np.uint32)])
 
 TOTALS = 64             # arrays whose last entries are read at once
-MANY = 1 << 14          # counts that all blocks add up together: one block takes 5 µs for them, a barrier 3
+MIN_COUNTS_OF_ALL = 1 << 14  # counts that all blocks add up together: one block takes 5 µs for them, a barrier 3
 
 
 def require_cupy():
@@ -142,8 +142,8 @@ class CudaSpace(Space):
             return
         self._scratch_doubles = doubles = aligned(doubles, np.float64)
         self._partials, self._left = (self.xp.empty(self.columns * doubles) for _ in range(2))
-        host, own = self.host_context, 8 * doubles * np.arange(self.columns)
-        host["partials"], host["left"] = self._partials.data.ptr + own, self._left.data.ptr + own
+        host, offsets = self.host_context, 8 * doubles * np.arange(self.columns)
+        host["partials"], host["left"] = self._partials.data.ptr + offsets, self._left.data.ptr + offsets
         self.send_context()
 
     def reserve_sums(self, scalars: int):
@@ -274,7 +274,7 @@ class CudaSpace(Space):
         self.norm_inf(x, most)
         return bool(np.isfinite(self.to_host(most)[0])) or not self.find_true(~self.xp.isfinite(x))[1]  # sync
 
-    # CuPy's own reductions take seconds to compile at their first use, so that setups have kernels for what they ask.
+    # CuPy's own reductions take seconds to compile at their first use, so setups have their own kernels.
 
     def max_on_host(self, x):
         if not x.size:
@@ -288,9 +288,9 @@ class CudaSpace(Space):
         return float(most[0])  # sync
 
     def find_true(self, mask):
-        found = self.from_host(np.array([mask.size, 0]))
-        self._counting.find_true(_as_numbers(mask), found)
-        first, count = self.to_host(found)  # sync
+        first_and_count = self.from_host(np.array([mask.size, 0]))
+        self._counting.find_true(_as_numbers(mask), first_and_count)
+        first, count = self.to_host(first_and_count)  # sync
         return int(first), int(count)
 
     def count(self, keys, size):
@@ -299,7 +299,7 @@ class CudaSpace(Space):
         return counts
 
     def prefix_sums(self, counts, starts):
-        if counts.size < MANY:
+        if counts.size < MIN_COUNTS_OF_ALL:
             self._counting.prefix_sums(_as_numbers(counts), starts)
         else:
             self._counting.grid_prefix_sums(_as_numbers(counts), starts, self._block_sums)

@@ -114,7 +114,7 @@ class Signature:
 @functools.lru_cache(maxsize=None)
 def signatures(path: pathlib.Path) -> dict[str, Signature]:
     """Read a .cu file; return a dict from kernel name to `Signature`, the parsed declaration."""
-    found = {}
+    signatures = {}
     for match in KERNEL.finditer(path.read_text()):
         launch = LAUNCH.match(match["launch"])
         if not launch:
@@ -127,9 +127,9 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
             kind, name = re.fullmatch(r"(.*?[\s*])\s*(\w+)", text, re.DOTALL).groups()
             kind, pointer = kind.replace("*", "").strip(), "*" in kind
             parameters.append(Parameter(kind, pointer, name, pointer and kind in values))
-        found[match["name"]] = Signature(match["name"], template, tuple(parameters[1:]), launch.groupdict(),
-                                         match.groupdict())
-    return found
+        signatures[match["name"]] = Signature(match["name"], template, tuple(parameters[1:]), launch.groupdict(),
+                                              match.groupdict())
+    return signatures
 
 
 def source(path: pathlib.Path, expression: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Text for a stdout that cannot show all of it: ASCII in place of ‖, − or ᴴ, so that ``print(result)`` never fails."""
+"""Text for a stdout that lacks characters: ASCII in place of ‖, − or ᴴ, so that ``print(result)`` never fails."""
 from __future__ import annotations
 
 import codecs

@@ -16,7 +16,7 @@ class InputError(SwellError, ValueError):
 
 
 class UnknownOption(InputError, TypeError):
-    """A keyword argument has no such name; as in Python, it is a TypeError."""
+    """No argument has this name; a TypeError, as in Python."""
 
 
 class DoesNotFit(InputError):

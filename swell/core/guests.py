@@ -56,13 +56,13 @@ class Given(NamedTuple):
 class Guest(ABC):
     """A library: it reads the library's matrices and vectors, without a copy if possible, and converts x back."""
 
-    def device_of(self, given) -> str:
-        """Return the device on which ``given``, a user's matrix or vector, lies: "cpu" or "cuda:k"."""
+    def device_of(self, value) -> str:
+        """Return the device on which ``value``, a user's matrix or vector, lies: "cpu" or "cuda:k"."""
         return "cpu"
 
-    def dtype_of(self, given, name) -> np.dtype:
-        """Return the dtype of ``given``, a user's matrix or vector; ``name`` is its name in error messages."""
-        return given.dtype
+    def dtype_of(self, value, name) -> np.dtype:
+        """Return the dtype of ``value``, a user's matrix or vector; ``name`` is its name in error messages."""
+        return value.dtype
 
     @abstractmethod
     def read_matrix(self, A):
@@ -89,8 +89,8 @@ class Guest(ABC):
 class Preconditioners(Guest):
     """Objects that are preconditioners, and no arrays."""
 
-    def dtype_of(self, given, name):
-        return self.read_vector(given, name)
+    def dtype_of(self, value, name):
+        return self.read_vector(value, name)
 
     def read_matrix(self, A):
         return A
@@ -120,30 +120,30 @@ class ArrayLibrary(Guest):
         """Return a copy of the CSR matrix with sorted columns and duplicates summed."""
 
 
-def guest_of(given) -> Guest:
-    """Return the `Guest` that reads objects of the library of ``given``; the one for NumPy and SciPy by default."""
-    if type(given) is np.ndarray:                # at once: a solve asks some ten times
+def guest_of(value) -> Guest:
+    """Return the `Guest` that reads objects of the library of ``value``; the one for NumPy and SciPy by default."""
+    if type(value) is np.ndarray:                # at once: a solve asks some ten times
         return _loaded(HOME)
-    rows = (_row(cls.__module__) for cls in type(given).__mro__)               # users derive from PETSc's classes
-    return _loaded(next((row for row in rows if row is not None), None) or _row_without_module(given))
+    rows = (_row(cls.__module__) for cls in type(value).__mro__)               # users derive from PETSc's classes
+    return _loaded(next((row for row in rows if row is not None), None) or _row_without_module(value))
 
 
-def canonical_csr(given):
-    """Return the entries of ``given``, a user's matrix of any library, as a CSR matrix of SciPy with arrays as kernels
-    read them: columns sorted, duplicates summed. The arrays of ``given`` are not changed; the result may share them.
+def canonical_csr(A):
+    """Return the entries of ``A``, a user's matrix of any library, as a CSR matrix of SciPy with arrays as kernels
+    read them: columns sorted, duplicates summed. The arrays of ``A`` are not changed; the result may share them.
 
     Raises
     ------
     InputError
-        If ``given`` is no matrix, its arrays contradict each other, or its type is unsupported.
+        If ``A`` is no matrix, its arrays contradict each other, or its type is unsupported.
     """
     import scipy.sparse as sp
-    given = guest_of(given).read_matrix(given)
-    if len(shape := getattr(given, "shape", (0, 0))) != 2:
+    A = guest_of(A).read_matrix(A)
+    if len(shape := getattr(A, "shape", (0, 0))) != 2:
         raise InputError(f"A has shape {tuple(shape)}: expected a matrix")
-    guest = guest_of(given)
-    guest.check(given)
-    csr = guest.csr(given).csr
+    guest = guest_of(A)
+    guest.check(A)
+    csr = guest.csr(A).csr
     csr = csr.get() if type(csr).__module__.startswith("cupy") else csr
     arrays = (for_kernels(array) for array in (csr.data, csr.indices, csr.indptr))
     csr = sp.csr_matrix(tuple(arrays), shape=csr.shape)          # without the user's flags
@@ -161,22 +161,22 @@ def _row(module) -> str | None:
     return next((TABLE[name] for name in names if name in TABLE), None)
 
 
-def _row_without_module(given) -> str:
+def _row_without_module(value) -> str:
     """Return the guest's row for an object whose library is not in the table."""
-    if isinstance(given, tuple):
-        return TUPLE if len(given) == 3 and all(map(_is_vector, given)) else HOME
-    return PROTOCOLS if _has_protocol(given) else HOME
+    if isinstance(value, tuple):
+        return TUPLE if len(value) == 3 and all(map(_is_vector, value)) else HOME
+    return PROTOCOLS if _has_protocol(value) else HOME
 
 
-def _is_vector(given) -> bool:
+def _is_vector(value) -> bool:
     """True for an array of one dimension, and for an array that does not say its shape."""
-    return len(getattr(given, "shape", ())) == 1 or not hasattr(given, "shape") and _has_protocol(given)
+    return len(getattr(value, "shape", ())) == 1 or not hasattr(value, "shape") and _has_protocol(value)
 
 
-def _has_protocol(given) -> bool:
+def _has_protocol(value) -> bool:
     """True for an array that is not NumPy's and has the CUDA array interface or DLPack."""
-    return not isinstance(given, np.ndarray) and (hasattr(type(given), "__dlpack__") or getattr(
-        given, "__cuda_array_interface__", None) is not None)
+    return not isinstance(value, np.ndarray) and (hasattr(type(value), "__dlpack__") or getattr(
+        value, "__cuda_array_interface__", None) is not None)
 
 
 @functools.cache

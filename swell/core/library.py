@@ -40,7 +40,7 @@ def level() -> str:
 
 
 def _load():
-    name = "_native_" + found if (found := level()) else "_native"
+    name = "_native_" + suffix if (suffix := level()) else "_native"
     try:
         return importlib.import_module(f"swell.{name}")
     except ImportError as error:
@@ -52,15 +52,15 @@ owner = _native.owner       # of a kernel that was pickled
 
 
 def require_current():
-    """Raise ImportError if this is a clone, and its sources are not those that the library was built from."""
+    """Raise ImportError if this is a clone, and the library was built from other sources."""
     core = pathlib.Path(__file__).parent
     sources = core / "native" / "sources.py"
     if not sources.exists() or not (core.parents[1] / "CMakeLists.txt").exists():
         return
-    found = runpy.run_path(str(sources))["digest"]()
-    if found != _native.digest:
+    digest = runpy.run_path(str(sources))["digest"]()
+    if digest != _native.digest:
         raise ImportError(f"swell's native library of CPU kernels was built from other sources ({_native.digest}, "
-                          f"expected {found}): {REMEDY}")
+                          f"expected {digest}): {REMEDY}")
 
 
 require_current()
@@ -72,9 +72,9 @@ files = {}              # (package, stem) → its namespace of kernels, once ask
 def native_kernels(package, stem):
     """Return the native kernels of the file ``<package>/kernels/<stem>.cpp``, as a namespace of functions.
 
-    Its ``KERNELS`` names those whose first argument is the judge's state."""
+    Its ``KERNELS`` names the kernels whose first argument is the judge's state."""
     prefix = f"{package}.{stem}."
-    found = {name.removeprefix(prefix): _native.kernel(name) for name in _native.names() if name.startswith(prefix)}
-    stateful = tuple(name for name, kernel in found.items() if kernel.__self__.takes_state)
-    files[package, stem] = SimpleNamespace(**found, KERNELS=stateful)
+    kernels = {name.removeprefix(prefix): _native.kernel(name) for name in _native.names() if name.startswith(prefix)}
+    stateful = tuple(name for name, kernel in kernels.items() if kernel.__self__.takes_state)
+    files[package, stem] = SimpleNamespace(**kernels, KERNELS=stateful)
     return files[package, stem]

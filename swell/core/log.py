@@ -1,4 +1,4 @@
-"""The logger "swell": what is chosen, compiled and tried (INFO), each kernel (DEBUG), and what failed (WARNING).
+"""The logger "swell": choices, compilations and attempts (INFO), each kernel (DEBUG), and failures (WARNING).
 
 A library prints nothing by itself, so the logger has no output until the program configures one. Two facts concern
 every user, and are lines on stderr until then: kernels compile for long, or have no folder (`tell`).

@@ -129,7 +129,7 @@ class LinearOperator(ABC):
         An operator that was not built from A is unchanged."""
 
     def keep_for(self, A):
-        """Keep what was built from old values although the matrix A has new ones.
+        """Stay as built from A's old values, although A has new ones.
 
         An operator that also multiplies by A, as some preconditioners do, must take the new A for its products."""
 
@@ -210,8 +210,8 @@ class Wrapper(Composite):
     """The operator ``inner`` in another form. A subclass overrides what it changes; all else is ``inner``'s.
 
     A subclass with an ``apply`` of its own also has its own ``apply_adjoint``. One that builds ``inner`` from another
-    matrix than its own also has its own ``update`` and ``keep_for``. Not taken over are fused products, which follow
-    from ``apply``, and what only matrices have, such as ``norm_inf``."""
+    matrix than its own also has its own ``update`` and ``keep_for``. Fused products are not forwarded: they
+    follow from ``apply``. Methods of matrices alone, such as ``norm_inf``, are not forwarded either."""
 
     name, nnz, origin, nbytes = map(_of_inner, ("name", "nnz", "origin", "nbytes"))
     spd, symmetric, hermitian, self_adjoint = map(_of_inner, ("spd", "symmetric", "hermitian", "self_adjoint"))

@@ -1,4 +1,4 @@
-"""Ranks: who holds parts of the vectors of a space, and how they agree. Here one rank holds all of them."""
+"""Ranks hold parts of a space's vectors and agree on errors. Here one rank holds whole vectors."""
 from __future__ import annotations
 
 from contextlib import nullcontext
@@ -10,13 +10,13 @@ class Ranks:
     Attributes
     ----------
     single : bool
-        False if other ranks have parts of the vectors too, so that what a kernel sums is not yet the sum.
+        False if other ranks have parts of the vectors too: a kernel's sum is then this rank's part only.
     """
 
     single = True
 
     def local_rows(self, n: int) -> int:
-        """The number of entries that this rank holds of a vector of length n: all of them on one device."""
+        """Return this rank's number of entries of a vector of length n: n on one device."""
         return n
 
     def allreduce(self, scalars):

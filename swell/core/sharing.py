@@ -41,7 +41,7 @@ class Sharing:
         return self._made[id(original)][0]
 
     def current(self) -> bool:
-        """True if every copy has what its original has now, in an array of its own or in the shared one."""
+        """True if every copy still equals its original, in an array of its own or in the shared one."""
         return all(made is original or self._current(made, original) for made, original in [*self._made.values()])
 
     def _current(self, made, original):
@@ -54,9 +54,9 @@ class Sharing:
             return made.keys() == original.keys() and all(self._same(made[key], original[key]) for key in original)
         if isinstance(original, Space) or not type(original).__module__.startswith("swell."):
             return True                          # arrays, modules, methods
-        mine, theirs, cls = vars(made), vars(original), type(original)
-        return all(self._same(mine.get(name), theirs.get(name))
-                   for name in (mine.keys() | theirs.keys()) - scratch_of(cls) - listed(cls, "hints"))
+        ours, theirs, cls = vars(made), vars(original), type(original)
+        return all(self._same(ours.get(name), theirs.get(name))
+                   for name in (ours.keys() | theirs.keys()) - scratch_of(cls) - listed(cls, "hints"))
 
     def _same(self, made, original):
         """True if ``made`` is the copy of ``original``, or equals it where neither is copied."""

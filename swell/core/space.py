@@ -136,7 +136,7 @@ class Space(ABC):
     def same_view(self, view, base):
         """Return a view of ``base`` with the offset, shape and strides that ``view`` has in its own base.
 
-        Both bases have the same size and layout; ``base`` may be `Columns` of it, and then so is the view."""
+        Both bases have the same size and layout; ``base`` may be `Columns` of it, the view is then `Columns`, too."""
 
     @abstractmethod
     def same_memory(self, array, other) -> bool:
@@ -149,7 +149,7 @@ class Space(ABC):
     def check_fits(self, needed: int, what: str, remedy: str):
         """Raise OutOfMemory, before an allocation, if more bytes are ``needed`` than are free.
 
-        ``what``, ``remedy``: texts for the message, what needs the memory and what to do."""
+        ``what``, ``remedy``: texts for the message: who needs the memory, and what to do."""
         free, total = self.memory()
         if needed > free:
             raise OutOfMemory(f"{what} needs about {needed / 2**30:.2f} GiB on {self.describe()}, and "
@@ -179,7 +179,7 @@ class Space(ABC):
         """``out[0] = ‖x‖∞``."""
         self.kernels("swell.core", "vector", x.dtype).norm_inf(x, out)
 
-    # -- what setups ask of arrays: NumPy answers on a CPU, kernels of ours on a GPU ----------------------------------
+    # -- array functions for setups: NumPy on a CPU, kernels of swell on a GPU -----------------------------------------
 
     @abstractmethod
     def max_on_host(self, x) -> float:
@@ -312,7 +312,7 @@ class Space(ABC):
             self.kernels("swell.core", "vector", v.dtype).norms(v, scalars[k])
         self.synchronize()  # sync
         if self.columns == 1:
-            found = host.real.tolist()
-            return [value for square, most in found[:len(vectors)] for value in (math.sqrt(square), most)]
+            pairs = host.real.tolist()
+            return [value for square, most in pairs[:len(vectors)] for value in (math.sqrt(square), most)]
         squares, most = np.moveaxis(host.array.real, 0, -1).transpose(1, 0, 2)
         return [value for k in range(len(vectors)) for value in (np.sqrt(squares[k]), most[k].copy())]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from swell.core.errors import InputError
 from swell.core.settings import Idle, shown
 
-# The relative tolerance of a solve that names none: what the type can reach for most systems.
+# The relative tolerance of a solve that names none. Most systems reach it in this type.
 RTOL = {"float32": 1e-5, "float64": 1e-8, "complex64": 1e-5, "complex128": 1e-8}
 MOST_ITERATIONS = 10**8     # the history takes 8 bytes for each iteration
 

@@ -17,7 +17,7 @@ from swell.core.errors import InputError
 from swell.core.settings import positive
 from swell.dense.products import Subtraction
 
-SMALLEST, LARGEST = 256, 1024           # bounds for the rows of a section, from the thesis
+MIN_SECTION, MAX_SECTION = 256, 1024    # bounds for the rows of a section, from the thesis
 ROWS = 256              # least rows of a front for a further block
 OTHER_SHARED = 2048     # bytes of static shared memory in a front's kernel, beside the diagonal block
 
@@ -25,7 +25,7 @@ OTHER_SHARED = 2048     # bytes of static shared memory in a front's kernel, bes
 def section_size(n: int, x: int, wanted: int | None = None) -> int:
     """Return the rows of a section: ``wanted``, or min(max(n / 10, 256), 1024) for None (listing 2.6), rounded up to a
     multiple of x."""
-    size = min(max(n // 10, SMALLEST), LARGEST) if wanted is None else wanted
+    size = min(max(n // 10, MIN_SECTION), MAX_SECTION) if wanted is None else wanted
     return -(-size // x) * x
 
 

@@ -30,13 +30,13 @@ ARGUMENTS = {
 def _function(name):
     """Return a function of cuSOLVER with its argument types."""
     from cupy_backends.cuda.libs import cusolver
-    found = getattr(ctypes.CDLL(cusolver.__file__), name)        # the search goes on to what this file is linked with
-    found.argtypes = ARGUMENTS[name]
-    return found
+    function = getattr(ctypes.CDLL(cusolver.__file__), name)     # also searches the libraries it is linked with
+    function.argtypes = ARGUMENTS[name]
+    return function
 
 
-def _call(name, *given):
-    status = _function(name)(*given)
+def _call(name, *arguments):
+    status = _function(name)(*arguments)
     if status:
         raise RuntimeError(f"{name} returned status {status} of cuSOLVER")
 

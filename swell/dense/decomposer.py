@@ -71,7 +71,7 @@ class Work:
         order = np.tile(np.arange(self.n), (self.count, 1))
         native_kernels("swell.dense", "pivoting").reorder(pivots, order)
         order = self.space.from_host(order)
-        return order if self.start is None else [rows[own] for rows, own in zip(self.start, order, strict=True)]
+        return order if self.start is None else [rows[swapped] for rows, swapped in zip(self.start, order, strict=True)]
 
     def pivots_by_section(self, pivots, section):
         """Return the number of chosen pivots in every section of ``section`` rows; ``pivots``: a matrix's n swaps."""
@@ -156,7 +156,7 @@ class Decomposer(ABC):
             number.
         """
         space = self._space(A, space)
-        A, found = self._checked(A, space, 3), []
+        A, factors = self._checked(A, space, 3), []
         at_a_time = max(len(A), 1) if self.supports_batches(space) else 1
         if estimates is not None and len(estimates) != len(A):
             raise InputError(f"there are {len(estimates)} estimates for {len(A)} matrices: expected one for each")
@@ -164,11 +164,11 @@ class Decomposer(ABC):
             some = slice(first, first + at_a_time)
             prepare = None if estimates is None else self._beginning(estimates[some], A.shape[1:], A.dtype)
             try:
-                found += self._decomposed(A[some], space, first, prepare)
+                factors += self._decomposed(A[some], space, first, prepare)
             except FactorisationError as error:
                 index = first + error.index
                 raise FactorisationError(f"matrix {index} of {len(A)}: {error}", error.singular, index) from None
-        return found
+        return factors
 
     def _decomposed(self, A, space, first=None, prepare=None):
         """Return a list of the factors of each matrix in A, shape (m, n, n). ``first``: the number of A[0] in a batch,
@@ -240,7 +240,7 @@ class Decomposer(ABC):
 
     def _verdict(self, work, A, section, iterations):
         """Return the LUFactors of each matrix; raise FactorisationError for a zero pivot or a non-finite entry.
-        ``work`` holds L and U; ``A``: the matrices before; ``section``, ``iterations``: what ``decompose`` returned."""
+        ``work`` holds L and U; ``A``: the matrices before; ``section``, ``iterations``: results of ``decompose``."""
         space, matrix = work.space, work.matrix
         diagonal = abs(space.to_host(matrix.diagonal(axis1=1, axis2=2)))  # sync
         pivots = space.to_host(work.pivots).reshape(work.count, work.n)
@@ -248,14 +248,14 @@ class Decomposer(ABC):
         if bad.any():
             k = int(bad.any(axis=1).argmax())
             raise self._failure(work, int(bad[k].argmax()), diagonal[k], k)
-        found = largest(space, matrix, self.factors.unit)
-        for k in np.flatnonzero(~np.isfinite(found)):
+        sizes = largest(space, matrix, self.factors.unit)
+        for k in np.flatnonzero(~np.isfinite(sizes)):
             good = space.to_host(space.xp.isfinite(matrix[k]).all(axis=0))  # sync
             if not good.all():
                 raise FactorisationError(f"{type(self).__name__}: column {int(good.argmin())} of the factors "
                                          f"overflowed {matrix.dtype}: scale the matrix, or take pivoting='full' or a "
                                          "wider type", index=int(k))
-        growth = found / np.where(work.largest, work.largest, 1)
+        growth = sizes / np.where(work.largest, work.largest, 1)
         orders = work.orders(pivots)
         made = [self.factors(matrix[k], orders[k], space, self,
                              Metrics(section, work.pivots_by_section(pivots[k], section), iterations[k]),

@@ -108,8 +108,8 @@ class ICM(Decomposer):
     def _beginning(self, estimates, shape, dtype):
         for estimate in estimates:
             if not isinstance(estimate, CroutFactors) or estimate.lu.shape != shape:
-                given = f" of shape {estimate.lu.shape}" if isinstance(estimate, CroutFactors) else ""
-                raise InputError(f"estimate is {type(estimate).__name__}{given}: expected factors of CM, PCM or ICM, "
+                came = f" of shape {estimate.lu.shape}" if isinstance(estimate, CroutFactors) else ""
+                raise InputError(f"estimate is {type(estimate).__name__}{came}: expected factors of CM, PCM or ICM, "
                                  f"of A's shape {shape}")
             if estimate.dtype.kind == "c" != dtype.kind:
                 raise InputError(f"estimate is {estimate.dtype.name} and A is {dtype.name}: its imaginary parts would "
@@ -124,13 +124,13 @@ class ICM(Decomposer):
         return prepare
 
     def _decomposed(self, A, space, first=None, prepare=None):
-        found = super()._decomposed(A, space, first, prepare)
-        for k, factors in enumerate(found if self.tolerance else ()):
+        all_factors = super()._decomposed(A, space, first, prepare)
+        for k, factors in enumerate(all_factors if self.tolerance else ()):
             if not factors.lost < 1:
                 raise FactorisationError(f"ICM(tolerance={self.tolerance:g}): nothing of A is left in the factors, "
                                          f"whose product differs from it by {factors.lost:.2g} times its size: take "
                                          "less", index=k)
-        return found
+        return all_factors
 
     def most_lost(self, dtype):
         return 1.0 if self.tolerance else super().most_lost(dtype)             # the user asked for this loss

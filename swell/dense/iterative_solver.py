@@ -96,8 +96,8 @@ class IterativeSubstitution(BoundSolver):
         else:
             B = B[order]
         size = xp.maximum(abs(B).max(axis=0), np.finfo(X.dtype).tiny)   # squares of large numbers would overflow
-        left = xp.linalg.norm((B - self.product(X)) / size, axis=0)
-        lost = (left >= xp.linalg.norm(B / size, axis=0)) & (left > 0)
+        errors = xp.linalg.norm((B - self.product(X)) / size, axis=0)
+        lost = (errors >= xp.linalg.norm(B / size, axis=0)) & (errors > 0)
         if bool(lost.any()):  # sync
             k = int(xp.argmax(lost))
             raise FactorisationError(f"IS(tolerance={self.settings.tolerance:g}): nothing of right-hand side {k} is "

@@ -96,8 +96,8 @@ def solve(A, B, decomposer="getrf", solver="trsm", mixed=True, trans="N", space=
             return refine(decomposer.factor(A.astype(low), space), A, B, solver, trans)
         except FactorisationError as error:
             notes = (f"{np.dtype(low).name} was not enough ({error}): A was factored again in {A.dtype.name}",)
-    found = refine(decomposer.factor(A, space), A, B, solver, trans)
-    return replace(found, notes=notes + found.notes)
+    solution = refine(decomposer.factor(A, space), A, B, solver, trans)
+    return replace(solution, notes=notes + solution.notes)
 
 
 def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
@@ -117,16 +117,16 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
     factors.require_useful()
     with space.active(n), np.errstate(over="ignore", invalid="ignore"):      # an overflow makes the error NaN
         xp, A = space.xp, on_device(space, A)
-        given = xp.asarray(space.from_host(B).reshape(n, -1), A.dtype)
-        if not bool(xp.isfinite(given).all()):  # sync
+        B_array = xp.asarray(space.from_host(B).reshape(n, -1), A.dtype)
+        if not bool(xp.isfinite(B_array).all()):  # sync
             raise InputError("B has entries that are not finite: expected finite numbers")
         norm = (abs(A) / n).sum(axis=int(trans == "N")).max()
-        X, R, error = xp.zeros_like(given), given, np.inf
-        for step in range(STEPS + 1 if given.size else 0):
+        X, R, error = xp.zeros_like(B_array), B_array, np.inf
+        for step in range(STEPS + 1 if B_array.size else 0):
             before = error
             X = X + solve_scaled(xp, lambda V: bound.apply(V.astype(factors.dtype)).astype(A.dtype), R)
-            R = given - _product(A, X, trans)
-            error = float(backward_errors(xp, norm, R, X, given).max())  # sync
+            R = B_array - _product(A, X, trans)
+            error = float(backward_errors(xp, norm, R, X, B_array).max())  # sync
             if error <= limit:
                 break
             if not error <= before / 2 or step == STEPS:
@@ -136,8 +136,8 @@ def refine(factors, A, B, solver="trsm", trans="N") -> Solution:
                     + ("; ".join(factors.notes) or ("A is too ill-conditioned for them" if np.isfinite(error) else
                                                     f"x, or A x, overflows {A.dtype.name}: scale A and B")))
         X = X.reshape(B.shape)
-        return Solution(space.to_host(X) if host else X, factors, step if given.size else 0,
-                        error if given.size else 0.0, factors.notes if factors.dtype == A.dtype else ())
+        return Solution(space.to_host(X) if host else X, factors, step if B_array.size else 0,
+                        error if B_array.size else 0.0, factors.notes if factors.dtype == A.dtype else ())
 
 
 def _product(A, X, trans):

@@ -148,16 +148,16 @@ class BoundSolver(ABC):
         factors.require_useful()
         B, host = checked_right_hand_sides(B, factors.n, factors.dtype)
         with self.space.active(factors.n):
-            given = xp.asarray(self.space.from_host(B).reshape(factors.n, -1), factors.dtype)
-            if not bool(xp.isfinite(given).all()):  # sync
+            B_array = xp.asarray(self.space.from_host(B).reshape(factors.n, -1), factors.dtype)
+            if not bool(xp.isfinite(B_array).all()):  # sync
                 raise InputError("B has entries that are not finite: expected finite numbers")
-            X = self.apply(given) if given.size else given.copy()
+            X = self.apply(B_array) if B_array.size else B_array.copy()
             finite = xp.isfinite(X).all(axis=0)
             if not bool(finite.all()):  # sync
                 why = "; ".join(factors.notes) or f"its entries overflow {X.dtype.name}"
                 raise FactorisationError(f"{describe(self.settings)}: the solution for right-hand side "
                                          f"{int(finite.argmin())} is not finite; {why}")
-            self.check(given, X)
+            self.check(B_array, X)
             X = X.reshape(B.shape)
             return self.space.to_host(X) if host else X
 

@@ -61,7 +61,7 @@ class BlockSELL(Blocks):
 
 
 class BlockSELLMatrix(Matrix):
-    """A matrix in block SELL; see the top of this file for the arrays.
+    """A matrix in block SELL.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class BlockSELLMatrix(Matrix):
             self.stored = xp.packbits(stored)
 
     def _value(self, place, row, column):
-        """Return the index into the flattened ``values`` of a block's entry, for integers or arrays of them.
+        """Return the index into the flattened ``values`` of a block's entry. Takes integers or arrays.
 
         ``place``: the block's index in ``columns``; ``row``, ``column``: the place in the block."""
         s, H = self.block, self.height

@@ -17,7 +17,7 @@ from swell.core.settings import choose_by_none, positive, switch, without_effect
 from swell.formats.matrix import index_type
 
 SIZES = tuple(range(2, 9))
-LARGEST = 32            # block size up to which blocks are detected and stored
+MAX_BLOCK = 32          # block size up to which blocks are detected and stored
 CHEAP = 1.2             # fill ratio up to which blocks pay: they save most of the column indices
 SAMPLE = 64             # block rows of a sample, which rules out most sizes
 
@@ -37,15 +37,15 @@ def _ratios(A, sizes, sample=None) -> dict[int, float]:
         for one, end in zip(counts, ends):
             space.prefix_sums(one, end)
         sums += [*ends]
-    found = space.last_entries(*sums) if sums else ()            # sync
-    for size, blocks, entries in zip(missing, found[::2], found[1::2]):
+    totals = space.last_entries(*sums) if sums else ()           # sync
+    for size, blocks, entries in zip(missing, totals[::2], totals[1::2]):
         A.fills[size, sample] = blocks * size**2 / entries if entries else 1.0
     return {size: A.fills[size, sample] for size in sizes}
 
 
 def divisors(*counts) -> list[int]:
-    """The block sizes from 1 to `LARGEST` that divide all given counts."""
-    return [size for size in range(1, LARGEST + 1) if all(count % size == 0 for count in counts)]
+    """The block sizes from 1 to `MAX_BLOCK` that divide all given counts."""
+    return [size for size in range(1, MAX_BLOCK + 1) if all(count % size == 0 for count in counts)]
 
 
 def fill_ratios(A, sizes=SIZES) -> dict[int, float]:
@@ -71,7 +71,7 @@ def block_size(ratios: dict[int, float]) -> int:
 
 
 def detect(A, most=CHEAP, sizes=None) -> int:
-    """The largest block size up to `LARGEST` with a fill ratio of at most ``most``; 1 if there is none.
+    """The largest block size up to `MAX_BLOCK` with a fill ratio of at most ``most``; 1 if there is none.
 
     A is a CSRMatrix. The fill ratio is the number of values in nonempty blocks over the number of entries.
 
@@ -111,7 +111,7 @@ def checked_block_size(block, n: int) -> int:
 
 
 def chosen_size(A, setting, name: str) -> int:
-    """The block size to use: ``setting.block``; if None, the largest divisor, up to `LARGEST`, of ``A.block_size``.
+    """The block size to use: ``setting.block``; if None, the largest divisor, up to `MAX_BLOCK`, of ``A.block_size``.
 
     Parameters
     ----------
@@ -157,9 +157,10 @@ class Blocks(ABC):
 
 
 def check_blocks(setting):
-    """Raise InputError if ``setting.block`` is neither None nor 1 to `LARGEST`, if ``setting.pad`` is no bool, or if it
-    is True although ``block`` is None (detected) or 1. ``setting``: settings with these two fields."""
-    positive(setting, "block", most=LARGEST)
+    """Raise InputError if ``setting.block`` is neither None nor 1 to `MAX_BLOCK`, or ``setting.pad`` is no bool.
+
+    A True ``pad`` is refused, too, if ``block`` is None (detected) or 1."""
+    positive(setting, "block", most=MAX_BLOCK)
     switch(setting, "pad")
     if not setting.block or setting.block < 2:
         size = "blocks of 1, which divide everything" if setting.block else "a detected size, which always divides"
@@ -174,7 +175,7 @@ def check_size(block: int, pad: bool, shape, name: str):
         return
     size = f"{shape[0]} rows" if shape[0] == shape[1] else f"{shape[0]} rows and {shape[1]} columns"
     fitting = ", ".join(map(str, divisors(*shape)))
-    raise InputError(f"{name}(block={block}) cannot divide a matrix of {size}: of the sizes up to {LARGEST}, these "
+    raise InputError(f"{name}(block={block}) cannot divide a matrix of {size}: of the sizes up to {MAX_BLOCK}, these "
                      f"do: {fitting}; choose one, or pad=True, which completes the last block")
 
 

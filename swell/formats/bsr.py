@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.formats.blocks import LARGEST, BlockPattern, Blocks, chosen_size
+from swell.formats.blocks import MAX_BLOCK, BlockPattern, Blocks, chosen_size
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of
 
@@ -54,7 +54,7 @@ class BSR(Blocks):
 
 
 class BSRMatrix(Matrix):
-    """A matrix in BSR; see the top of this file for the arrays.
+    """A matrix in BSR.
 
     Parameters
     ----------
@@ -226,8 +226,8 @@ def _check_blocks(indptr, indices, blocks, shape, order):
     The arguments are as in `BSRMatrix.from_blocks`; ``blocks`` has shape (count, s, s)."""
     if order not in ("row", "column"):
         raise InputError(f"order={order!r}: expected 'row' (blocks[k, i, j] is row i, column j) or 'column'")
-    if blocks.ndim != 3 or blocks.shape[1] != blocks.shape[2] or not 1 <= blocks.shape[1] <= LARGEST:
-        raise InputError(f"blocks have shape {blocks.shape}: expected (count, s, s) with s from 1 to {LARGEST}")
+    if blocks.ndim != 3 or blocks.shape[1] != blocks.shape[2] or not 1 <= blocks.shape[1] <= MAX_BLOCK:
+        raise InputError(f"blocks have shape {blocks.shape}: expected (count, s, s) with s from 1 to {MAX_BLOCK}")
     if blocks.dtype.name not in ("float32", "float64", "complex64", "complex128"):
         raise InputError(f"blocks are {blocks.dtype.name}: expected float32, float64, complex64 or complex128")
     if not (indptr.dtype.kind in "iu" and indices.dtype.kind in "iu"):

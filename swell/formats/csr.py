@@ -147,9 +147,9 @@ class CSRMatrix(Matrix, SystemMatrix):
         self._residual("precise", self.indptr[:0], x, b, out, low)
 
     def add_residual(self, name, rows, x, out, more):
-        """Add what the rows of this matrix give to a residual of a larger one. ``name``: "residual" or "precise".
-        ``rows``: the row of each row, at least one. ``x``: values of this matrix's columns. ``out``, ``more``: of the
-        larger matrix, as the kernel with this name takes them."""
+        """Add this matrix's terms to the residual of a larger matrix. ``name``: the kernel, "residual" or "precise".
+        ``rows``: the larger matrix's row for each row, at least one. ``x``: values of this matrix's columns. ``out``,
+        ``more``: the kernel's arrays of the larger matrix."""
         self._residual(name, rows, x, out, out, more)
 
     def _residual(self, name, rows, x, b, out, more):

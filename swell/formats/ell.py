@@ -23,7 +23,7 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type
 
 WARP = 32
-SMALL = 1 << 20         # stored entries below which any padding is allowed: 12 MB
+MAX_UNCHECKED = 1 << 20  # stored entries below which any padding is allowed: 12 MB
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ELL:
 
 
 class ELLMatrix(Matrix):
-    """A matrix in ELL; see the top of this file for the arrays.
+    """A matrix in ELL.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class ELLMatrix(Matrix):
 
         ``lengths``: entries of each row. ``index``: dtype of the columns."""
         stored, each = width * pitch, self.dtype.itemsize + index.itemsize
-        if stored > SMALL and stored > self.settings.max_fill * self.nnz:
+        if stored > MAX_UNCHECKED and stored > self.settings.max_fill * self.nnz:
             raise InputError(
                 f"ELL would store {stored} entries ({stored * each / 2**30:.2f} GiB) for a matrix of {self.nnz}, "
                 f"{stored / max(self.nnz, 1):.1f} times as many, since row {int(lengths.argmax())} has {width} "

@@ -61,7 +61,7 @@ class ModifiedSELL:
 
 
 class ModifiedSELLMatrix(Matrix):
-    """A matrix in modified SELL; see the top of this file for the arrays.
+    """A matrix in modified SELL.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ WARPS = 15              # warps of a part that compute, as in kernels/resident_c
 ONE_PART = 1200         # rows up to which one part is fastest: multiprocessors exchange nothing
 ONE_CLUSTER = 60_000    # rows up to which one cluster of CLUSTER blocks has all parts
 CLUSTER = 16            # most blocks of a cluster on any device
-FEW = 0.5               # largest ratio of halo to rows of a part for parts of consecutive rows
+MAX_HALO = 0.5          # largest ratio of halo to rows of a part for parts of consecutive rows
 REGISTERS = 160         # bytes of each of x and r that a thread holds
 SHAPES = (8, 2), (4, 3), (4, 2)     # (columns of a chunk, chunks of a ring); the first pair that fits is taken
 OWN = 4096              # bytes of shared memory that the kernel uses for other things
@@ -86,7 +86,7 @@ class ResidentParts:
 
 
 class ResidentPartsMatrix(Matrix):
-    """A matrix in parts; see the top of this file for the arrays. Products use the CSR matrix, which is kept.
+    """A matrix in parts. Products use the CSR matrix, which is kept.
 
     Attributes
     ----------
@@ -148,8 +148,8 @@ class ResidentPartsMatrix(Matrix):
         if -(-n // self.count) > 32 * WARPS * self._most_slots:
             raise self._too_large(-(-n // self.count), 0)
         self.ordered, unordered = "consecutive rows", self.csr.indices[:0]
-        cut = _Cut(self, unordered, n if ordering is None else int(FEW * n))
-        if ordering is None or (cut.boundary_rows <= FEW * n and cut.halo.max() <= FEW * n / self.count):
+        cut = _Cut(self, unordered, n if ordering is None else int(MAX_HALO * n))
+        if ordering is None or (cut.boundary_rows <= MAX_HALO * n and cut.halo.max() <= MAX_HALO * n / self.count):
             return cut
         self.ordered = type(ordering).__name__.lower()
         return _Cut(self, replace(ordering, parts=self.count).order(self.csr), n)

@@ -19,7 +19,7 @@ from swell.formats.matrix import index_type
 
 BINS = 6                # sizes of groups of threads on a GPU, as in product.cu
 LANE_BYTES = 128        # bytes of shared memory of a thread: POOL / THREADS of product.cu
-FEW = 1 << 14           # most rows that one block of a GPU sorts into bins
+MAX_ROWS_OF_BLOCK = 1 << 14  # most rows that one block of a GPU sorts into bins
 SPREAD = (10_000, 8), (40_000, 4), (80_000, 2)      # (most rows, factor): with few rows a GPU gives each more lanes
 SHARE = 0.5             # fraction of the free memory that a product may use to find its pattern in one pass
 UNCHECKED = 64 << 20    # requests up to this many bytes are not compared with the free memory
@@ -189,7 +189,7 @@ class Product:
         A bin stands for a size of thread groups, with room for ``each`` entries a thread."""
         space, m = self._space, counts.size
         rows, spread = space.empty(m, counts.dtype), next((by for most, by in SPREAD if m <= most), 1)
-        if m <= FEW:
+        if m <= MAX_ROWS_OF_BLOCK:
             bounds = space.empty(BINS + 1, np.int64)
             self._bins.place_few(counts, each, spread, rows, bounds)
         else:

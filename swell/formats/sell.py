@@ -89,7 +89,7 @@ def own_height(dtype, device: str) -> int:
 
 
 class SELLMatrix(Matrix):
-    """A matrix in SELL; see the top of this file for the arrays."""
+    """A matrix in SELL."""
 
     name = "sell"
 

@@ -29,7 +29,7 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import Matrix, index_type, rows_of, upper_halves
 
 HEIGHT = 32             # a warp
-LARGEST = 0xFFFF        # largest offset that fits in 16 bits
+MAX_OFFSET = 0xFFFF     # largest offset that fits in 16 bits
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class StaircaseSELL:
 
 
 class StaircaseSELLMatrix(Matrix):
-    """A matrix in staircase SELL; see the top of this file for the arrays."""
+    """A matrix in staircase SELL."""
 
     name = "staircase_sell"
 
@@ -90,7 +90,7 @@ class StaircaseSELLMatrix(Matrix):
         space.prefix_sums(xp.ascontiguousarray(lengths[::HEIGHT]), columns)       # a slice's first row is its longest
         self.ptr, self.base_ptr = starts[::HEIGHT].astype(index), columns.astype(index)
         self.base, wide = space.empty(int(self.base_ptr[-1]), index), space.empty(slices, np.uint8)  # sync
-        layout.find_bases(csr.indptr, csr.indices, order, self.base_ptr, HEIGHT, LARGEST, self.base, wide)
+        layout.find_bases(csr.indptr, csr.indices, order, self.base_ptr, HEIGHT, MAX_OFFSET, self.base, wide)
         self.high_ptr, halves = upper_halves(layout, space, self.ptr, wide)
         self.values, self.offsets = space.empty(self.nnz, self.dtype), space.empty(self.nnz, np.uint16)
         self.high = space.empty(halves, np.uint16)

@@ -124,8 +124,8 @@ def worst_pair(A, conjugate=True):
 
 
 def entry(A, i, j):
-    """The entry aᵢⱼ as a Python number; 0 if it is not stored."""
+    """Return the entry aᵢⱼ as a Python number; 0 if it is not stored."""
     first, last = int(A.indptr[i]), int(A.indptr[i + 1])
     columns = A.space.to_host(A.indices[first:last])
-    found = np.flatnonzero(columns == j)
-    return A.space.to_host(A.data[first:last])[found[0]].item() if found.size else 0.0
+    places = np.flatnonzero(columns == j)
+    return A.space.to_host(A.data[first:last])[places[0]].item() if places.size else 0.0

@@ -12,7 +12,7 @@ from swell.core.columns import plain
 from swell.core.slots import Norms
 from swell.krylov.method import Iteration
 
-SLICES, LEAST = 256, 256    # most slices of the rows, and fewest rows in a slice
+MAX_SLICES, MIN_ROWS = 256, 256  # most slices of the rows, and fewest rows in a slice
 
 
 def side_of(count: int) -> int:
@@ -38,7 +38,7 @@ class BlockIteration(Iteration):
     def __init__(self, system, stem):
         super().__init__(system)
         self.count, self.side = self.space.columns, side_of(self.space.columns)
-        slices = min(max(-(-self.n // LEAST), 1), SLICES)
+        slices = min(max(-(-self.n // MIN_ROWS), 1), MAX_SLICES)
         bounds = np.linspace(0, self.n, slices + 1).astype(np.int64) // 32 * 32
         bounds[-1] = self.n
         self.rows = self.space.from_host(bounds)

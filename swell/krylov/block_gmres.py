@@ -39,7 +39,7 @@ from swell.krylov.block import BlockIteration
 from swell.krylov.method import Counts, Method
 from swell.krylov.slots import BlockGMRES as S
 
-MOST = 500              # longest cycle
+MAX_RESTART = 500       # longest cycle
 FLOOR = 2.0**8          # least relative pivot of γ, in ε: below it, cancellation has left rounding only
 
 
@@ -64,7 +64,7 @@ class BlockGMRES(Method):
     unit_vectors = shared_space = True
 
     def __post_init__(self):
-        positive(self, "restart", most=MOST)
+        positive(self, "restart", most=MAX_RESTART)
 
     @property
     def stored(self):
@@ -101,7 +101,7 @@ class BlockGMRESIteration(BlockIteration):
         self.work = self.sums, H, R, self.small("turns", (m, 2 * k, 2 * k)), self.g, self.matrices, self.columns
 
     def _vectors(self, array):
-        """Return the rows of ``array`` as what A and M take."""
+        """Return the rows of ``array`` in the form that A and M take: Columns, or one array."""
         return Columns(array) if self.count > 1 else array[0]
 
     def start(self, zero_guess):

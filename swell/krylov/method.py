@@ -202,8 +202,7 @@ class Iteration(ABC):
         self.ranks.allreduce(out)
 
     def ended(self):
-        """Return True if the iteration before was the last: across ranks it is judged during this one. False on one
-        rank."""
+        """Return True if the preceding iteration was the last. Across ranks it is judged during this one."""
         return not self.ranks.single and self.loop.halted()
 
     def begun(self, iterations: int) -> int:
@@ -225,7 +224,7 @@ class Iteration(ABC):
     def spectrum(self, column=0):
         """Return estimates of the operator's spectrum from the last run (krylov.spectrum.Spectrum), or None.
 
-        ``column``: of which right-hand side, if there are several."""
+        ``column``: the right-hand side's number."""
         return None
 
     def run(self, zero_guess: bool, attempt: int = 0):

@@ -15,9 +15,9 @@ One step, with V the j finished vectors, u the candidate (orthogonalised once, o
 
 Column j is finished one step late, so the residual after j steps is known, and judged, in step j + 1.
 
-With ``lengthen``, ``Solve`` doubles the restart, within memory, up to n or MOST, and continues from x. It does so if
-cycles are too slow to meet the tolerance before the iteration limit: two cycles of the given length, or one of a longer
-length. It also does so if the run stagnates. Each solve begins with the given restart.
+With ``lengthen``, ``Solve`` doubles the restart, within memory, up to n or MAX_RESTART, and continues from x. It does
+so if cycles are too slow to meet the tolerance before the iteration limit: two cycles of the given length, or one of a
+longer length. It also does so if the run stagnates. Each solve begins with the given restart.
 """
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from swell.krylov.method import Counts, Iteration, Method
 from swell.krylov.slots import GMRES as S
 from swell.krylov.slots import GMRESSums as Sums
 
-MOST = 500              # longest cycle; gmres.cu sizes its shared arrays by the same number
+MAX_RESTART = 500       # longest cycle; gmres.cu sizes its shared arrays by the same number
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RestartedMethod(Method):
     idle = Idle("basis", IN_SINGLE, "that is the basis' precision already"),
 
     def __post_init__(self):
-        positive(self, "restart", most=MOST)
+        positive(self, "restart", most=MAX_RESTART)
         positive(self, "batch", 0)
         switch(self, "lengthen")
         if self.batch > self.restart:
@@ -69,7 +69,7 @@ class RestartedMethod(Method):
         return RestartedIteration(system, self)
 
     def longer(self, n):
-        restart = min(2 * self.restart, n, MOST)
+        restart = min(2 * self.restart, n, MAX_RESTART)
         return replace(self, restart=restart) if self.lengthen and restart > self.restart else None
 
     def window(self, n):

@@ -16,7 +16,7 @@ from swell.core.registry import name_of
 from swell.formats.symmetry import require_hermitian
 from swell.krylov.method import Iteration, Method
 
-MOST = 20_000               # iterations whose coefficients are kept
+MAX_ITERATIONS = 20_000     # iterations whose coefficients are kept
 
 
 class LanczosIteration(Iteration):
@@ -28,11 +28,11 @@ class LanczosIteration(Iteration):
         Iterations up to the first restart, which alone belong to one Lanczos process.
     """
 
-    unbroken = MOST
+    unbroken = MAX_ITERATIONS
 
     def __init__(self, system):
         super().__init__(system)
-        self.coefficients, self._on_host = self.space.mapped(2 * min(self.loop.maxiter, MOST), "float64")
+        self.coefficients, self._on_host = self.space.mapped(2 * min(self.loop.maxiter, MAX_ITERATIONS), "float64")
 
     def spectrum(self, column=0):
         k = min(self.loop.iterations_of(column), self.coefficients.size // 2, self.unbroken)

@@ -90,14 +90,14 @@ def _coordinates(A, kernels):
     space, xp, n = A.space, A.space.xp, A.shape[0]
     pivots = min(PIVOTS, n)
     spread = (np.arange(1, pivots + 1) * GOLDEN % 1 * n).astype(np.int32)
-    roots, found = space.from_host(spread), space.empty(pivots, np.int32)
+    roots, farthest_from = space.from_host(spread), space.empty(pivots, np.int32)
     distance, queue = xp.full(pivots * n, -1, np.int32), space.empty(pivots * n, np.int32)
     reach, unused = space.empty(pivots, np.int32), space.empty(pivots, np.int32)
-    kernels.distances(A.indptr, A.indices, roots, distance, queue, reach, found)
+    kernels.distances(A.indptr, A.indices, roots, distance, queue, reach, farthest_from)
     distance.fill(-1)
-    kernels.distances(A.indptr, A.indices, found, distance, queue, reach, unused)
+    kernels.distances(A.indptr, A.indices, farthest_from, distance, queue, reach, unused)
     between = space.empty((pivots + 1) * pivots, np.int64)
-    kernels.measure(found, distance, reach, between)
+    kernels.measure(farthest_from, distance, reach, between)
     *between, farthest = space.to_host(between).reshape(pivots + 1, pivots)      # sync
     pairs, low, span = _pairs(np.array(between)), -int(farthest.max()), 2 * int(farthest.max()) + 1
     finer = span**2 * n < 2**63
@@ -110,8 +110,7 @@ def _coordinates(A, kernels):
 
 
 def _pairs(between):
-    """Choose one pair of pivots for each axis; the top of this file says how. Returns a flat int32 array of the pivots'
-    numbers.
+    """Choose one pair of distant pivots for each axis. Returns a flat int32 array of the pivots' numbers.
 
     ``between`` is the matrix of the distances between the pivots."""
     score, pairs = 2 * between, []

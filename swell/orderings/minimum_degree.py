@@ -114,16 +114,16 @@ def factorisation_cost(A, entries=math.inf, flops=math.inf, visits=math.inf) -> 
     return eliminate(A, entries, flops, visits=visits).cost
 
 
-def unready(A, found, weak):
+def unready(A, elimination, weak):
     """Return (the number of ``weak`` pivots that an `Elimination` of A may leave without a value, the number of sets of
     connected weak rows); see ``kernels.count_unready``."""
     kernels = native_kernels("swell.orderings", "minimum_degree")
     start, length, lists, _ = _symmetrised(A)
-    return kernels.count_unready(start, length, lists, weak, found.order())
+    return kernels.count_unready(start, length, lists, weak, elimination.order())
 
 
 def _symmetrised(A):
-    """Return what ``kernels.symmetrise`` writes for a CSRMatrix A, and the first free place in the lists."""
+    """Return the arrays that ``kernels.symmetrise`` writes for a CSRMatrix A, and the first free place in the lists."""
     kernels = native_kernels("swell.orderings", "minimum_degree")
     n, host = A.shape[0], A.space.to_host
     index = index_type(n, n, 2 * A.nnz + n)
@@ -147,8 +147,8 @@ def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf, weak=None) -
     last = np.flatnonzero(length > dense)
     beside = [lists[start[r]:start[r] + length[r]].copy() for r in last]
     waits = np.zeros(n, bool) if weak is None else weak
-    steps, *sums, left = kernels.eliminate(start, length, lists, free, dense, waits, size, degree, pivots, into,
-                                            float(entries), float(flops), float(visits))
+    steps, *sums, remaining = kernels.eliminate(start, length, lists, free, dense, waits, size, degree, pivots, into,
+                                                 float(entries), float(flops), float(visits))
     pivots, group = pivots[:steps], np.append(np.where((size < 0) | (into < 0), np.arange(n), into), -1)
     group[last] = -1
     while (group != group[group]).any():         # follow merges to the group's pivot
@@ -156,11 +156,11 @@ def eliminate(A, entries=math.inf, flops=math.inf, visits=math.inf, weak=None) -
     if last.size:
         kernels.count_last(np.cumsum([len(b) for b in beside]), np.concatenate(beside), group, into, degree)
         sums = _sums(degree[pivots], -size[pivots], last.size)
-    complete = not left and sums[0] <= entries and sums[1] <= flops
-    found = Elimination(FactorisationCost(*sums, complete), pivots, group[:n])
+    complete = not remaining and sums[0] <= entries and sums[1] <= flops
+    elimination = Elimination(FactorisationCost(*sums, complete), pivots, group[:n])
     if complete and weak is None:
-        A.elimination = found
-    return found
+        A.elimination = elimination
+    return elimination
 
 
 def _sums(degrees, masses, last):

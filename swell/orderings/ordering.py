@@ -55,7 +55,7 @@ def adjacency(A):
 
 
 def by_rank(indptr, neighbours, ranked, rank, xp):
-    """Return new ``neighbours``, those of each vertex of a symmetric graph sorted by ascending ``rank``.
+    """Return new ``neighbours`` of a symmetric graph: each vertex's neighbours by ascending ``rank``.
 
     rank[v] is a distinct number of each vertex, 0 to n − 1, and ranked[rank[v]] = v. ``xp`` is NumPy or CuPy."""
     if xp is np:                                 # counting is five times faster than sorting

@@ -151,9 +151,9 @@ def _with_separators(indptr, neighbours, height):
         count = max(1, round(inside / height))
     home[between] = -1
     loose = np.argsort(-_outside(indptr, neighbours, home), kind="stable")
-    given = home.copy()
+    before = home.copy()
     kernels.settle(indptr, neighbours, home, np.full(count, height), loose)
-    interior = (home >= 0) & (given >= 0) & (home == given)
+    interior = (home >= 0) & (before >= 0) & (home == before)
     full = np.argsort(-np.minimum(np.bincount(home[home >= 0], minlength=count), height), kind="stable")
     place = np.empty_like(full)
     place[full] = np.arange(count)
@@ -201,6 +201,6 @@ def _metis(indptr, neighbours, sizes):
     graph = CSRAdjacency(indptr.astype(np.int32), neighbours.astype(np.int32))
     # ufactor is the allowed excess of a part in thousandths. For such nearly equal parts recursive bisection is better:
     # the k-way method left up to half of the entries outside the parts.
-    found = part_graph(sizes.size, graph, tpwgts=(sizes / sizes.sum()).tolist(), recursive=True,
-                       options=Options(ufactor=1, seed=1))
-    return np.asarray(found.vertex_part, np.int64)
+    partition = part_graph(sizes.size, graph, tpwgts=(sizes / sizes.sum()).tolist(), recursive=True,
+                           options=Options(ufactor=1, seed=1))
+    return np.asarray(partition.vertex_part, np.int64)

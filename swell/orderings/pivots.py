@@ -25,7 +25,7 @@ from swell.orderings.minimum_degree import Elimination, FactorisationCost, elimi
 from swell.orderings.transversal import Matching, largest_of_rows, matching, power_of_two
 
 WEAK = 1e-3             # a pivot is weak if it is less than this fraction of the largest entry of its row
-FEW = 0.05              # share of entries without a mirror image up to which a pattern is nearly symmetric
+MAX_UNMATCHED = 0.05    # share of entries without a mirror image up to which a pattern is nearly symmetric
 
 
 def weak_pivots(indptr, indices, moduli):
@@ -52,36 +52,36 @@ def eliminate_with_pivots(A, entries=math.inf, flops=math.inf, visits=math.inf):
     FactorisationError
         If A is structurally singular.
     """
-    found = A.pivots                             # read once: another thread may discard it
-    if found is None or found[0].cost.entries > entries or found[0].cost.flops > flops:
-        found = _eliminate_with_pivots(A, entries, flops, visits)
-        A.pivots = found if found[0].cost.complete else None
-    return found
+    kept = A.pivots                              # read once: another thread may discard it
+    if kept is None or kept[0].cost.entries > entries or kept[0].cost.flops > flops:
+        kept = _eliminate_with_pivots(A, entries, flops, visits)
+        A.pivots = kept if kept[0].cost.complete else None
+    return kept
 
 
 def _eliminate_with_pivots(A, entries, flops, visits):
     host, facts = A.space.to_host, A.facts()
     indptr, indices = host(A.indptr), host(A.indices)
     if not facts.zero_diagonal and facts.unmatched == A.nnz - facts.n:   # no entry but the diagonal has a mirror image
-        found = substitution(indptr, indices)
-        if found:
-            return found, None
+        elimination = substitution(indptr, indices)
+        if elimination:
+            return elimination, None
     moduli = abs(host(A.data))
     weak, zeros = weak_pivots(indptr, indices, moduli)
     if not weak.any():
         return eliminate(A, entries, flops, visits), None
-    if zeros and facts.unmatched <= FEW * A.nnz:
-        found = eliminate(A, entries, flops, visits, weak)
-        if not found.cost.complete:
-            return found, None
-        lacking, sets = unready(A, found, weak)
+    if zeros and facts.unmatched <= MAX_UNMATCHED * A.nnz:
+        elimination = eliminate(A, entries, flops, visits, weak)
+        if not elimination.cost.complete:
+            return elimination, None
+        lacking, sets = unready(A, elimination, weak)
         if lacking <= sets:                      # one of each set may be the constant, which nothing helps
             factors = symmetric_scaling(indptr, indices, moduli, weak)
-            return found, Matching(np.arange(A.shape[0]), factors, factors)
+            return elimination, Matching(np.arange(A.shape[0]), factors, factors)
     match = matching(indptr, indices, moduli)
     moved = exchanged(A, indptr, indices, match)
-    found = substitution(host(moved.indptr), host(moved.indices)) or eliminate(moved, entries, flops, visits)
-    return found, match
+    elimination = substitution(host(moved.indptr), host(moved.indices)) or eliminate(moved, entries, flops, visits)
+    return elimination, match
 
 
 def substitution(indptr, indices) -> Elimination | None:

@@ -21,7 +21,7 @@ from swell.core.library import native_kernels
 from swell.core.errors import InputError
 from swell.core.guests import canonical_csr
 
-LARGEST_POWER = 500     # of two, in a scaling factor: products of two of them are in the range of double precision
+LARGEST_POWER = 500     # of two, in a scaling factor: a product of two factors is then in double precision's range
 
 
 class Matching(NamedTuple):

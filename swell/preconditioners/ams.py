@@ -41,7 +41,7 @@ from swell.formats.symmetry import require_hermitian
 from swell.formats.transpose import transposed
 
 ROUNDING = 1            # a row of GᵀAG up to this many eps of |G|ᵀ|A||G| is rounding: assembly leaves about 0.2
-DISTINCT = 16           # from this many on, it is a mass; between the two, a mass and rounding look the same
+DISTINCT = 16           # from this many eps on it is a mass; between the two, a mass and rounding look the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class AMS(Preconditioner):
     coordinates : array, shape (nodes, 2) or (nodes, 3)
         Positions of the nodes, in place of ``edges``, if no node was left out.
     kind : {"multiplicative", "additive"}
-        See the top of this file.
+        A symmetric sweep over D⁻¹ and the nodal corrections, or their sum.
     inner : str or settings object
         The preconditioner of the nodal matrices.
     """
@@ -126,18 +126,18 @@ class AMS(Preconditioner):
             raise InputError("AMS: expected edges, the vector along each edge, or coordinates of the nodes, and not "
                              "both")
         name, rows = ("edges", G.shape[0]) if self.coordinates is None else ("coordinates", G.shape[1])
-        given = host_array(self.edges if self.coordinates is None else self.coordinates, f"AMS({name})")
-        if given.ndim != 2 or given.shape[0] != rows or given.shape[1] not in (2, 3):
-            raise InputError(f"AMS({name}) has shape {given.shape}: expected ({rows}, 2) or ({rows}, 3)")
-        if given.dtype.kind not in "iuf" or not np.isfinite(given).all():
+        vectors = host_array(self.edges if self.coordinates is None else self.coordinates, f"AMS({name})")
+        if vectors.ndim != 2 or vectors.shape[0] != rows or vectors.shape[1] not in (2, 3):
+            raise InputError(f"AMS({name}) has shape {vectors.shape}: expected ({rows}, 2) or ({rows}, 3)")
+        if vectors.dtype.kind not in "iuf" or not np.isfinite(vectors).all():
             raise InputError(f"AMS({name}) has complex or non-finite entries: expected real ones")
         if self.coordinates is None:
-            return given.astype(np.float64)
+            return vectors.astype(np.float64)
         single = np.flatnonzero(np.diff(G.indptr) != 2)
         if single.size:
             raise InputError(f"AMS(gradient): edge {single[0]} has one end, so that coordinates do not give its "
                              "direction: give edges instead")
-        return G @ given.astype(np.float64)
+        return G @ vectors.astype(np.float64)
 
 
 class AMSOperator(Composite):
@@ -172,8 +172,8 @@ class AMSOperator(Composite):
         """Build the correction by G for the nodes whose gradients A does not annihilate; note the other nodes.
 
         The correction stays if these nodes are the same as before."""
-        left = remainder(A, self._G)
-        nodes = left >= DISTINCT
+        ratios = remainder(A, self._G)
+        nodes = ratios >= DISTINCT
         if self._nodes is not None and (nodes == self._nodes).all():
             return
         former = [c for c in self.corrections if c.name == "G"]
@@ -181,7 +181,7 @@ class AMSOperator(Composite):
         others = self.corrections[len(former):]
         G = self._G if nodes.all() else self._G[:, np.flatnonzero(nodes)]
         new = [Correction(A, G, self.settings.inner, "G", self._stored)] if nodes.any() else []
-        self.corrections, self._nodes, self._without = new + others, nodes, tuple(_left_out(left))
+        self.corrections, self._nodes, self._without = new + others, nodes, tuple(_left_out(ratios))
 
     def _vector_spaces(self, G, along):
         """Return [(name, Π_d as a SciPy matrix)] for each axis."""
@@ -314,23 +314,23 @@ def remainder(A, G):
     space = A.space
     P = CSRMatrix.from_scipy(G, space)
     R, _ = transposed(P)
-    left = TripleProduct(R, A, P).C.modulus_sums()
+    sums = TripleProduct(R, A, P).C.modulus_sums()
     size = R.absolute().times(A.absolute().times(P.modulus_sums().astype(A.dtype)))
-    return space.to_host(left / size) / np.finfo(A.dtype).eps                                             # sync
+    return space.to_host(sums / size) / np.finfo(A.dtype).eps                                             # sync
 
 
-def _left_out(left):
+def _left_out(ratios):
     """Yield a note on nodes whose gradients A annihilates, and one on nodes where a mass looks like rounding.
 
-    ``left``: the array of `remainder`."""
-    nodes = left.size
-    zero, unclear = np.flatnonzero(left <= ROUNDING), np.flatnonzero((left > ROUNDING) & (left < DISTINCT))
+    ``ratios``: the array of `remainder`."""
+    nodes = ratios.size
+    zero, unclear = np.flatnonzero(ratios <= ROUNDING), np.flatnonzero((ratios > ROUNDING) & (ratios < DISTINCT))
     if zero.size:
         where = "" if zero.size == nodes else f" at {zero.size} of {nodes} nodes (the first is node {zero[0]})"
         yield (f"AMS: A annihilates gradients{where}, so that the correction by them was left out: b must be "
                "orthogonal to them")
     if unclear.size:
         yield (f"AMS: at {unclear.size} of {nodes} nodes (the first is node {unclear[0]}) A times a gradient is at "
-               f"most {left[unclear].max():.0f} times A's rounding error, so that a mass cannot be told from rounding: "
-               "the correction by these gradients was left out, and x is unknown along them; use a larger mass, or a "
+               f"most {ratios[unclear].max():.0f} times A's rounding error, so that a mass cannot be told from rounding"
+               ": the correction by these gradients was left out, and x is unknown along them; use a larger mass, or a "
                "wider type")

@@ -23,7 +23,7 @@ from swell.formats.matrix import index_type, rows_of
 
 
 class BlockFactor:
-    """L and U of one factorisation, or one triangle, in one array of blocks; see the top of this file.
+    """L and U of one factorisation, or one triangle, in one array of blocks.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from swell.core.errors import FactorisationError
 from swell.core.operator import LinearOperator
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import choose_by_none, positive
-from swell.formats.blocks import LARGEST, divisors
+from swell.formats.blocks import MAX_BLOCK, divisors
 
 WITHOUT_BLOCKS = 4      # rows of a block for a matrix without dense blocks
 SINGULAR = 1e-14        # reciprocal condition number in the infinity norm; a block below it counts as singular
@@ -37,7 +37,7 @@ class BlockJacobi(Preconditioner):
 
     def __post_init__(self):
         choose_by_none(self, 0, "block")
-        positive(self, "block", most=LARGEST)
+        positive(self, "block", most=MAX_BLOCK)
 
     def build(self, A):
         return BlockJacobiOperator(A, self)

@@ -26,7 +26,7 @@ from abc import abstractmethod
 import numpy as np
 
 from swell.preconditioners.block_factor import BlockFactor
-from swell.preconditioners.level_schedule import FEW, Schedule
+from swell.preconditioners.level_schedule import MAX_LEVELS, Schedule
 from swell.preconditioners.triangular import Gathering, random_vector
 
 WHOLE_WARPS = 4096      # block rows up to which a warp of a GPU has one in a sweep; measured on an H100
@@ -144,7 +144,7 @@ class BlockScheduled(BlockTriangular):
         self.schedule = Schedule(F.pattern(lower), lower, NARROW)
         self.rows = self.schedule.sequence.astype(self.ptr.dtype, copy=False)
         self.schedule.bounds, self.schedule.place = self.schedule.bounds.astype(self.ptr.dtype), None
-        deep = self.schedule.levels > FEW
+        deep = self.schedule.levels > MAX_LEVELS
         self.sync_free = deep if settings.schedule is None else settings.schedule == "sync_free"
         if self.sync_free:
             self.w = self.space.xp.empty(2 * F.count * F.block, F.dtype)      # one half is written, one emptied
@@ -165,8 +165,8 @@ class BlockScheduled(BlockTriangular):
 
     @property
     def nbytes(self):
-        own = self.rows.nbytes + self.schedule.bounds.nbytes + (self.w.nbytes if self.sync_free else 0)
-        return super().nbytes + own
+        schedule_bytes = self.rows.nbytes + self.schedule.bounds.nbytes + (self.w.nbytes if self.sync_free else 0)
+        return super().nbytes + schedule_bytes
 
     def describe(self):
         name, launches = ("sync_free", 1) if self.sync_free else ("levels", len(self.schedule.groups))

@@ -25,7 +25,7 @@ from swell.preconditioners.amg.aggregation import SmoothedInterpolation, blocks,
 from swell.preconditioners.amg.coarsest import DenseInverse
 from swell.preconditioners.near_nullspace import checked
 
-LARGEST = 4096          # most coarse unknowns; their inverse is dense
+MAX_SIZE = 4096         # most coarse unknowns; their inverse is dense
 
 
 class CoarseSpace(Composite):
@@ -60,9 +60,9 @@ class CoarseSpace(Composite):
         modes = (blocks(double, A.block_size)[1] if constants else
                  space.from_host(checked(near_nullspace, A, name)))
         count = int(owner.max(initial=-1)) + 1
-        if count * modes.shape[1] > LARGEST:
+        if count * modes.shape[1] > MAX_SIZE:
             raise InputError(f"{name}: {count} subdomains with {modes.shape[1]} near null vectors each make more than "
-                             f"{LARGEST} coarse unknowns, whose inverse is dense: take fewer and larger subdomains")
+                             f"{MAX_SIZE} coarse unknowns, whose inverse is dense: take fewer and larger subdomains")
         members = space.from_host(owner.astype(double.indices.dtype))
         T, _, _ = tentative(double, members, count, modes)
         self._interpolation = SmoothedInterpolation(double, T)

@@ -42,7 +42,7 @@ from swell.core.workspace import Workspace
 from swell.formats.symmetry import asymmetry, tolerance
 from swell.krylov.fgmres import FGMRES
 from swell.krylov.method import System
-from swell.krylov.restarted import MOST
+from swell.krylov.restarted import MAX_RESTART
 
 SEED = 2006
 
@@ -75,9 +75,9 @@ class Deflation(Preconditioner):
     across_ranks = True
 
     def __post_init__(self):
-        positive(self, "vectors", most=MOST // 2)
+        positive(self, "vectors", most=MAX_RESTART // 2)
         choose_by_none(self, 0, "steps")
-        positive(self, "steps", most=MOST)
+        positive(self, "steps", most=MAX_RESTART)
         if self.steps and self.steps < self.vectors:
             raise InputError(f"Deflation(vectors={self.vectors}, steps={self.steps}): expected at least as many "
                              "steps as vectors, better four times as many")
@@ -112,7 +112,7 @@ class DeflationOperator(Composite):
         self._inner = inner = resolve("precond", settings.inner)
         self._whole = inner.across_ranks
         n = self.space.ranks.local_rows(A.shape[0])
-        steps = settings.steps or min(4 * settings.vectors, MOST)
+        steps = settings.steps or min(4 * settings.vectors, MAX_RESTART)
         self._steps = min(steps, max(1, A.shape[0] // 2))
         self._single = np.dtype("complex64" if A.dtype.kind == "c" else "float32")
         k = min(settings.vectors, self._steps)
@@ -176,22 +176,22 @@ class DeflationOperator(Composite):
             return ()
         now = family.omega
         self._scale = 4 * abs(now) or 1.0                                      # s above ω keeps rounding errors small
-        found = []
+        terms = []
         for omega in (0.0, self._scale, -self._scale):
             family.form(omega)
             images = self.space.empty(self._W.shape, self._single)
-            found.append((images, self._multiply(A, images)))
+            terms.append((images, self._multiply(A, images)))
         family.form(now)
-        for zero, plus, minus in zip(*found):                                  # for A U, then for E
+        for zero, plus, minus in zip(*terms):                                  # for A U, then for E
             plus -= minus
             plus *= plus.dtype.type(0.5)                                       # (A(s) − A(−s))/2
             minus += plus
             minus -= zero                                                      # (A(s) + A(−s))/2 − A(0)
-        return found
+        return terms
 
     def keep_for(self, A):
-        """Recompute W = A U and E⁻¹, in place, for the values that A has now. The vectors U stay, and what the inner
-        preconditioner was built from."""
+        """Recompute W = A U and E⁻¹, in place, for the present values of A. The vectors U and the inner
+        preconditioner stay."""
         self.inner.keep_for(self._inner_matrix(A))
         if self._terms:
             (P0, E0), (P1, E1), (P2, E2) = self._terms
@@ -205,8 +205,8 @@ class DeflationOperator(Composite):
         self._adjoint_inverse[...] = self.space.xp.asarray(inverse.conj().T)
 
     def _multiply(self, A, images):
-        """Write A U to ``images``, a device array of the shape of U. Returns E = Lᴴ A U, a new host array; the top of
-        this file defines L."""
+        """Write A U to ``images``, a device array of the shape of U. Returns E = Lᴴ A U, a new host array. L is U
+        for a symmetric or Hermitian A, else A U."""
         u, w, sums = self._t, self._z, self._sums
         E = self.space.empty(self._inverse.shape, sums.dtype)
         images.fill(0)                                                         # also the padding of the rows
@@ -245,7 +245,7 @@ class DeflationOperator(Composite):
         self._add(self._W, False, out, alpha, beta)                            # z + W y
 
     def _balance(self, inner, inverse, conjugate, conjugate_vectors, x, out, alpha, beta):
-        """Write out = α B x + β out, or with Bᴴ, for B in the first form at the top of this file.
+        """Write out = α B x + β out, or with Bᴴ, for B = (I − U E⁻¹ Wᴴ) M (I − W E⁻¹ Uᴴ) + U E⁻¹ Uᴴ.
 
         ``inner`` applies M, or Mᴴ for Bᴴ; ``inverse`` is E⁻¹ or E⁻ᴴ. ``conjugate``: inner products conjugate U and W,
         for A = Aᴴ, not for A = Aᵀ. ``conjugate_vectors``: U and W are replaced by their conjugates in the sums."""

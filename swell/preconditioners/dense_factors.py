@@ -19,14 +19,14 @@ from swell.core.settings import describe
 from swell.dense.solver import solve_scaled
 from swell.preconditioners.factors import Factors
 
-SMALL, NEARLY_FULL = 100, 0.1    # least rows and share of stored entries of a matrix that is factored as a full one
+MIN_ROWS, NEARLY_FULL = 100, 0.1  # least rows and share of stored entries of a matrix that is factored as a full one
 ON_GPU = 4000                    # most rows of any matrix that a GPU factors as a full one
 PIVOTS = 10_000                  # most rows if the diagonal has zeros, since the matrix then needs row exchanges
 
 
 def nearly_full(A) -> bool:
-    """True if the CSRMatrix A has at least `SMALL` rows, and stores more than a tenth of its n² entries."""
-    return A.shape[0] >= SMALL and A.nnz >= NEARLY_FULL * A.shape[0] ** 2
+    """True if the CSRMatrix A has at least `MIN_ROWS` rows, and stores more than a tenth of its n² entries."""
+    return A.shape[0] >= MIN_ROWS and A.nnz >= NEARLY_FULL * A.shape[0] ** 2
 
 
 def factored_full(A) -> bool:

@@ -55,7 +55,7 @@ class Direct(Preconditioner):
         each column. None takes minimum degree, or factors a full matrix. RSLAB and cuDSS have their own.
     package : {"superlu", "rslab"}, optional
         What factors a sparse matrix on a CPU. RSLAB, ``pip install 'swell[direct]'``, takes symmetric ones, real or
-        complex, as L D Lᵀ. None takes it, if it is installed, for those with much fill and without weak pivots on the
+        complex, as L D Lᵀ. None takes it, if it is installed, for matrices with much fill and no weak pivots on the
         diagonal, and else SuperLU, which also factors what RSLAB gives up; a note says so.
     dense_lu : str, Decomposer or None
         Factor A as a full matrix by a decomposer of `swell.dense`: "getrf", "pcm(x=8)", "icm(x=32)", …
@@ -114,14 +114,14 @@ class Direct(Preconditioner):
 
     def _sparse(self, A, unnamed):
         """Return the factors by RSLAB or SuperLU on a CPU; ``unnamed``: the user has left the choice open."""
-        blocked, found = self.package == "rslab", None
+        blocked, elimination = self.package == "rslab", None
         if unnamed and unsuited(A) is None:
             # L has half of the entries of L and U: RSLAB may factor what exceeds `largest` as LU.
-            found = eliminate(A, entries=2 * (self.largest or np.inf))
-            blocked = not found.cost.complete or found.cost.flops > BLOCKED * found.cost.entries
+            elimination = eliminate(A, entries=2 * (self.largest or np.inf))
+            blocked = not elimination.cost.complete or elimination.cost.flops > BLOCKED * elimination.cost.entries
         if blocked:
             return RSLABOperator(A, self.largest, lambda A: SuperLUOperator(A, self.largest, self.ordering))
-        return SuperLUOperator(A, self.largest, self.ordering, found)
+        return SuperLUOperator(A, self.largest, self.ordering, elimination)
 
 
 class CuDSSOperator(Factors, Shareable):
@@ -207,8 +207,7 @@ class CuDSSOperator(Factors, Shareable):
 
 
 def unavailable(A) -> str | None:
-    """Return why the direct method cannot factor A, a sentence with the line that installs what is missing; None if it
-    can."""
+    """Return None if the direct method can factor A; else a sentence: which package is missing, how to install it."""
     if A.space.name == "cpu" or factored_full(A) or importlib.util.find_spec("nvmath"):
         return None
     return "the direct solver on a GPU needs nvmath-python and cuDSS: pip install 'swell[cuda13]'"

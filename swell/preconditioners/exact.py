@@ -76,7 +76,7 @@ class Exact(TriangularSolve):
 
 
 class SequentialTriangular(TriangularOperator):
-    """Substitution row by row, on a CPU; see the top of this file."""
+    """Substitution row by row, on a CPU."""
 
     def __init__(self, T, lower, unit, order, settings):
         super().__init__(T, lower, unit, order, settings)
@@ -115,7 +115,7 @@ class SequentialTriangular(TriangularOperator):
         return (a.astype(self._order.dtype, copy=False) for a in (T.indptr, T.indices))
 
     def _arrays(self):
-        """Return the kernels' first arguments, explained at the top of this file."""
+        """Return the kernels' first arguments, the arrays of the layout."""
         return self.rows, self.ptr, self.offsets, self.values, self.inverse, self.parts
 
     def solve(self, x, out):
@@ -144,8 +144,7 @@ class SequentialTriangular(TriangularOperator):
 
 
 def best_width(lengths) -> int:
-    """Return the width of the rectangle in the layout at the top of this file: the one with the least cost of entries,
-    padding and mispredicted branches.
+    """Return the width of the layout's rectangle with the least cost of entries, padding and mispredicted branches.
 
     ``lengths`` has the number of strictly triangular entries of each row."""
     n = lengths.size
@@ -187,7 +186,7 @@ def halves(crossing, n, middle, needed=None):
 
 
 def visits(order, lower, n, cuts):
-    """Return (``rows``, ``parts``) of the layout at the top of this file, int arrays.
+    """Return (``rows``, ``parts``) of the layout, int arrays.
 
     order[i] is the place of row i of T in the vectors; an empty array for natural order. ``lower`` says which triangle.
     ``cuts`` is the result of `halves`."""

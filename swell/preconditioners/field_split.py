@@ -51,7 +51,8 @@ class FieldSplit(Preconditioner):
     inner : str, settings object or user's M; or a tuple or a dict of them
         The preconditioner of each field: one for all, or one a field, in the order or by the names of the fields.
     kind : {"lower", "diagonal", "upper", "full"}
-        See the top of this file.
+        "lower": block Gauss–Seidel, from the first field on; "upper": from the last; "diagonal": block Jacobi; "full":
+        block LU.
     schur : None, {"diagonal", "l1", "lsc"} or matrix
         The Schur complement that the second of two fields solves with. None: its block of A. A matrix approximates
         the positive one, C + B F⁻¹ Bᵀ for A = [F Bᵀ; B −C], such as a mass matrix; it stays when A has new values.
@@ -208,9 +209,9 @@ class FieldSplitOperator(Composite):
 
     def _solve(self, i, apply):
         """zᵢ = Mᵢ tᵢ by ``apply``; with the sign of S for a Schur complement, but in "diagonal"."""
-        own = self.fields.own(i)
+        field = self.fields.own(i)
         signed = self._blocks is not None and i == 1 and self._kind != "diagonal"
-        apply(self._t[own], self._z[own], self._blocks.sign if signed else 1)
+        apply(self._t[field], self._z[field], self._blocks.sign if signed else 1)
 
     def _subtract(self, strip, columns, i):
         """tᵢ = tᵢ − strip z."""

@@ -41,9 +41,9 @@ class Fields:
         If a row is in no field or in two; the message names the first one.
     """
 
-    def __init__(self, A, given):
+    def __init__(self, A, fields):
         self._space, n = A.space, A.shape[0]
-        sets = index_sets(A, given)
+        sets = index_sets(A, fields)
         self.names, self.rows = list(sets), list(sets.values())
         check_cover(self.names, self.rows, n)
         sizes = [A.space.padded(rows.size) for rows in self.rows]
@@ -110,9 +110,9 @@ class Block:
 
     def __init__(self, A, rows, columns, shape):
         xp = A.space.xp
-        found = renumbered(A.with_values(xp.arange(A.nnz)), rows, columns, shape)
-        self._entries = found.data
-        self.matrix = CSRMatrix(A.space, found.indptr, found.indices, A.data[self._entries], shape)
+        pattern = renumbered(A.with_values(xp.arange(A.nnz)), rows, columns, shape)
+        self._entries = pattern.data
+        self.matrix = CSRMatrix(A.space, pattern.indptr, pattern.indices, A.data[self._entries], shape)
 
     def update(self, A):
         """Take the values of A, which has the same pattern."""
@@ -124,19 +124,19 @@ class Block:
         return self.matrix.nbytes + self._entries.nbytes
 
 
-def index_sets(A, given) -> dict[str, np.ndarray]:
-    """Return a dict from the name of a field to its rows, an int64 host array; ``given`` as in `FieldSplit`."""
+def index_sets(A, fields) -> dict[str, np.ndarray]:
+    """Return a dict from the name of a field to its rows, an int64 host array; ``fields`` as in `FieldSplit`."""
     n = A.shape[0]
-    if isinstance(given, str) and given == "saddle_point":
+    if isinstance(fields, str) and fields == "saddle_point":
         return saddle_point(A)
-    if isinstance(given, Mapping):
-        return {str(name): indices(name, rows, n) for name, rows in given.items()}
-    if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        if given < 1 or n % given:
-            raise InputError(f"FieldSplit(fields={given}): {given} fields that alternate cannot divide the {n} rows of "
-                             "A: give the field of each row")
-        return {str(k): np.arange(k, n, given) for k in range(given)}
-    of = host_array(given, "FieldSplit(fields)")
+    if isinstance(fields, Mapping):
+        return {str(name): indices(name, rows, n) for name, rows in fields.items()}
+    if isinstance(fields, int | np.integer) and not isinstance(fields, bool):
+        if fields < 1 or n % fields:
+            raise InputError(f"FieldSplit(fields={fields}): {fields} fields that alternate cannot divide the {n} rows "
+                             "of A: give the field of each row")
+        return {str(k): np.arange(k, n, fields) for k in range(fields)}
+    of = host_array(fields, "FieldSplit(fields)")
     if of.dtype.kind not in "iu" or of.shape != (n,):
         raise InputError(f"FieldSplit(fields) has shape {of.shape} and type {of.dtype}: {EXPECTED}")
     of = of.astype(np.int64)
@@ -160,11 +160,11 @@ def saddle_point(A) -> dict[str, np.ndarray]:
     return {"u": np.flatnonzero(~second), "p": np.flatnonzero(second)}
 
 
-def indices(name, given, n) -> np.ndarray:
+def indices(name, selection, n) -> np.ndarray:
     """Return the rows of field ``name``, an int64 host array, for an index array, a boolean mask or a slice."""
-    if isinstance(given, slice):
-        return np.arange(n)[given]
-    rows = host_array(given, f"FieldSplit(fields): field {name!r}")
+    if isinstance(selection, slice):
+        return np.arange(n)[selection]
+    rows = host_array(selection, f"FieldSplit(fields): field {name!r}")
     if rows.dtype.kind == "b" and rows.shape == (n,):
         return np.flatnonzero(rows)
     if rows.dtype.kind not in "iu" or rows.ndim != 1:

@@ -91,11 +91,11 @@ class Guarded(TriangularOperator):
         """Measure the remainder of the requested solve for T; make it or its replacement the active solve, and set
         ``notes``."""
         asked, name, self.notes = self.settings, type(self.settings).__name__, self._first.notes
-        found = asked.remainder(self._first)
-        if found <= asked.growth:
+        remainder = asked.remainder(self._first)
+        if remainder <= asked.growth:
             self._use(asked, T)
             return
-        said = f"{asked.named(self._first)} {found:.1e} of a random error, more than {asked.growth:g}"
+        said = f"{asked.named(self._first)} {remainder:.1e} of a random error, more than {asked.growth:g}"
         if asked.guard == "error":
             raise FactorisationError(f"{name}: {said}: use {asked.remedy}, guard='more', or solve='exact'")
         more = asked.better(self._first, T) if asked.guard == "more" else None
@@ -104,8 +104,7 @@ class Guarded(TriangularOperator):
         self.notes = (*self.notes, f"{name}: {said}: {done} instead")
 
     def _use(self, settings, T):
-        """Make the operator of these ``settings`` the active one, with the values of T: build it, or update it if it is
-        active."""
+        """Make the operator of ``settings`` active, with the values of T: build it, or update the active one."""
         if self._active.settings == settings:
             if self._active is not self._first:
                 self._active.update(T)

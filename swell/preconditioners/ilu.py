@@ -42,13 +42,13 @@ from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import (choose_by_none, circumstances, describe, idle_notes, one_of, positive, share,
                                  switch, without_effect)
-from swell.formats.blocks import LARGEST, check_size, divisors
+from swell.formats.blocks import MAX_BLOCK, check_size, divisors
 from swell.preconditioners.fill import estimated, lu_pattern
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check
 from swell.preconditioners.lu_rows import BlockRows, EntryRows
 from swell.preconditioners.triangular import combine, resolve_solve
 
-DROP, FILL = 1e-3, 10.0     # of ILUT, where one of them is given
+DROP, FILL = 1e-3, 10.0     # ILUT's defaults, where only one is given
 ALWAYS_FIT = {1: "single entries", None: "a detected size, which always divides"}
 
 
@@ -112,7 +112,7 @@ class ILU(Preconditioner):
             without_effect(self, why, "leave drop and fill out", "level", "factor")
         choose_by_none(self, 0, "block")
         if self.block is not None:
-            positive(self, "block", most=LARGEST)
+            positive(self, "block", most=MAX_BLOCK)
         switch(self, "pad")
         if self.block in ALWAYS_FIT:
             without_effect(self, f"with {ALWAYS_FIT[self.block]}", "name a block size of 2 or more", "pad")
@@ -201,12 +201,12 @@ class ILUOperator(IncompleteOperator):
         """Write ``factor``: L and U of A + ``shift`` S. Returns the first row with a tiny pivot, or None, and the
         number of tiny pivots.
 
-        A tiny pivot is replaced by ``replacement`` times the largest entry of its row. S is defined at the top of this
-        file."""
+        A tiny pivot is replaced by ``replacement`` times the largest entry of its row. S is diagonal, with the
+        moduli of the rows' largest entries and the signs of A's diagonal."""
         data = self._rows.shifted(self._values, self._scale, shift, self._target)
-        found = self._factor(data, self._scale, replacement)
+        tiny_pivots = self._factor(data, self._scale, replacement)
         self.factor, self.change = self._factor.factor, self._factor.change
-        return self._check_finite(*found)
+        return self._check_finite(*tiny_pivots)
 
     def _solve_with_factor(self):
         """Set ``self.L`` and ``self.U``, the triangular solves with ``factor``; if its pattern stays, update their
@@ -252,14 +252,14 @@ class ILUOperator(IncompleteOperator):
         how = self.settings.pivot
         self.replaced, self.notes = 0, ()
         replacements = itertools.chain([float(np.sqrt(np.finfo(self.dtype).eps))], itertools.repeat(1.0))
-        found, wrong = self._raise_shift(lambda shift: self._attempt(shift, next(replacements)), how == "shift")
+        problem, wrong = self._raise_shift(lambda shift: self._attempt(shift, next(replacements)), how == "shift")
         if wrong is not None:
             remedy = {"shift": f", and even with {self.shift:.0e} of its largest entry added to each row {wrong}",
                       "perturb": ", and replacing tiny pivots did not help: use pivot='shift'",
                       "error": ": use pivot='shift' or pivot='perturb'"}[how]
-            raise FactorisationError(f"{self._name}: {found}{remedy}, another ordering, or method='direct'")
-        if found is not None:
-            self.notes = (f"{self._name}: {found}, so A + {self.shift:g} S was factored in place of A, S the largest "
+            raise FactorisationError(f"{self._name}: {problem}{remedy}, another ordering, or method='direct'")
+        if problem is not None:
+            self.notes = (f"{self._name}: {problem}, so A + {self.shift:g} S was factored in place of A, S the largest "
                           "moduli of its rows with the signs of its diagonal",)
         if self.settings.threshold is not None and self.space.name != "cpu":
             self.notes = (*self.notes, f"{self._name}: factored on the host, since the entries that a row keeps "

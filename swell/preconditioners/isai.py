@@ -32,7 +32,7 @@ from swell.preconditioners.guard import GuardedSolve
 from swell.preconditioners.triangular import TriangularOperator, inverse_diagonal, random_vector
 from swell.transforms.permutation import Permutation
 
-MOST = 4                # highest power that guard="more" tries
+MAX_POWER = 4           # highest power that guard="more" tries
 SYMBOLIC_BYTES = 50     # memory for each pair of entries that meet in a product of patterns
 
 
@@ -56,7 +56,7 @@ class ISAI(GuardedSolve):
     power: int = 1
     longest: int = 512
 
-    alike = False           # W of T and W of Tᵀ, both made by rows, are not transposes
+    alike = False           # W is made by rows: the W of Tᵀ is not the transpose of the W of T
     remedy = "a higher power"
     cost = "one product with the approximate inverse, with power 1 as large as the triangle"
 
@@ -76,7 +76,7 @@ class ISAI(GuardedSolve):
         return f"the inverse of the {side} triangle on the pattern of its power {operator.settings.power} leaves"
 
     def better(self, operator, T):
-        for power in range(self.power + 1, MOST + 1):
+        for power in range(self.power + 1, MAX_POWER + 1):
             settings = replace(self, power=power)
             if settings.unguarded(T, operator.lower, operator.unit, operator.order).remainder <= self.growth:
                 return settings, f"the pattern of its power {power} is used"
@@ -155,8 +155,8 @@ class ApproximateInverse(TriangularOperator):
         xp, longest = self.space.xp, self.settings.longest
         rows, at = keys // count, xp.arange(keys.size)
         beyond = ptr[rows + 1] - at > longest if self.lower else at - ptr[rows] >= longest
-        first, found = self.space.find_true(xp.diff(ptr) > longest)  # sync
-        self.notes = (f"ISAI: {found} of {count} rows of the approximate inverse (the first is {first}) have more than "
+        first, long = self.space.find_true(xp.diff(ptr) > longest)   # sync
+        self.notes = (f"ISAI: {long} of {count} rows of the approximate inverse (the first is {first}) have more than "
                       f"{longest} entries; those nearest the diagonal are kept",)
         return keys[~beyond]
 
@@ -196,8 +196,8 @@ class ApproximateInverse(TriangularOperator):
         """Return ‖(I − W T) v‖ / ‖v‖ for a fixed random v; ``values`` are the entries of W on the pattern ``ptr``,
         ``columns``."""
         xp, size = self.space.xp, (self.ptr.size - 1) * self.block
-        given = v = random_vector(size, T.dtype, self.space)
-        product, left = v.copy(), v.copy()
+        original = v = random_vector(size, T.dtype, self.space)
+        product, error = v.copy(), v.copy()
         if isinstance(T, CSRMatrix):
             rows = rows_of(T.indptr, T.indices.size, xp)
             kept = (T.indices < rows if self.lower else T.indices > rows) | ((T.indices == rows) & (not self.unit))
@@ -209,13 +209,12 @@ class ApproximateInverse(TriangularOperator):
                 product[...] = v
             ptr, columns, blocks = T.triangle(self.lower)
             self._as_matrix(ptr, columns, blocks.copy(), size).apply(v, product, 1, 1)   # a slice need not be aligned
-        self._as_matrix(self.ptr, self.columns, values, size).apply(product, left, -1, 1)
-        remainder, _, norm, _ = self.space.norms(left, given)  # sync
+        self._as_matrix(self.ptr, self.columns, values, size).apply(product, error, -1, 1)
+        remainder, _, norm, _ = self.space.norms(error, original)  # sync
         return remainder / max(norm, 1e-300)
 
     def _as_matrix(self, ptr, columns, values, size):
-        """Return a CSRMatrix of these arrays, or a BSRMatrix if the factor has blocks; ``size`` is its number of rows.
-        """
+        """Return a CSRMatrix of these arrays with ``size`` rows; a BSRMatrix if the factor has blocks."""
         if self.block == 1:
             return CSRMatrix(self.space, ptr, columns, values.reshape(-1), (size, size))
         return BSRMatrix(self.space, ptr, columns, values, (size, size))
@@ -253,8 +252,9 @@ class ApproximateInverse(TriangularOperator):
 
     @property
     def nbytes(self):
-        own = (self.ptr, self.columns, self._copy, *(() if self._numbers is None else (*self._placed, self._numbers)))
-        return sum(a.nbytes for a in own) + self.matrix.nbytes + (0 if self._adjoint is None else self._adjoint.nbytes)
+        moved = () if self._numbers is None else (*self._placed, self._numbers)
+        matrices = (self.matrix,) if self._adjoint is None else (self.matrix, self._adjoint)
+        return sum(a.nbytes for a in (self.ptr, self.columns, self._copy, *moved, *matrices))
 
     def describe(self):
         each = self.columns.size / max(self.ptr.size - 1, 1)

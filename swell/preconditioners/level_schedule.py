@@ -22,7 +22,7 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.triangular import Gathering, inverse_diagonal
 
 NARROW = 2048           # rows of a level, at most, that one block solves, in at most two rounds
-FEW = 32                # levels, at most, for which schedule=None takes "levels"
+MAX_LEVELS = 32         # levels, at most, for which schedule=None takes "levels"
 DEEP = 1000             # levels from which a note warns of them
 SLICE, WINDOW = 32, 256
 
@@ -201,7 +201,7 @@ class ScheduledTriangular(SlicedTriangular):
         self.sliced = Sliced(T, lower, unit, sequence, rows, self.schedule.place, self.stored(T.dtype))
         self.schedule.bounds = self.schedule.bounds.astype(self.sliced.ptr.dtype, copy=False)
         self.notes += advice(self.schedule.levels, n) if lower else ()           # once for L and U
-        deep = self.schedule.levels > FEW
+        deep = self.schedule.levels > MAX_LEVELS
         self.sync_free = deep if settings.schedule is None else settings.schedule == "sync_free"
         self._w = xp.empty((2 if self.sync_free else 1, n), T.dtype)
         self._w.view(np.uint8).fill(255)         # a NaN marks a row that is not yet solved

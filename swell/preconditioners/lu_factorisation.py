@@ -27,7 +27,7 @@ from swell.preconditioners.exact import halves
 from swell.preconditioners.incomplete import Factorisation
 from swell.preconditioners.level_schedule import Schedule
 
-TINY = 100                  # a pivot below 100 ε times its row's largest entry is a breakdown
+MIN_PIVOT = 100             # a pivot below 100 ε times its row's largest entry is a breakdown
 
 
 class LUFactorisation(Factorisation):
@@ -37,7 +37,7 @@ class LUFactorisation(Factorisation):
     ``factor``: the CSRMatrix of L and U to be written. ``diagonal``: the places of its diagonal entries."""
 
     def __init__(self, factor, diagonal):
-        super().__init__(factor, "ilu", TINY)
+        super().__init__(factor, "ilu", MIN_PIVOT)
         self.diagonal, self.rows, self.block = diagonal, diagonal.size, 1
         self.pattern = factor.indptr, factor.indices, diagonal
 
@@ -175,7 +175,7 @@ class BlockLUFactorisation(Factorisation):
     itself: L and U overwrite them. ``factor``: a BlockFactor."""
 
     def __init__(self, factor):
-        super().__init__(factor, "block_ilu", TINY)
+        super().__init__(factor, "block_ilu", MIN_PIVOT)
         self.rows, self.block = factor.count, factor.block
 
     @property

@@ -69,8 +69,8 @@ class EntryRows:
         xp = self._space.xp
         values = A.data if self._entry is None else A.data[self._entry]
         if self._place is not None:
-            given, values = values, xp.zeros(self._nnz, A.dtype)
-            values[self._place] = given
+            entries, values = values, xp.zeros(self._nnz, A.dtype)
+            values[self._place] = entries
         scale = largest_moduli(A.row_maxima(xp.ones(A.shape[1], A.data.real.dtype)))
         return values, scale if self.order is None else scale[self.order]
 
@@ -197,21 +197,21 @@ def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagon
     """
     xp, n = A.space.xp, A.shape[0]
     if A.space.name == "cpu":                    # one pass; the array expressions below take three and more memory
-        found = np.empty(n, A.indptr.dtype)
-        if A.space.kernels("swell.preconditioners", "ilu", A.dtype).find_diagonal(A.indptr, A.indices, found):
-            found = found[found >= 0]
+        places = np.empty(n, A.indptr.dtype)
+        if A.space.kernels("swell.preconditioners", "ilu", A.dtype).find_diagonal(A.indptr, A.indices, places):
+            places = places[places >= 0]
     else:
-        found = xp.flatnonzero(A.indices == A.rows())
-    if found.size < n:
+        places = xp.flatnonzero(A.indices == A.rows())
+    if places.size < n:
         there = xp.zeros(n, bool)
-        there[A.indices[found]] = True
+        there[A.indices[places]] = True
         first = int(there.argmin())  # sync
         remedy = remove_empty(A, slice(None), named) or (
             "with order = swell.transversal(A), a maximum matching, solve A[order] x = b[order], whose x is the same; "
             "or use method='direct'")
-        raise InputError(f"{name}: {n - found.size} of {n} {lacking} (the first is {named(first)}), and incomplete LU "
+        raise InputError(f"{name}: {n - places.size} of {n} {lacking} (the first is {named(first)}), and incomplete LU "
                          f"divides by them: {remedy}")
-    return found.astype(A.indptr.dtype, copy=False)
+    return places.astype(A.indptr.dtype, copy=False)
 
 
 def places(A, wider):

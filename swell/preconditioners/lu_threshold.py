@@ -25,7 +25,7 @@ from swell.formats.matrix import index_type
 from swell.preconditioners.block_factor import BlockFactor
 from swell.preconditioners.fill import extended
 from swell.preconditioners.incomplete import NONE
-from swell.preconditioners.lu_factorisation import TINY
+from swell.preconditioners.lu_factorisation import MIN_PIVOT
 
 ENTRY_BYTES = 50            # host memory an entry of L and U, with room to grow and to copy
 
@@ -51,7 +51,7 @@ class Threshold(ABC):
 
     def __init__(self, T, threshold, name):
         self.T, self.space, self.name, self.host = T, T.space, name, make_space("cpu")
-        self.bounds = *map(float, threshold), TINY * float(np.finfo(T.dtype).eps)
+        self.bounds = *map(float, threshold), MIN_PIVOT * float(np.finfo(T.dtype).eps)
         self.kernels = native_kernels("swell.preconditioners", "ilut")
 
     def __call__(self, data, scale, replacement):
@@ -122,12 +122,12 @@ class BlockThreshold(Threshold):
             self.check_memory(L[0][row] + U[0][row], rest[-1], row, n)
             for side in (L, U):
                 side[1:] = map(extended, side[1:])
-        lower, upper, left, right = L[0], U[0], L[1][:L[0][n]], U[1][:U[0][n]]
-        first = left.size + n                      # the place of U
-        indices = np.concatenate([left, np.arange(n), right])
-        blocks = np.concatenate([L[2][:left.size], inverse, U[2][:right.size]])
+        lower, upper, lower_columns, upper_columns = L[0], U[0], L[1][:L[0][n]], U[1][:U[0][n]]
+        first = lower_columns.size + n             # the place of U
+        indices = np.concatenate([lower_columns, np.arange(n), upper_columns])
+        blocks = np.concatenate([L[2][:lower_columns.size], inverse, U[2][:upper_columns.size]])
         index = index_type(n * s, n * s, blocks.size)
         arrays = (space.from_host(a.astype(index)) for a in (lower, upper + first, indices))
-        factor = BlockFactor(space, *arrays, space.from_host(blocks), T.n, left.size, n)
+        factor = BlockFactor(space, *arrays, space.from_host(blocks), T.n, lower_columns.size, n)
         factor.scale_columns()
         return factor

@@ -7,21 +7,20 @@ import numpy as np
 from swell.core.arrays import host_array
 from swell.core.errors import InputError
 
-MOST = 32               # most near null vectors
+MAX_MODES = 32          # most near null vectors
 DEPENDENT = 1e-7        # a singular value below this share of the largest may be rounding
-TINY = 1e-300
+MIN_LENGTH = 1e-300
 
 
-def check_word(given, name: str):
-    """Raise InputError if ``given`` is a text other than "constants"; ``name``: the settings' class, for the message.
-    """
-    if isinstance(given, str) and given != "constants":
-        raise InputError(f"{name}(near_nullspace={given!r}): expected 'constants' or an array of shape (n,) or (n, k), "
+def check_word(modes, name: str):
+    """Raise InputError if ``modes`` is a text other than "constants"; ``name``: the settings' class, for messages."""
+    if isinstance(modes, str) and modes != "constants":
+        raise InputError(f"{name}(near_nullspace={modes!r}): expected 'constants' or an array of shape (n,) or (n, k), "
                          "as swell.rigid_body_modes(points) gives")
 
 
-def checked(given, A, name: str) -> np.ndarray:
-    """Return the array ``given`` in this rank's rows of A, a float64 host array of shape (rows, k).
+def checked(vectors, A, name: str) -> np.ndarray:
+    """Return the array ``vectors`` in this rank's rows of A, a float64 host array of shape (rows, k).
 
     Parameters
     ----------
@@ -38,10 +37,11 @@ def checked(given, A, name: str) -> np.ndarray:
     """
     space, n = A.space, A.shape[0]
     with space.ranks.agreed():
-        modes = _columns(given, name)
-        own = "" if space.ranks.single else f", or this rank's ({space.ranks.local_rows(n)}, k) on every rank,"
-        refusal = f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k){own} with k from 1 to {MOST}"
-        if modes.ndim != 2 or not 1 <= modes.shape[1] <= MOST:
+        modes = _columns(vectors, name)
+        local = "" if space.ranks.single else f", or this rank's ({space.ranks.local_rows(n)}, k) on every rank,"
+        refusal = (f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k){local} with k from 1 to "
+                   f"{MAX_MODES}")
+        if modes.ndim != 2 or not 1 <= modes.shape[1] <= MAX_MODES:
             raise InputError(refusal)
     in_parts = bool(space.ranks.max(float(modes.shape[0] != n)))
     with space.ranks.agreed():
@@ -49,31 +49,32 @@ def checked(given, A, name: str) -> np.ndarray:
             raise InputError(refusal)
         modes = _real(modes, name)
     space.ranks.require_equal(modes.shape[1], f"the number of vectors of {name}(near_nullspace)")
-    scaled = modes / max(space.ranks.max(float(abs(modes).max(initial=0))), TINY)
+    scaled = modes / max(space.ranks.max(float(abs(modes).max(initial=0))), MIN_LENGTH)
     products = scaled.T @ scaled
     if in_parts:
         products = summed(space, products)
-    lengths = np.sqrt(np.maximum(products.diagonal(), TINY))
+    lengths = np.sqrt(np.maximum(products.diagonal(), MIN_LENGTH))
     _require_rank(int((np.linalg.eigvalsh(products / lengths / lengths[:, None]) > DEPENDENT**2).sum()), modes, name)
     return modes if in_parts or space.ranks.single else modes[A.rows]
 
 
-def checked_whole(given, n: int, name: str) -> np.ndarray:
-    """Return the array ``given``, with all n rows of A in the user's order, as a float64 host array of shape (n, k).
+def checked_whole(vectors, n: int, name: str) -> np.ndarray:
+    """Return the array ``vectors``, with all n rows of A in the user's order, as a float64 host array of shape (n, k).
 
     ``name`` and the errors: as for `checked`."""
-    modes = _columns(given, name)
-    if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MOST:
-        raise InputError(f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k from 1 to {MOST}")
+    modes = _columns(vectors, name)
+    if modes.ndim != 2 or modes.shape[0] != n or not 1 <= modes.shape[1] <= MAX_MODES:
+        raise InputError(f"{name}(near_nullspace) has shape {modes.shape}: expected ({n}, k) with k from 1 to "
+                         f"{MAX_MODES}")
     modes = _real(modes, name)
-    scaled = modes / np.maximum(np.abs(modes).max(axis=0, initial=0), TINY)
+    scaled = modes / np.maximum(np.abs(modes).max(axis=0, initial=0), MIN_LENGTH)
     _require_rank(int(np.linalg.matrix_rank(scaled, DEPENDENT * np.sqrt(n))), modes, name)
     return modes
 
 
-def _columns(given, name):
-    """Return the array ``given`` on the host; a vector as one column."""
-    modes = host_array(given, f"{name}(near_nullspace)")
+def _columns(vectors, name):
+    """Return the array ``vectors`` on the host; a vector as one column."""
+    modes = host_array(vectors, f"{name}(near_nullspace)")
     return modes[:, None] if modes.ndim == 1 else modes
 
 
@@ -105,18 +106,18 @@ def independent(modes):
     return np.ascontiguousarray(vectors[:, values > DEPENDENT * values.max(initial=0)])
 
 
-def checked_nodes(given, n: int, name: str):
+def checked_nodes(numbers, n: int, name: str):
     """Return (the node of each row, an int array of shape (n,); the place of each row in its node, an int array of
     shape (n,); the number of nodes).
 
-    ``given``: the user's array; ``name``: the settings' class, for messages.
+    ``numbers``: the user's array; ``name``: the settings' class, for messages.
 
     Raises
     ------
     InputError
         If the array has another length or type, or its numbers are negative or have holes.
     """
-    nodes = host_array(given, f"{name}(nodes)")
+    nodes = host_array(numbers, f"{name}(nodes)")
     if nodes.shape != (n,) or nodes.dtype.kind not in "iu":
         raise InputError(f"{name}(nodes) has shape {nodes.shape} and type {nodes.dtype}: expected integers of shape "
                          f"({n},), the node of each row of A")
@@ -125,8 +126,8 @@ def checked_nodes(given, n: int, name: str):
     missing = np.flatnonzero(np.bincount(nodes[nodes >= 0], minlength=count) == 0)
     if (nodes < 0).any() or missing.size:
         row = int(np.argmax(nodes < 0))
-        found = f"node {missing[0]} has no row" if missing.size else f"row {row} has node {nodes[row]}"
-        raise InputError(f"{name}(nodes): {found}: expected the numbers 0 to {count - 1} without holes")
+        problem = f"node {missing[0]} has no row" if missing.size else f"row {row} has node {nodes[row]}"
+        raise InputError(f"{name}(nodes): {problem}: expected the numbers 0 to {count - 1} without holes")
     return nodes, places(nodes), count
 
 

@@ -83,8 +83,8 @@ class Blocks:
 class GivenMatrix(Wrapper):
     """|S|⁻¹ by an inner preconditioner of the user's matrix, which stays as it is when A has new values."""
 
-    def __init__(self, blocks, given, inner):
-        matrix = read_matrix(given, blocks.A22)
+    def __init__(self, blocks, S, inner):
+        matrix = read_matrix(S, blocks.A22)
         super().__init__(matrix.shape, matrix.dtype, matrix.space)
         self.inner = inner.build(matrix)
 
@@ -199,7 +199,7 @@ def schur_inverse(blocks, choice, inner):
     return LeastSquaresCommutator(blocks, inner) if choice == "lsc" else DiagonalSchur(blocks, choice, inner)
 
 
-def read_matrix(given, like):
+def read_matrix(S, like):
     """Return the user's Schur complement as a CSRMatrix of the space, shape and type of ``like``, a CSRMatrix.
 
     Raises
@@ -207,17 +207,17 @@ def read_matrix(given, like):
     InputError
         For another shape or space, complex values in a real system, or entries that are NaN or Inf.
     """
-    if tuple(given.shape) != like.shape:
-        raise InputError(f"FieldSplit(schur) has shape {tuple(given.shape)}: expected {like.shape}, the second field's")
-    if np.dtype(given.dtype).kind == "c" and like.dtype.kind != "c":
+    if tuple(S.shape) != like.shape:
+        raise InputError(f"FieldSplit(schur) has shape {tuple(S.shape)}: expected {like.shape}, the second field's")
+    if np.dtype(S.dtype).kind == "c" and like.dtype.kind != "c":
         raise InputError("FieldSplit(schur) is complex and the system is real: give real values")
-    if isinstance(given, CSRMatrix):
-        if given.space.device_name != like.space.device_name:
-            raise InputError(f"FieldSplit(schur) is on {given.space.device_name} and A on {like.space.device_name}: "
+    if isinstance(S, CSRMatrix):
+        if S.space.device_name != like.space.device_name:
+            raise InputError(f"FieldSplit(schur) is on {S.space.device_name} and A on {like.space.device_name}: "
                              "build it there")
-        return given if given.dtype == like.dtype else given.astype(like.dtype)
+        return S if S.dtype == like.dtype else S.astype(like.dtype)
     with naming("FieldSplit(schur)"):
-        matrix = canonical_csr(given)
+        matrix = canonical_csr(S)
     if not np.isfinite(matrix.data).all():
         raise InputError("FieldSplit(schur) has entries that are NaN or Inf: expected finite numbers")
     return CSRMatrix.from_scipy(matrix.astype(like.dtype), like.space)

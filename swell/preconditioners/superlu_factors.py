@@ -37,9 +37,9 @@ class SuperLUOperator(Factors):
         If a pivot is exactly zero, or the factors do not fit in memory or exceed ``largest``.
     """
 
-    def __init__(self, A, largest=None, ordering=None, found=None):
+    def __init__(self, A, largest=None, ordering=None, elimination=None):
         super().__init__(A.shape, A.dtype, A.space)
-        self._largest, self._ordering, self._found = largest, ordering, found
+        self._largest, self._ordering, self._elimination = largest, ordering, elimination
         self._made = None, None                  # the `Permuted` A, None for COLAMD, and the factors; replaced together
         self.wide = np.result_type(A.dtype, np.float64)
         self.update(A)
@@ -72,15 +72,16 @@ class SuperLUOperator(Factors):
         colamd = self._ordering == "colamd"
         if colamd and not self._largest:
             return None
-        found, match = (self._found, None) if self._found else eliminate_with_pivots(A, self._largest or np.inf)
-        self._found = None
-        if not found.cost.complete or self._largest and self._largest < found.cost.entries:
+        elimination, match, self._elimination = self._elimination, None, None
+        if elimination is None:
+            elimination, match = eliminate_with_pivots(A, self._largest or np.inf)
+        if not elimination.cost.complete or self._largest and self._largest < elimination.cost.entries:
             raise FactorisationError(f"the factors would have more than {self._largest} entries, too many to be tried "
                                      "unasked: method='direct' tries it")
         # SuperLU cannot be interrupted, and writes to the terminal when memory ends.
-        A.space.check_fits(ROOM * found.cost.entries * (self.wide.itemsize + INDEX),
-                           f"{found.cost.entries:.0f} entries of L and U", "use an iterative method")
-        return None if colamd else Permuted(A, found, match)
+        A.space.check_fits(ROOM * elimination.cost.entries * (self.wide.itemsize + INDEX),
+                           f"{elimination.cost.entries:.0f} entries of L and U", "use an iterative method")
+        return None if colamd else Permuted(A, elimination, match)
 
     def _by_rows(self, p):
         """Return SciPy's SuperLU object of the transpose of a `Permuted` matrix, with pivots on the diagonal."""
@@ -172,8 +173,8 @@ class Permuted:
         Columns that SuperLU updates together; None leaves that to it.
     """
 
-    def __init__(self, A, found, match=None):
-        order = found.order()
+    def __init__(self, A, elimination, match=None):
+        order = elimination.order()
         if match is None:
             self.rows = self.columns = Side(order, None)
         else:
@@ -189,7 +190,7 @@ class Permuted:
         self._factors = None if match is None else (
             np.repeat(match.row_factors[order], lengths) * match.column_factors[columns])
         self.weak_at_first = np.zeros(A.shape[0], bool) if match is None else self.weak(A.data)
-        self.panel = None if found.cost.flops > DEEP * found.cost.entries else 2
+        self.panel = None if elimination.cost.flops > DEEP * elimination.cost.entries else 2
 
     def weak(self, data):
         """Return a bool array of the rows with weak pivots for A's values ``data``."""

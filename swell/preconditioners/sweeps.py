@@ -29,8 +29,8 @@ from swell.preconditioners.guard import GuardedSolve
 from swell.preconditioners.level_schedule import Sliced, SlicedTriangular, by_length
 from swell.preconditioners.triangular import SINGLE, random_vector
 
-MOST = 32               # largest count that guard="more" tries
-FEW = "with so few sweeps"
+MAX_COUNT = 32          # largest count that guard="more" tries
+TOO_FEW = "with so few sweeps"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Sweeps(GuardedSolve):
     single: bool = False
     in_place: bool = False
 
-    idle = SINGLE, Idle("in_place", FEW, "the first needs no vector, and the last writes elsewhere")
+    idle = SINGLE, Idle("in_place", TOO_FEW, "the first needs no vector, and the last writes elsewhere")
     remedy = "more sweeps"
     cost = "a product with the strict triangle for each sweep but the first"
 
@@ -75,7 +75,7 @@ class Sweeps(GuardedSolve):
 
     def unguarded(self, T, lower, unit, order):
         operator = (SweptTriangular if isinstance(T, CSRMatrix) else BlockSwept)(T, lower, unit, order, self)
-        operator.notes += idle_notes(self, () if operator.count > 2 else (FEW,))
+        operator.notes += idle_notes(self, () if operator.count > 2 else (TOO_FEW,))
         return operator
 
     def remainder(self, operator):
@@ -85,7 +85,7 @@ class Sweeps(GuardedSolve):
         return f"{operator.count} sweeps with the {'lower' if operator.lower else 'upper'} triangle leave"
 
     def better(self, operator, T):
-        enough = np.array(operator.remainders(MOST)) <= self.growth
+        enough = np.array(operator.remainders(MAX_COUNT)) <= self.growth
         enough[:operator.count] = False
         count = int(enough.argmax()) + 1
         return (self._with_count(count, operator.lower), f"{count} are done") if enough.any() else None

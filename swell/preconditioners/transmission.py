@@ -59,8 +59,8 @@ class Terms(ABC):
 
 
 def optimised(k, h, H):
-    """Return the coefficients (α, β) of the optimised conditions in 1/m; the top of this file has the formulas. The
-    wave number k is in 1/m, the mesh width h and the subdomain width H in m."""
+    """Return the coefficients (α, β) of the optimised conditions in 1/m. The wave
+    number k is in 1/m, the mesh width h and the subdomain width H in m."""
     apart = math.pi / H
     slow, fast, most = max(k - apart, 0.0), k + apart, max(math.pi / h, 2 * k)
     alpha = 1j * (k ** 2 * (k ** 2 - slow ** 2)) ** 0.25

@@ -87,8 +87,7 @@ class TriangularOperator(LinearOperator):
         self.notes = idle_notes(settings, circumstances(T))
 
     def prepare_adjoint(self):
-        """Allocate now what `solve_adjoint` needs, so that it does not allocate later, in a loop; by default nothing.
-        """
+        """Allocate the work arrays of `solve_adjoint`, before a loop calls it. By default there are none."""
 
     @abstractmethod
     def update(self, T):

@@ -6,7 +6,7 @@ found on the host, in two ways:
 1. Volumes make such a matrix symmetric: vᵢ aᵢⱼ zⱼ = vⱼ aⱼᵢ zᵢ. From one unknown, v follows along a tree of A's graph.
    Time: a search of the graph, and O(n log n) for the products along the tree.
 2. Otherwise, as with convection, one equation of Aᵀ v = 0 follows from the others: it is left out, v is set to 1 there,
-   and a sparse LU gives the rest. Up to `MOST` unknowns, since the factors fill.
+   and a sparse LU gives the rest. Up to `MAX_UNKNOWNS` unknowns, since the factors fill.
 
 v is zero on unknowns from which the graph of A leads away without return, as where convection is not balanced.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-MOST = 20_000           # unknowns up to which A may be factored: in three dimensions SuperLU takes seconds for these
+MAX_UNKNOWNS = 20_000   # unknowns up to which A may be factored: in three dimensions SuperLU takes seconds for these
 
 
 def left_null_vector(A, z):
@@ -87,7 +87,7 @@ def _by_factors(C):
     """Return w with wᵀ C = 0 by a sparse LU of C without one row and column; None if C is too large or singular."""
     from scipy.sparse.linalg import splu
     n = C.shape[0]
-    if not 1 < n <= MOST:
+    if not 1 < n <= MAX_UNKNOWNS:
         return None
     k = int(np.argmax(abs(C.diagonal())))
     rest = np.delete(np.arange(n), k)

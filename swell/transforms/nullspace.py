@@ -78,18 +78,18 @@ class NullSpaceTransform(Transform):
         self.left = self.basis if settings.left is None else self._orthonormal(A, settings.left, "left null space")
         self.update(A)
 
-    def _orthonormal(self, A, given, name):
-        """Return an orthonormal basis of the span of ``given``, shape (n, k), in the space of A; on ranks, local rows.
+    def _orthonormal(self, A, source, name):
+        """Return an orthonormal basis of the span of ``source``, shape (n, k), in the space of A; on ranks, local rows.
 
-        ``given``: "constants" or vectors, shape (n,) or (n, k). ``name`` is for error messages."""
+        ``source``: "constants" or vectors, shape (n,) or (n, k). ``name`` is for error messages."""
         n, host = A.shape[0], A.space.to_host
         in_parts = not A.space.ranks.single
-        if isinstance(given, str):
-            if given != "constants":
-                raise InputError(f"{name}={given!r}: expected 'constants', an array of shape (n,) or (n, k), as "
+        if isinstance(source, str):
+            if source != "constants":
+                raise InputError(f"{name}={source!r}: expected 'constants', an array of shape (n,) or (n, k), as "
                                  "swell.rigid_body_modes(points) gives for a free body, or NullSpace(...)")
-            given = np.ones((A.space.ranks.local_rows(n), 1))
-        vectors = host_array(host(given) if hasattr(given, "__cuda_array_interface__") else given, name)
+            source = np.ones((A.space.ranks.local_rows(n), 1))
+        vectors = host_array(host(source) if hasattr(source, "__cuda_array_interface__") else source, name)
         vectors = vectors[:, None] if vectors.ndim == 1 else vectors
         if in_parts and vectors.shape[0] == A.space.ranks.local_rows(n):
             vectors = A.gather(vectors)
@@ -114,22 +114,22 @@ class NullSpaceTransform(Transform):
 
         For a Hermitian A the first check is enough; the second would build an adjoint, after which CUDA graphs are
         captured again."""
-        size, given = A.norm_inf(), self.settings.left is not None
+        size, has_left = A.norm_inf(), self.settings.left is not None
         self._require(self._residual(size, self.basis, A.apply), "A z")
-        if not given:
+        if not has_left:
             self.left, self.notes = self.basis, ()
             if A.has_entries and hermitian(A):
                 return
-        left = self._residual(size, self.left, A.apply_adjoint)
-        if not given and not left[0] <= left[1]:
-            found = self._computed(A)
-            if found is None:
-                self._require(left, "Aᴴ z", "; A is not Hermitian, so the null space of its adjoint is another one, "
-                              "and it was not found from A: give it too, NullSpace(basis, left=...), for a small A "
+        residual = self._residual(size, self.left, A.apply_adjoint)
+        if not has_left and not residual[0] <= residual[1]:
+            computed = self._computed(A)
+            if computed is None:
+                self._require(residual, "Aᴴ z", "; A is not Hermitian, so the null space of its adjoint is another one,"
+                              " and it was not found from A: give it too, NullSpace(basis, left=...), for a small A "
                               "left=scipy.linalg.null_space(A.toarray().conj().T)")
-            self.left, left = found, self._residual(size, found, A.apply_adjoint)
+            self.left, residual = computed, self._residual(size, computed, A.apply_adjoint)
             self.notes = ("nullspace: A is not Hermitian; the null space of its adjoint was computed from A",)
-        self._require(left, "Aᴴ z")
+        self._require(residual, "Aᴴ z")
 
     def _computed(self, A):
         """Return an orthonormal basis of the null space of Aᴴ, one vector for each of Z, in the space; None if none is
@@ -137,10 +137,10 @@ class NullSpaceTransform(Transform):
         if not (A.has_entries and self.space.ranks.single):
             return None
         host = A.to_scipy()
-        found = [left_null_vector(host, z) for z in self.space.to_host(self.basis).T]
-        if any(v is None for v in found):
+        vectors = [left_null_vector(host, z) for z in self.space.to_host(self.basis).T]
+        if any(v is None for v in vectors):
             return None
-        q, r = np.linalg.qr(np.stack(found, axis=1))
+        q, r = np.linalg.qr(np.stack(vectors, axis=1))
         independent = abs(np.diag(r)).min() > 1e-10
         return self.space.from_host(np.asfortranarray(q.astype(A.dtype))) if independent else None
 
@@ -148,13 +148,13 @@ class NullSpaceTransform(Transform):
         """Return (relative, allowed, k): the largest ‖y‖∞ / (‖A‖∞ ‖z‖∞) of y = ``multiply(z, y)`` for the columns z of
         ``basis``, √eps, and the number of that column. ``size``: ‖A‖∞."""
         space, allowed = self.space, float(np.sqrt(np.finfo(basis.dtype).eps))
-        y, found = space.empty(len(basis), basis.dtype), []
+        y, ratios = space.empty(len(basis), basis.dtype), []
         for k in range(basis.shape[1]):
             z = space.xp.ascontiguousarray(basis[:, k])
             multiply(z, y)
-            found.append(space.max_on_host(abs(y)) / (size * space.max_on_host(abs(z)) or 1.0))
-        k = int(np.argmax(found))
-        return found[k], allowed, k
+            ratios.append(space.max_on_host(abs(y)) / (size * space.max_on_host(abs(z)) or 1.0))
+        k = int(np.argmax(ratios))
+        return ratios[k], allowed, k
 
     def _require(self, residual, what, hint=""):
         """Raise InputError unless ``residual``, of `_residual`, is small. ``what``, ``hint``: texts for the message."""
@@ -193,12 +193,12 @@ class NullSpaceTransform(Transform):
 
         ``step``: the method that moves it, "forward_b" or "forward_x"."""
         n = len(self.basis)
-        given = self.space.from_host(np.eye(1, n, entry, self.basis.dtype)[0])
+        moved = self.space.from_host(np.eye(1, n, entry, self.basis.dtype)[0])
         out = self.space.empty(n, self.basis.dtype)
         for transform in transforms:
-            getattr(transform, step)(given, out)
-            given, out = out, given
-        return self.space.find_true(given != 0)[0]  # sync
+            getattr(transform, step)(moved, out)
+            moved, out = out, moved
+        return self.space.find_true(moved != 0)[0]  # sync
 
     def check(self, b, norm_b, threshold):
         """Check that b is compatible: its part in the left null space is small. If not, project b in place, or refuse.
@@ -227,8 +227,8 @@ class NullSpaceTransform(Transform):
         if not self.settings.project:
             total = self.space.xp.asarray([b.sum()])
             self.space.ranks.allreduce(total)
-            given = self.settings.basis if self.settings.left is None else self.settings.left
-            constants = isinstance(given, str) and not self.notes
+            setting = self.settings.basis if self.settings.left is None else self.settings.left
+            constants = isinstance(setting, str) and not self.notes
             sums = f" (the entries of b sum to {complex(total[0]).real:.3e} instead of 0)" if constants else ""
             raise InputError(f"b is incompatible: the system is singular, and b has a part of {size / norm_b:.2e} ‖b‖ "
                              f"in the null space of its adjoint, which no x can produce{sums}; correct the sources or "

@@ -86,10 +86,10 @@ class RuizTransform(Scaling):
     def __init__(self, A, settings):
         symmetric = settings.symmetric
         if symmetric is not False:
-            found = modulus_symmetric(A)
-            if symmetric and not found:
+            mirrored = modulus_symmetric(A)
+            if symmetric and not mirrored:
                 raise InputError("RuizScaling(symmetric=True): |A| is not symmetric; leave symmetric out")
-            symmetric = found
+            symmetric = mirrored
         super().__init__(A, symmetric)
         self.settings, self.symmetric = settings, symmetric
         self.update(A)

@@ -14,7 +14,7 @@ from swell.core.registry import TABLE, load, resolve
 from swell.core.settings import AS_GIVEN, IN_SINGLE, ON_CPU, ON_GPU, idle_notes
 from swell.core.stopping import Stopping
 from swell.preconditioners.schwarz import ALONE
-from swell.preconditioners.sweeps import FEW
+from swell.preconditioners.sweeps import TOO_FEW
 from swell.preconditioners.transmission import Interface
 from swell.transforms.nullspace import NullSpace
 
@@ -70,7 +70,7 @@ NOTED = [
     ("triangular", "exact(schedule=levels)", "schedule", ON_CPU),
     ("triangular", "exact(single=True)", "single", IN_SINGLE),
     ("triangular", "sweeps(single=True)", "single", IN_SINGLE),
-    ("triangular", "sweeps(count=2, in_place=True, guard=off)", "in_place", FEW),
+    ("triangular", "sweeps(count=2, in_place=True, guard=off)", "in_place", TOO_FEW),
     ("method", "gmres(basis=single)", "basis", IN_SINGLE), ("method", "fgmres(basis=single)", "basis", IN_SINGLE),
     ("precond", "direct(largest=1000)", "largest", ON_GPU), ("precond", "direct(ordering=colamd)", "ordering", ON_GPU),
     ("precond", "direct(package=superlu)", "package", ON_GPU),
@@ -142,7 +142,7 @@ def test_an_option_without_effect_has_a_note(kind, text, field, where):
     assert idle_notes(settings, ()) == () == idle_notes(type(settings)(), (where,))
 
 
-ENDS = [row for row in NOTED if row[2:] not in (("partition", ALONE), ("in_place", FEW))]
+ENDS = [row for row in NOTED if row[2:] not in (("partition", ALONE), ("in_place", TOO_FEW))]
 
 
 @pytest.mark.parametrize("kind, text, field, where", ENDS)

@@ -24,7 +24,7 @@ from swell.core.devices import make_space
 from swell.core.errors import InputError, SwellError
 from swell.core.registry import resolve
 from swell.core.stopping import Stopping
-from swell.formats.blocks import LARGEST, detect, divisors, fill_ratios
+from swell.formats.blocks import MAX_BLOCK, detect, divisors, fill_ratios
 from swell.formats.bsr import BSR, BSRMatrix
 from swell.formats.csr import CSRMatrix
 from swell.gallery import coupled_transport
@@ -77,9 +77,9 @@ class System:
         self.space, self.name, self.A = space, name, A
         with space.active(A.shape[0]):
             self.csr = CSRMatrix.from_scipy(A, space)
-            if block and (block > LARGEST or A.shape[0] % block):
+            if block and (block > MAX_BLOCK or A.shape[0] % block):
                 raise InputError(f"{name}: blocks of {block} came for {A.shape[0]} rows: expected a size up to "
-                                 f"{LARGEST} that divides them, {', '.join(map(str, divisors(*A.shape)))}; or "
+                                 f"{MAX_BLOCK} that divides them, {', '.join(map(str, divisors(*A.shape)))}; or "
                                  "NAME/BLOCK in --matrices, which appends rows to fill the last block")
             self.block = block or detect(self.csr)
             self.fill = fill_ratios(self.csr, (self.block,)).get(self.block, 1.0)

@@ -50,7 +50,7 @@ template <int S, int K> DEVICE void over_block(double (&v)[K], int& turn) {
 }
 
 // A matrix: the pattern, which all systems share, and this system's values a. `ell` has the columns of the first
-// entries of all rows, then those of the second entries, …, so that neighbouring threads read neighbouring numbers.
+// entries of all rows, then of the second entries, …, so that neighbouring threads read neighbouring numbers.
 template <class T> struct System {
   const int *indptr, *indices, *diagonal;
   const unsigned short* ell;

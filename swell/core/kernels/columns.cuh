@@ -82,7 +82,7 @@ DEVICE void put_sum(const Tile<TILE>& tile, T* y, long long y_step, const T* z, 
 }
 
 // Leave this block's sums of every running column for collect_dots. All threads of a block call this. The warps share
-// the columns; the additions of a column are those of block_sum.
+// the columns; a column is added up as in block_sum.
 template <class T, int TILE>
 DEVICE void leave_dots(Context* ctx, const Tile<TILE>& tile, const acc_t<T> (&wy)[TILE], const double (&yy)[TILE]) {
   constexpr int COUNT = Two<T>::count;

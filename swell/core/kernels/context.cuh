@@ -2,7 +2,7 @@
 // reductions.
 //
 // Flag, Limit, Code, FLAGS and LIMITS are declared in core/slots.py, and precede every source. Each right-hand side has
-// its own context; those of one solve lie one after the other. Once the judge has stopped the loop, every kernel
+// its own context; the contexts of a solve lie one after the other. Once the judge has stopped the loop, every kernel
 // returns at once: a captured graph may run past the end of a solve.
 #pragma once
 #include "scalar.cuh"

@@ -42,8 +42,8 @@ int64_t item_size(int type) {
 // The dimensions of an array of this form.
 int dimensions_of(Form form) { return int(form) - int(Form::ARRAY) + 1; }
 
-// True if no gaps lie between the elements; between those of one row, for an array of two dimensions. NumPy's arrays
-// without rows have any strides.
+// True if no gaps lie between the elements; for an array of two dimensions, between the elements of one row. Arrays
+// without rows may have any strides.
 bool is_dense(PyArrayObject* array, int type) {
   const int last = PyArray_NDIM(array) - 1;
   if (last == 2) return PyArray_IS_C_CONTIGUOUS(array);

@@ -204,7 +204,7 @@ template <class... A, class F> inline std::tuple<A...> in_order(int64_t rows, in
   return total;
 }
 
-// Return sums over rows, of types A...: body(i, sums...) adds what rows i, a Lanes or a Tail, give. See the top.
+// Return sums over rows, of types A...: body(i, sums...) adds what rows i, a Lanes or a Tail, give.
 template <class... A, class F> inline std::tuple<A...> sums(int64_t rows, const F& body) {
   return in_order<A...>(rows, (rows + LANES - 1) / LANES, [&body, rows](int64_t begin, int64_t end) {
     const F own = body;

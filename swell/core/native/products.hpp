@@ -1,5 +1,5 @@
 // Loops over a tile of several vectors, the rows of tables: each load of a vector serves several others. Every result
-// has the same bits for any processor, as those of lanes.hpp.
+// has the same bits for any processor, as in lanes.hpp.
 #pragma once
 #include <utility>
 

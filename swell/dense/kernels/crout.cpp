@@ -53,7 +53,7 @@ void each_matrix(Array<T> lu, int64_t row, int64_t column, int64_t n, Array<int3
   });
 }
 
-// Decompose all matrices in place by Crout's method. Arguments: top of file.
+// Decompose all matrices in place by Crout's method.
 template <class T>
 void crout(Array<T> lu, int64_t row, int64_t column, bool pivot, double tolerance, int64_t n, Array<int32_t> pivots,
            Array<const int32_t> matrices) {
@@ -63,7 +63,6 @@ void crout(Array<T> lu, int64_t row, int64_t column, bool pivot, double toleranc
 }
 
 // Decompose all matrices in place by Gaussian elimination. The multipliers are L, which has the unit diagonal.
-// Arguments: top of file.
 template <class T>
 void eliminate(Array<T> lu, int64_t row, int64_t column, bool pivot, double tolerance, int64_t n,
                Array<int32_t> pivots, Array<const int32_t> matrices) {

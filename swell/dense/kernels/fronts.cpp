@@ -114,7 +114,7 @@ void each_tile(int64_t matrices, int64_t n, int64_t left, int64_t right, int64_t
 // Iterate the diagonal blocks of all matrices up to a bad element, then the rows below in the columns up to it. With
 // `choose`, swap the pivot's row; in the estimate too, unless it is `lu` (`own`). Go on until there is no bad element.
 // Writes `lu`, `state` and `pivots`. The iterations of each diagonal block are added to `counts`, the iterations of the
-// rows to `below`, as in `rest`. Arguments: top of file.
+// rows to `below`, as in `rest`.
 template <class T>
 void settle(Array<T> lu, Array<T> estimate, int64_t row, int64_t column, int64_t first, int64_t size, bool choose,
             bool own, int64_t x, int64_t threads, int64_t shared, int64_t cluster, double tolerance, double lower,
@@ -159,7 +159,7 @@ void settle(Array<T> lu, Array<T> estimate, int64_t row, int64_t column, int64_t
 
 // Iterate (1.11) in the rows of `lu` below the diagonal block, in the columns that `settle` has left. `tiles.size` − 1:
 // number of tiles of `x` such rows, of all matrices. `counts` has an entry for every `x` rows of each matrix; the
-// iterations of a tile's slowest row are added to it. Arguments: top of file.
+// iterations of a tile's slowest row are added to it.
 template <class T>
 void rest(Array<T> lu, Array<const T> estimate, int64_t row, int64_t column, int64_t first, int64_t size, int64_t x,
           int64_t threads, double tolerance, int64_t n, Array<const int32_t> state, Array<int32_t> counts,
@@ -173,7 +173,7 @@ void rest(Array<T> lu, Array<const T> estimate, int64_t row, int64_t column, int
 }
 
 // Iterate (1.12) in the front's rows, columns `left` to `right`, in place in `lu`, `x` columns a tile; `counts` and
-// `tiles` as in `rest`. Arguments: top of file.
+// `tiles` as in `rest`.
 template <class T>
 void settle_right(Array<T> lu, Array<const T> estimate, int64_t row, int64_t column, int64_t first, int64_t size,
                   int64_t left, int64_t right, int64_t x, int64_t threads, double tolerance, int64_t n,

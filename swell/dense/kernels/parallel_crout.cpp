@@ -18,7 +18,7 @@ template <class T> void complete_row(DenseMatrix<T> m, int64_t j, int64_t first,
   if (diagonal != T(0)) for (int64_t i = left; i < end; ++i) m(j, i) = m(j, i) / diagonal;
 }
 
-// Compute l[i, j] for i >= j (1.11), in place. Arguments: top of file.
+// Compute l[i, j] for i >= j (1.11), in place.
 template <class T>
 void column_step(Array<T> lu, int64_t row, int64_t column, int64_t j, int64_t first, int64_t x, int64_t threads,
                  int64_t n, Array<const int32_t> tiles) {
@@ -28,7 +28,7 @@ void column_step(Array<T> lu, int64_t row, int64_t column, int64_t j, int64_t fi
   });
 }
 
-// Compute u[j, i] for `left` <= i < n (1.12), in place. Arguments: top of file.
+// Compute u[j, i] for `left` <= i < n (1.12), in place.
 template <class T>
 void row_step(Array<T> lu, int64_t row, int64_t column, int64_t j, int64_t first, int64_t left, int64_t x,
               int64_t threads, int64_t n, Array<const int32_t> tiles) {
@@ -39,7 +39,6 @@ void row_step(Array<T> lu, int64_t row, int64_t column, int64_t j, int64_t first
 }
 
 // Complete columns `first` to `first + size` of L, and the front's diagonal block of U, with pivots, in all matrices.
-// Arguments: top of file.
 template <class T>
 void front(Array<T> lu, int64_t row, int64_t column, int64_t first, int64_t size, bool pivot, int64_t x,
            int64_t threads, int64_t shared, int64_t cluster, double tolerance, int64_t n, Array<int32_t> pivots,
@@ -58,7 +57,7 @@ void front(Array<T> lu, int64_t row, int64_t column, int64_t first, int64_t size
 }
 
 // Complete the front's rows of U, columns `left` to `end`, in place, `threads` columns a tile. `tiles` counts the tiles
-// of all matrices, one matrix after the other. Arguments: top of file.
+// of all matrices, one matrix after the other.
 template <class T>
 void beside(Array<T> lu, int64_t row, int64_t column, int64_t first, int64_t size, int64_t left, int64_t end,
             int64_t x, int64_t threads, int64_t n, Array<const int32_t> tiles) {

@@ -50,7 +50,7 @@ int64_t compute_tile(DenseMatrix<const T> a, DenseMatrix<const T> lu, DenseMatri
 }
 
 // Compute `next` by (1.11) and (1.12), with whole sums of `lu`, in the box. flags[section] becomes 1 if an element has
-// changed by more than `tolerance`. Arguments: top of file.
+// changed by more than `tolerance`.
 template <class T>
 void compute(int64_t kind, Array<const T> a, Array<const T> lu, Array<T> next, int64_t row, int64_t column,
              int64_t top, int64_t bottom, int64_t left, int64_t right, int64_t bad, int64_t x, int64_t threads,
@@ -70,7 +70,7 @@ void compute(int64_t kind, Array<const T> a, Array<const T> lu, Array<T> next, i
   if (changed) flags[section] = 1;
 }
 
-// Copy the computed elements of the box from `next` to `lu`. Arguments: top of file.
+// Copy the computed elements of the box from `next` to `lu`.
 template <class T>
 void assign(Array<T> lu, Array<const T> next, int64_t row, int64_t column, int64_t top, int64_t bottom, int64_t left,
             int64_t right, int64_t bad, int64_t x, int64_t threads, Array<const int32_t> tiles) {
@@ -82,7 +82,7 @@ void assign(Array<T> lu, Array<const T> next, int64_t row, int64_t column, int64
 }
 
 // Set flags[0] to the first j from `search` to `end` outside lower < |l[j, j]| <= upper; to n if there is none. NaN is
-// outside. Arguments: top of file.
+// outside.
 template <class T>
 void find_bad(Array<const T> lu, int64_t row, int64_t column, int64_t search, int64_t end, double lower, double upper,
               int64_t n, Array<int32_t> flags) {

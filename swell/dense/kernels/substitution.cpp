@@ -35,7 +35,7 @@ template <class T> void substitute(DenseMatrix<const T> lu, Table<T> X, int64_t 
 }
 
 // Solve L Y = X, then U X = Y, in place in `X`, which has shape (n, m). `unit`: 1 if the unit diagonal is in L, 0 if in
-// U. Other arguments: top of file.
+// U.
 template <class T>
 void forward_backward(Array<const T> lu, int64_t row, int64_t column, int64_t unit, Table<T> X, int64_t n) {
   const DenseMatrix<const T> m{lu.data, row, column};
@@ -44,7 +44,7 @@ void forward_backward(Array<const T> lu, int64_t row, int64_t column, int64_t un
 }
 
 // Iterate the rows `first` to `first + size` of V until they have settled. `counts` has an entry for every 8 right-hand
-// sides, and one more; the iterations of the slowest of the 8 are added to it. Arguments: top of file.
+// sides, and one more; the iterations of the slowest of the 8 are added to it.
 template <class T>
 void settle(Array<const T> lu, int64_t row, int64_t column, int64_t first, int64_t size, int64_t backward,
             int64_t unit, int64_t rows, int64_t threads, double tolerance, Array<T> V, int64_t n, int64_t m,
@@ -70,7 +70,7 @@ void settle(Array<const T> lu, int64_t row, int64_t column, int64_t first, int64
 }
 
 // Do one iteration of all rows, from `now` to `then`, both like V; b: the right-hand sides. changed[0] becomes 1 if an
-// entry has not settled. `tiles` matters on a GPU only. Arguments: top of file.
+// entry has not settled. `tiles` matters on a GPU only.
 template <class T>
 void sweep(Array<const T> lu, int64_t row, int64_t column, int64_t backward, int64_t unit, Array<const T> b,
            Array<const T> now, Array<T> then, int64_t rows, int64_t threads, double tolerance, int64_t n, int64_t m,

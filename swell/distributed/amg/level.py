@@ -18,7 +18,7 @@ from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import carried, coarse_numbers
 from swell.preconditioners.amg.real_part import mirrored
 from swell.preconditioners.amg.slots import State
-from swell.preconditioners.amg.strength import FEW, strong_links, with_neighbours
+from swell.preconditioners.amg.strength import MAX_FORCED, strong_links, with_neighbours
 
 
 class RankLevel:
@@ -91,7 +91,7 @@ class RankLevel:
             A.indptr, A.indices, A.data, bound, marked)
         marked = marked[self.window.own].copy()
         count = sum(space.ranks.allgather(space.find_true(marked)[1]))         # sync
-        return marked if 0 < count <= FEW * self.A.shape[0] else space.empty(0, np.uint8)
+        return marked if 0 < count <= MAX_FORCED * self.A.shape[0] else space.empty(0, np.uint8)
 
     def _interpolate(self):
         """Return this rank's rows of P. Rows of ghosts are computed too, but some are incomplete."""

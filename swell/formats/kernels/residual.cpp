@@ -13,7 +13,7 @@
 
 namespace {
 
-// r = b − A x and terms = |A||x| + |b|; x has A's type or that of r. With `boundary`, of A's length: r[boundary] −= A x,
+// r = b − A x and terms = |A||x| + |b|; x has A's type or r's. With `boundary`, of A's length: r[boundary] −= A x,
 // terms[boundary] += |A||x|, and b is not read.
 template <class T, class X, class I>
 void residual(Array<const I> indptr, Array<const I> indices, Array<const T> data, Array<const int32_t> boundary,

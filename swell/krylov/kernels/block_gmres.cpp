@@ -23,8 +23,8 @@ template <class A> void judge_cycles(Contexts* states, Table<const A> norm2, int
   go_on(states);
 }
 
-// Start a cycle: U_l = r_l / ‖r_l‖, where U holds the residuals; 0 for the right-hand sides that have ended. The top of
-// g = diag(‖r_l‖). The loop then goes on for all.
+// Start a cycle: U_l = r_l / ‖r_l‖, where U holds the residuals; 0 for the right-hand sides that have ended. The
+// first rows of g become diag(‖r_l‖). The loop then goes on for all.
 template <class T>
 void first(Contexts* states, Table<T> UW, Table<const acc_t<T>> norm2, Table<acc_t<T>> g, Array<int32_t> columns,
            int64_t count) {

@@ -71,7 +71,7 @@ void even(Context* ctx, Array<const T> u, Array<const T> shadow, Array<T> w, Arr
 
 // Two steps of x and r: x += η d;  r = (1 − c²) r + c² w. Between them d = ŷ + (θ² η/α) d. Then y = w + β y.
 //
-// w is already that of the second step; the first step uses w + α u. On a single rank, then test this iteration for
+// w is already the second step's; the first step uses w + α u. On a single rank, then test this iteration for
 // convergence.
 template <class T>
 void update(Context* ctx, Array<const T> yh, Array<const T> u, Array<const T> w, Array<const float> weights, Array<T> d,

@@ -86,7 +86,7 @@ int64_t compact(Array<I> start, Array<const I> length, Array<I> lists, Array<con
 //
 // key[i] is a hash of the list of variable i. bucket[h] and chain[i] are linked lists of the variables with hash h;
 // only these are compared. A variable j merged into i gets size[j] = 0 and into[j] = i. w[x] = `mark` marks the members of a
-// list. The top of this file explains the other arrays.
+// list.
 template <class I>
 int64_t merge_alike(int64_t first, int64_t end, Array<const I> start, Array<const I> length,
                     const std::vector<I>& elements, Array<const I> lists, Array<I> size, std::vector<int64_t>& w,
@@ -299,8 +299,8 @@ std::tuple<int64_t, int64_t> count_unready(Array<const I> start, Array<const I> 
 // Add to degree[p] = |ℒ_p| the number of rows put last in which the column of L of pivot p has an entry.
 //
 // For each such row, these pivots lie on the paths from its neighbours to the roots in the tree of elements, where
-// into[p] is the parent of p, −1 for a root. The neighbours of row r end at beside[ends[r]], where those of row r + 1
-// begin; group[v] is the pivot of the group of variable v, −1 for none.
+// into[p] is the parent of p, −1 for a root. The neighbours of row r end at beside[ends[r]], where the list of row
+// r + 1 begins; group[v] is the pivot of the group of variable v, −1 for none.
 template <class I>
 void count_last(Array<const int64_t> ends, Array<const I> beside, Array<const int64_t> group, Array<const I> into,
                 Array<I> degree) {

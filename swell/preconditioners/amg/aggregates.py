@@ -75,10 +75,10 @@ def aggregates(graph, strength, first=0):
     kernels.strong_pairs(*pattern, graph.data, graph.diagonal(), strength**2, strong, state)
     kernels.choose_roots(*pattern, strong, first, space.empty(2 * nodes, graph.indices.dtype), state)
     numbers = coarse_numbers(graph, state)
-    joined, found = (space.empty(nodes, graph.indices.dtype) for _ in range(2))
+    joined, aggregate_of = (space.empty(nodes, graph.indices.dtype) for _ in range(2))
     kernels.join_roots(*pattern, graph.data, strong, state, numbers, joined)
-    kernels.join_neighbours(*pattern, graph.data, strong, joined, found)
-    return found, space.last_entries(numbers)[0]  # sync
+    kernels.join_neighbours(*pattern, graph.data, strong, joined, aggregate_of)
+    return aggregate_of, space.last_entries(numbers)[0]  # sync
 
 
 def of_unknowns(A, nodes, aggregates, count):

@@ -51,8 +51,8 @@ class Aggregation:
         level.
 
         Links weaken from level to level, and ``strength`` is halved."""
-        found, count = aggregates(node_graph(A, self.nodes, self.count, self._exponent), self.strength)
-        members = of_unknowns(A, self.nodes, found, count)
+        aggregate_of, count = aggregates(node_graph(A, self.nodes, self.count, self._exponent), self.strength)
+        members = of_unknowns(A, self.nodes, aggregate_of, count)
         T, self.modes, self.nodes = tentative(A, members, count, self.modes)
         self.strength, self.count = self.strength / 2, count
         return SmoothedInterpolation(A, T)

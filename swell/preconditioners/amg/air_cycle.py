@@ -27,7 +27,7 @@ from swell.preconditioners.amg.polynomial import Smoothed
 from swell.preconditioners.amg.shared_rows import stored
 
 PAD = 32                # rows; a slice of a vector then begins at a multiple of 128 bytes
-LEAST = 0.1             # a diagonal entry below this share of its row's largest entry is raised to it
+MIN_DIAGONAL = 0.1      # a diagonal entry below this share of its row's largest entry is raised to it
 
 
 class AIRCycle(Cycle):
@@ -86,8 +86,8 @@ class Order:
     @classmethod
     def of_last(cls, A):
         """Return the order of the coarsest level: of its matrix."""
-        own = A.space.xp.arange(A.shape[0], dtype=A.indices.dtype)
-        return cls(own, own, 0, 0)
+        rows = A.space.xp.arange(A.shape[0], dtype=A.indices.dtype)
+        return cls(rows, rows, 0, 0)
 
     @classmethod
     def around(cls, level, below):
@@ -119,27 +119,27 @@ class SweptLevel:
     scratch = "b_coarse", "_w"
 
     def __init__(self, level, orders, diagonals, sweeps, dtype):
-        own, below = orders
+        order, below = orders
         self.level, self._diagonals, self.sweeps = level, diagonals, sweeps
-        self.space, self.fine, self.begin = level.A.space, own.fine, own.begin
+        self.space, self.fine, self.begin = level.A.space, order.fine, order.begin
         self._identity = self.space.xp.arange(level.A.shape[0], dtype=level.A.indices.dtype)
-        fine, coarse = own.rows[:own.fine], own.rows[own.begin:]
-        self._picked = picked(dtype, (level.R, below.rows, own), (level.AP.C, fine, below), (level.A, fine, own),
-                              (level.A, coarse, own))
+        fine, coarse = order.rows[:order.fine], order.rows[order.begin:]
+        self._picked = picked(dtype, (level.R, below.rows, order), (level.AP.C, fine, below), (level.A, fine, order),
+                              (level.A, coarse, order))
         self._write_values()
         # The contents of empty places do not matter: no column leads there.
-        self.b_coarse, self._w = (self.space.xp.zeros(order.rows.size, dtype) for order in (below, own))
-        self.x_coarse = self._w[own.begin:]
+        self.b_coarse, self._w = (self.space.xp.zeros(each.rows.size, dtype) for each in (below, order))
+        self.x_coarse = self._w[order.begin:]
         self.R, self.Q, self.S_fine, self.S_coarse = self.matrices = [stored(p.matrix) for p in self._picked]
 
     def _write_values(self):
         """Write the values of R̂, Q, S_F and S_C."""
         R, Q, S_fine, S_coarse = self._picked
-        level, (own, below) = self.level, self._diagonals
-        R.balance(level.R, own, below)
-        Q.complement(level.AP.C, own, level.interpolation.parents)
-        S_fine.complement(level.A, own, self._identity)
-        S_coarse.complement(level.A, own, self._identity)
+        level, (diagonal, below) = self.level, self._diagonals
+        R.balance(level.R, diagonal, below)
+        Q.complement(level.AP.C, diagonal, level.interpolation.parents)
+        S_fine.complement(level.A, diagonal, self._identity)
+        S_coarse.complement(level.A, diagonal, self._identity)
 
     def update(self):
         """Recompute the stored matrices, in place, for new values of the `Level` and of D."""
@@ -171,7 +171,7 @@ class SweptLevel:
 
 
 class SweptAdjoint:
-    """The transpose of a `SweptLevel`: ``down`` is that of its ``up``, and ``up`` that of its ``down``."""
+    """The transpose of a `SweptLevel`: its ``up`` transposed is ``down`` here, its ``down`` is ``up``."""
 
     scratch = "x_coarse", "_w", "_y"
 
@@ -235,13 +235,13 @@ def picked(dtype, *choices):
         _kernels(source).picked_lengths(source.indptr, rows, lengths)
         space.prefix_sums(lengths, indptr)
         pointers.append(indptr)
-    found = []
+    matrices = []
     for (source, rows, order), indptr, stored in zip(choices, pointers, space.last_entries(*pointers)):  # sync
         indices = space.empty(stored, source.indices.dtype)
         _kernels(source).pick_columns(source.indptr, source.indices, rows, order.places, indptr, indices)
         shape = rows.size, order.rows.size
-        found.append(Picked(rows, CSRMatrix(space, indptr, indices, space.empty(stored, dtype), shape)))
-    return found
+        matrices.append(Picked(rows, CSRMatrix(space, indptr, indices, space.empty(stored, dtype), shape)))
+    return matrices
 
 
 class DiagonalInverse(GeneralInverse):
@@ -270,11 +270,10 @@ class JacobiSteps(Smoothed):
 
 
 def relaxed_diagonal(A):
-    """Return the diagonal of A, a new float64 array; entries below `LEAST` times their row's largest modulus are raised
-    to it."""
-    found = A.space.empty(A.shape[0], np.float64)
-    _kernels(A).relaxed_diagonal(A.indptr, A.indices, A.data, LEAST, found)
-    return found
+    """Return the diagonal of A, a new float64 array, at least `MIN_DIAGONAL` times each row's largest modulus."""
+    diagonal = A.space.empty(A.shape[0], np.float64)
+    _kernels(A).relaxed_diagonal(A.indptr, A.indices, A.data, MIN_DIAGONAL, diagonal)
+    return diagonal
 
 
 def _kernels(A):

@@ -20,7 +20,7 @@ from swell.preconditioners.amg.smoother import relaxation, steps
 from swell.preconditioners.amg.two_products import TwoProducts
 
 TWICE = 3               # levels below the finest that a W-cycle visits twice; all would double the launches a level
-SMALL = {"cpu": 0, "cuda": 1 << 20}     # entries of A P, at most, for which launches cost more than memory traffic
+MAX_ENTRIES_OF_TWO = {"cpu": 0, "cuda": 1 << 20}    # entries of A P for which launches cost more than memory traffic
 
 
 class BalancedCycle(Cycle):
@@ -61,7 +61,7 @@ class BalancedCycle(Cycle):
         the next."""
         if len(self._steps) > 1:
             return Polynomial(FourProducts(level, fine, coarse, self.dtype), self._steps)
-        few = level.AP.C.nnz <= SMALL[self.space.name] and not self._twice
+        few = level.AP.C.nnz <= MAX_ENTRIES_OF_TWO[self.space.name] and not self._twice
         if few and level.order is not None and self.symmetry.any:              # R S is then Sᴴ P's adjoint
             return TwoProducts(level, fine, coarse, self.dtype, self.symmetry.hermitian)
         return FourProducts(level, fine, coarse, self.dtype)

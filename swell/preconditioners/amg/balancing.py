@@ -23,15 +23,15 @@ def balancing(hierarchy, omega, first=None):
 
     An entry is 0 if the coarse diagonal entry is only rounding beside Σ pᵢᵣ² dᵢ: there a part of the problem without
     boundary values has shrunk to one row, which must get no coarse correction."""
-    found = [*(scales(level.A, omega / level.interpolation.radius) for level in hierarchy.levels),
-             scales(hierarchy.last, omega)]
+    diagonals = [*(scales(level.A, omega / level.interpolation.radius) for level in hierarchy.levels),
+                 scales(hierarchy.last, omega)]
     if first is not None:
-        found[0] = first
-    for level, (fine, coarse) in zip(hierarchy.levels, pairwise(found)):
+        diagonals[0] = first
+    for level, (fine, coarse) in zip(hierarchy.levels, pairwise(diagonals)):
         R, C = level.R, level.RAP.C
         _kernels(C).drop_rounding(R.indptr, R.indices, R.data, fine, C.indptr, C.indices, C.data, SINGULAR / omega,
                                  coarse)
-    return found
+    return diagonals
 
 
 def smoothing_matrix(A, scale, dtype):

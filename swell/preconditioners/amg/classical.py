@@ -37,13 +37,13 @@ class Classical:
         numbers = coarse_numbers(B, state)
         P = interpolation(B, mirrored(B, symmetric), strong, state, numbers, s)
         self.marked = carried(B, state, numbers, self.marked, P.shape[1])
-        left = None
+        weights_left = None
         if s.restriction == "adjoint" and not self.symmetry.any:
             B = real_part(A.transpose(conjugate=True))
             strong_left = strong_links(B, s)
-            left = Weights(s, False, strong_left, state, numbers,
-                           interpolation(B, mirrored(B, False), strong_left, state, numbers, s))
-        return Interpolation(Weights(s, symmetric, strong, state, numbers, P), left)
+            weights_left = Weights(s, False, strong_left, state, numbers,
+                                   interpolation(B, mirrored(B, False), strong_left, state, numbers, s))
+        return Interpolation(Weights(s, symmetric, strong, state, numbers, P), weights_left)
 
 
 @dataclass

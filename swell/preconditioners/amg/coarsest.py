@@ -68,7 +68,7 @@ class DenseInverse:
 
 
 class HermitianInverse(DenseInverse):
-    """The same for a complex Hermitian matrix, by its eigenvalues: G is the pseudo-inverse."""
+    """G for a complex Hermitian matrix: its pseudo-inverse, from eigenvalues."""
 
     def _inverse(self, dense, n, kernels):
         xp = self.space.xp
@@ -83,7 +83,7 @@ class HermitianInverse(DenseInverse):
 
 
 class GeneralInverse(DenseInverse):
-    """The same for a matrix without A = Aᴴ: by elimination with partial pivoting; if singular, the pseudo-inverse."""
+    """G for a matrix without A = Aᴴ, from elimination with partial pivoting; the pseudo-inverse if A is singular."""
 
     def _inverse(self, dense, n, kernels):
         xp, A = self.space.xp, dense.reshape(n, n)

@@ -119,14 +119,14 @@ class Hierarchy:
         if len(self.levels) == self.settings.levels - 1:
             self.ended = f"there are levels={self.settings.levels} of them"
             return A
-        found = coarsening.interpolation(A)
-        rows, coarse = found.P.shape
+        interpolation = coarsening.interpolation(A)
+        rows, coarse = interpolation.P.shape
         if not coarse:
             self.ended = "no row has a strong link"
         elif coarse > STALLED * rows:
             self.ended = f"{coarse} of {rows} rows would stay"
         else:
-            self.levels.append(coarsening.level(A, found))
+            self.levels.append(coarsening.level(A, interpolation))
             return self.levels[-1].coarse
         return A
 

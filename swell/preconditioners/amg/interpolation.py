@@ -23,8 +23,8 @@ import numpy as np
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
 
-# On a GPU a thread makes a row if there are at least MANY rows with at most SHORT entries on average; else a warp does.
-MANY, SHORT = 1 << 15, 40
+# On a GPU a thread makes a row if there are at least this many rows, with at most 40 entries on average; else a warp.
+MIN_ROWS_BY_THREADS, MAX_AVERAGE_BY_THREADS = 1 << 15, 40
 
 
 def interpolation(A, mirror, strong, state, numbers, settings):
@@ -69,7 +69,7 @@ def _interpolate(A, mirror, strong, state, numbers, settings, indptr, indices, d
     space.prefix_sums(counts, begins)
     columns, values = space.empty(A.nnz, A.indices.dtype), space.empty(A.nnz, A.dtype)      # fewer are used
     kernels.coarse_entries(A.indptr, A.indices, A.data, strong, state, numbers, begins, columns, values, sums)
-    by_threads = n >= MANY and A.nnz <= SHORT * n
+    by_threads = n >= MIN_ROWS_BY_THREADS and A.nnz <= MAX_AVERAGE_BY_THREADS * n
     (kernels.interpolate if by_threads else kernels.interpolate_long)(
         A.indptr, A.indices, A.data, mirror, strong, state, numbers, begins, columns, values, sums,
         settings.interpolation == "extended", settings.pmax, bool(indptr.size), indptr, indices, data, lengths)

@@ -162,7 +162,7 @@ def one_point(A, strong, state, numbers):
 
 
 def restriction(A, strong, state, rows, distance):
-    """Return R, a CSRMatrix with a row for each coarse row; see the top of this file.
+    """Return R, a CSRMatrix with a row for each coarse row: R = [Z, I], Z from local systems.
 
     Parameters
     ----------

@@ -26,36 +26,36 @@ def facts(operator) -> dict:
             "operator_complexity": h.operator_complexity, "setup_bytes": h.nbytes, "bytes": operator.nbytes}
 
 
-def rows(found: dict) -> list[tuple]:
-    """Return the cells of the table with the columns `HEADER`, a tuple for each level; ``found`` is the result of
+def rows(record: dict) -> list[tuple]:
+    """Return the cells of the table with the columns `HEADER`, a tuple for each level; ``record`` is the result of
     `facts`."""
-    levels = found["levels"]
+    levels = record["levels"]
     shares = ["", *(f"{below['rows'] / max(above['rows'], 1):.3f}" for above, below in pairwise(levels))]
     return [(k, level["rows"], level["entries"], f"{level['entries'] / max(level['rows'], 1):.2f}", share)
             for k, (level, share) in enumerate(zip(levels, shares), start=1)]
 
 
-def sentences(found: dict) -> list[str]:
-    """Return sentences on the coarsest level, the complexities and the bytes. ``found`` is the result of `facts`."""
-    end = "solved by a dense inverse" if found["dense"] else f"smoothed alone, since {found['ended']}"
+def sentences(record: dict) -> list[str]:
+    """Return sentences on the coarsest level, the complexities and the bytes. ``record`` is the result of `facts`."""
+    end = "solved by a dense inverse" if record["dense"] else f"smoothed alone, since {record['ended']}"
     return [f"the coarsest level is {end}",
-            f"grid complexity {found['grid_complexity']:.2f}, operator complexity {found['operator_complexity']:.2f}",
-            f"{found['bytes'] / MIB:.1f} MiB, of which {found['setup_bytes'] / MIB:.1f} are kept for new values of A"]
+            f"grid complexity {record['grid_complexity']:.2f}, operator complexity {record['operator_complexity']:.2f}",
+            f"{record['bytes'] / MIB:.1f} MiB, of which {record['setup_bytes'] / MIB:.1f} are kept for new values of A"]
 
 
-def title(operator, found) -> str:
-    """Return the number of levels and the settings in a line; ``found``: the operator's `facts`."""
-    count, s = len(found["levels"]), operator.settings
+def title(operator, record) -> str:
+    """Return the number of levels and the settings in a line; ``record``: the operator's `facts`."""
+    count, s = len(record["levels"]), operator.settings
     strength = "by row" if s.strength is None else s.strength
     return f"algebraic multigrid, {count} level{'' if count == 1 else 's'}; {s.form}, strength {strength}, {s.dtype}"
 
 
 def short(operator) -> str:
     """Return the ``repr`` of an AMGOperator, a line."""
-    found = facts(operator)
-    sizes = [str(level["rows"]) for level in found["levels"]]
+    record = facts(operator)
+    sizes = [str(level["rows"]) for level in record["levels"]]
     return (f"{type(operator).__name__}({len(sizes)} level{'' if len(sizes) == 1 else 's'} of {' '.join(sizes)} rows, "
-            f"operator complexity {found['operator_complexity']:.2f})")
+            f"operator complexity {record['operator_complexity']:.2f})")
 
 
 def pieces(operator) -> list[str]:
@@ -63,9 +63,9 @@ def pieces(operator) -> list[str]:
     from swell.display import page
     from swell.display.figure import svg
     from swell.display.levels import figure
-    found = facts(operator)
-    return [page.table(rows(found), HEADER), page.paragraph("; ".join(sentences(found)) + ".", soft=True),
-            page.drawing(svg(figure(found)), "rows and entries of each level, on a logarithmic scale")]
+    record = facts(operator)
+    return [page.table(rows(record), HEADER), page.paragraph("; ".join(sentences(record)) + ".", soft=True),
+            page.drawing(svg(figure(record)), "rows and entries of each level, on a logarithmic scale")]
 
 
 def html(operator) -> str:
@@ -76,8 +76,8 @@ def html(operator) -> str:
 
 def text(operator) -> str:
     """Return the text that ``print`` shows for an AMGOperator."""
-    found = facts(operator)
-    cells = [HEADER, *(tuple(map(str, row)) for row in rows(found))]
+    record = facts(operator)
+    cells = [HEADER, *(tuple(map(str, row)) for row in rows(record))]
     widths = [max(map(len, column)) for column in zip(*cells)]
     lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in cells]
-    return "\n".join([title(operator, found), *("  " + line for line in [*lines, *sentences(found)])])
+    return "\n".join([title(operator, record), *("  " + line for line in [*lines, *sentences(record)])])

@@ -106,8 +106,8 @@ class SmoothedAggregation(SmoothedMultigrid):
             raise InputError("SmoothedAggregation(nodes) needs the whole matrix on one device; a rank or a subdomain"
                              " aggregates its own rows alone: give near_nullspace and block")
         size = np.shape(self.coordinates)[-1:]
-        given = self.near_nullspace if self.coordinates is None else rigid_body_modes(self.coordinates)
-        modes = independent(rows(checked(given, A, "SmoothedAggregation")))
+        vectors = self.near_nullspace if self.coordinates is None else rigid_body_modes(self.coordinates)
+        modes = independent(rows(checked(vectors, A, "SmoothedAggregation")))
         return replace(self, near_nullspace=modes, coordinates=None, block=self.block or next(iter(size), None))
 
     def coarsening(self, A):
@@ -123,9 +123,9 @@ class SmoothedAggregation(SmoothedMultigrid):
             size = self._size(A)
             (nodes, constants), count = blocks(A, size), n // size
         else:
-            given, place, count = checked_nodes(self.nodes, n, "SmoothedAggregation")
+            node_of, place, count = checked_nodes(self.nodes, n, "SmoothedAggregation")
             constants = np.eye(int(place.max(initial=0)) + 1)[place]
-            nodes = A.space.from_host(given.astype(A.indices.dtype))
+            nodes = A.space.from_host(node_of.astype(A.indices.dtype))
         if self.coordinates is not None:
             modes = rigid_motions(A, *self._points(A))
         elif isinstance(self.near_nullspace, str):
@@ -136,7 +136,7 @@ class SmoothedAggregation(SmoothedMultigrid):
 
     def _size(self, A) -> int:
         """Return the number of unknowns of a node, which are consecutive."""
-        shape = np.shape(self.coordinates)       # () for None, and for what `_points` refuses
+        shape = np.shape(self.coordinates)       # () for None, and for input that `_points` refuses
         size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(A)
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "

@@ -44,9 +44,9 @@ def relaxation(name: str, degree: int) -> float:
 
 def scales(A, omega: float):
     """Return √(ω / dᵢ) of each row of a CSRMatrix in double precision, dᵢ = Σⱼ |aᵢⱼ|, a new float64 array."""
-    found = A.space.empty(A.shape[0], np.float64)
-    A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, found)
-    return found
+    diagonal = A.space.empty(A.shape[0], np.float64)
+    A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, diagonal)
+    return diagonal
 
 
 def radius(A) -> float:

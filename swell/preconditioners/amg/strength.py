@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 AUTO = 0.25, 0.5        # least and greatest θ of a row with strength=None
-FEW = 0.01              # share of the rows that may be forced to stay
+MAX_FORCED = 0.01       # share of the rows that may be forced to stay
 
 
 def strong_links(A, settings):
@@ -44,7 +44,7 @@ def positive_rows(A, settings):
     marked = A.space.empty(A.shape[0], np.uint8)
     _kernels(A).positive_rows(A.indptr, A.indices, A.data, settings.positive, marked)
     count = A.space.find_true(marked)[1]  # sync
-    return marked if 0 < count <= FEW * A.shape[0] else none
+    return marked if 0 < count <= MAX_FORCED * A.shape[0] else none
 
 
 def with_neighbours(A, marked):

@@ -1,4 +1,4 @@
-"""Symmetry of a matrix, as far as multigrid makes use of it."""
+"""Symmetry of a matrix, as multigrid uses it."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -26,8 +26,8 @@ class Symmetry(NamedTuple):
     @classmethod
     def of(cls, A):
         """Return the symmetry of a CSRMatrix."""
-        found = [asymmetry(A, conjugate) <= tolerance(A) for conjugate in (True, False)]
-        return cls(*found, A.dtype.kind == "c")
+        symmetric = [asymmetry(A, conjugate) <= tolerance(A) for conjugate in (True, False)]
+        return cls(*symmetric, A.dtype.kind == "c")
 
     @property
     def real(self) -> bool:

@@ -32,7 +32,7 @@ BATCH_BYTES = 64 << 20  # most bytes of eigenvalue problems solved together; abo
 
 
 def adaptive_constraints(space, subdomains, interface, constraints, complements, weights, chosen, threshold):
-    """Return the additional constraints of edges and faces; the top of this file derives them. Changes no argument.
+    """Return the additional constraints of edges and faces. Changes no argument.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def adaptive_constraints(space, subdomains, interface, constraints, complements,
         if number in sides:
             sides[number] = [tuple(map(space.from_host, one[:3])) + one[3:] for one in every]
     pairs = [(number, one, other) for number, of in sides.items() for one, other in combinations(of, 2)]
-    found = {}
+    functions = {}
     for some in _batches(pairs, interface):
         for (number, *_), rows in zip(some, _bad_functions(space, some, constraints, threshold), strict=True):
-            found.setdefault(number, []).append(rows)
-    every = joined(subdomains, {number: [_independent(rows)] for number, rows in found.items()})
+            functions.setdefault(number, []).append(rows)
+    every = joined(subdomains, {number: [_independent(rows)] for number, rows in functions.items()})
     # If several ranks found a class, all take the bits of the first.
     return {number: every[number][0] for number in sorted(every) if len(every[number][0])}
 
@@ -109,7 +109,7 @@ def _side(space, interface, number, k, S, weights, made, threshold):
     key = id(S), at.tobytes()
     if key not in made:
         here, rest = space.from_host(at), space.from_host(np.setdiff1d(np.arange(len(S)), at))
-        own = least = S[here][:, here]
+        S_class = least = S[here][:, here]
         if rest.size:
             beside = S[rest][:, rest]
             diagonal = space.xp.arange(len(beside))
@@ -119,8 +119,8 @@ def _side(space, interface, number, k, S, weights, made, threshold):
             except FactorisationError:
                 raise FactorisationError(_told(threshold, [k], "the rest of the interface is not positive definite")) \
                     from None
-            least = own - follow.T @ follow
-        made[key] = own, 0.5 * (least + least.T)
+            least = S_class - follow.T @ follow
+        made[key] = S_class, 0.5 * (least + least.T)
     return *made[key], space.from_host(weights[at]), k
 
 

@@ -67,7 +67,7 @@ def group_neighbours(coarse, count):
     for seed in range(len(coarse)):
         if group[seed] >= 0:
             continue
-        members, found, waiting = [], {}, [(0.0, seed)]
+        members, weights, waiting = [], {}, [(0.0, seed)]
         while waiting and len(members) < GROUP:
             _, k = heapq.heappop(waiting)
             if group[k] >= 0:
@@ -77,8 +77,8 @@ def group_neighbours(coarse, count):
             for j, weight in zip(shared.indices[shared.indptr[k]:shared.indptr[k + 1]],
                                  shared.data[shared.indptr[k]:shared.indptr[k + 1]], strict=True):
                 if group[j] < 0:
-                    found[j] = found.get(j, 0.0) + weight
-                    heapq.heappush(waiting, (-found[j], int(j)))
+                    weights[j] = weights.get(j, 0.0) + weight
+                    heapq.heappush(waiting, (-weights[j], int(j)))
         if len(members) < GROUP // 2 and groups:
             near = shared[members].sum(axis=0)
             near[group < 0], near[members] = 0, 0

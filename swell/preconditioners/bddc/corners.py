@@ -32,19 +32,19 @@ def missing_corners(interface, chosen):
               if KINDS[kind][0] in chosen}
     with_face = {k for pair in faces for k in pair}
     pairs = sorted(faces | {pair for pair in of_pair if not with_face.issuperset(pair)})
-    found = set()
+    corners = set()
     for pair in pairs:
-        found.update(_lock(interface, values, of_pair[pair], found))
-    return np.array(sorted(found), np.int64)
+        corners.update(_lock(interface, values, of_pair[pair], corners))
+    return np.array(sorted(corners), np.int64)
 
 
-def _lock(interface, values, classes, found):
+def _lock(interface, values, classes, corners):
     """Return a list of nodes whose values lock two subdomains that share ``classes``. ``values``: the constraints of
-    classes, a dict; the values of nodes in the set ``found`` are constraints, too."""
+    classes, a dict; the values of nodes in the set ``corners`` are constraints, too."""
     dofs = np.concatenate([interface.members[number] for number in classes])
     nodes, node = np.unique(interface.nodes[dofs], return_inverse=True)
     motions = orthonormal(interface.modes[dofs]) * np.sqrt(nodes.size)         # of mean size 1
-    held, first = [motions[np.isin(interface.nodes[dofs], list(found))]], 0
+    held, first = [motions[np.isin(interface.nodes[dofs], list(corners))]], 0
     for number in classes:
         size = interface.members[number].size
         if number in values:

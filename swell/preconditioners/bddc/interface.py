@@ -59,7 +59,7 @@ class Interface:
         self.dofs, self.number = subdomains.shared()
         places = [self.number[dofs] for dofs in subdomains.dofs]
         self.local = [np.flatnonzero(place >= 0) for place in places]
-        self.copies = [place[own] for place, own in zip(places, self.local, strict=True)]
+        self.copies = [place[rows] for place, rows in zip(places, self.local, strict=True)]
         copies = subdomains.from_all_ranks(self.copies)
         counts = np.bincount(np.concatenate(copies), minlength=self.dofs.size)
         owner, first = _owners(copies, counts)
@@ -140,21 +140,20 @@ class Interface:
         return connected_components(graph, directed=False)[1]
 
     def weights(self, subdomains, kind):
-        """Return the weights of each subdomain's copies, a list of arrays. ``kind`` is "cardinality" or "stiffness";
-        see the top of this file."""
+        """Return the weights of each subdomain's copies, a list of arrays; ``kind``: "cardinality" or "stiffness"."""
         def total(shares):
             sums = np.zeros(self.dofs.size)
             for copies, share in zip(self.copies, shares, strict=True):
                 sums[copies] += share
             return sum(subdomains.from_all_ranks([sums]))
 
-        own = [np.ones(copies.size) for copies in self.copies]
+        shares = [np.ones(copies.size) for copies in self.copies]
         if kind == "stiffness":
             stiff = [abs(matrix.diagonal()[at]) for matrix, at in zip(subdomains.matrices, self.local, strict=True)]
             nothing = total(stiff) == 0
-            own = [np.where(nothing[copies], 1, share) for copies, share in zip(self.copies, stiff, strict=True)]
-        sums = total(own)
-        return [share / sums[copies] for copies, share in zip(self.copies, own, strict=True)]
+            shares = [np.where(nothing[copies], 1, share) for copies, share in zip(self.copies, stiff, strict=True)]
+        sums = total(shares)
+        return [share / sums[copies] for copies, share in zip(self.copies, shares, strict=True)]
 
     def describe(self):
         """Return the number of classes of each kind in words, such as "8 corners, 12 edges, 6 faces"."""
@@ -179,13 +178,13 @@ def _owners(copies, counts):
 def _sets(owner, first, counts):
     """Return a number for each interface dof, an int array; two dofs have equal numbers if the same subdomains have
     them. ``owner`` and ``first`` are from `_owners`."""
-    found, numbers = np.empty(counts.size, np.int64), 0
+    set_of, numbers = np.empty(counts.size, np.int64), 0
     for many in np.unique(counts):
         rows = np.flatnonzero(counts == many)
         _, number = np.unique(owner[first[rows, None] + np.arange(many)], axis=0, return_inverse=True)
-        found[rows] = numbers + number.reshape(-1)
-        numbers = found[rows].max() + 1
-    return found
+        set_of[rows] = numbers + number.reshape(-1)
+        numbers = set_of[rows].max() + 1
+    return set_of
 
 
 def _cut(nodes, sets, size):

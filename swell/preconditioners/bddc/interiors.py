@@ -140,8 +140,8 @@ def _lifting(space, interface, subdomains, unknowns, inner, dtype):
     place = np.full(interface.number.size, -1)
     place[inner] = np.arange(inner.size)
     fits, values, first = [], [], 0
-    for dofs, own, copies in zip(subdomains.dofs, interface.local, interface.copies, strict=True):
-        inside = place[np.delete(dofs, own)]
+    for dofs, at, copies in zip(subdomains.dofs, interface.local, interface.copies, strict=True):
+        inside = place[np.delete(dofs, at)]
         if not inside.size:
             continue
         here = unknowns.at(np.asarray(subdomains.name_of(inner[inside])))[2]

@@ -79,8 +79,8 @@ def invert(space, decomposer, solver, B, mirror="C", estimates=None):
 def earlier_factors(decomposer, before, numbers, n):
     """Return the factors ``before[k]``, of n rows, for each k of ``numbers``; None unless all are there and the
     decomposer takes estimates."""
-    found = [before.get(k) for k in numbers]
-    return found if decomposer.takes_estimates and all(one and one.n == n for one in found) else None
+    factors = [before.get(k) for k in numbers]
+    return factors if decomposer.takes_estimates and all(one and one.n == n for one in factors) else None
 
 
 def _inverted(space, decomposer, solver, B, mirror, estimates):
@@ -198,8 +198,8 @@ class FactoredInverse:
         self.variable, self.mirror, self.averaged = solver.tightened() is not None, mirror, False
         self._by = {trans: BatchSolver(factors, solver, trans) for trans in "NTC"}
         self._exact = {trans: BatchSolver(factors, "trsm", trans) for trans in "NC"}
-        found = self._asymmetry() if mirror else 0.0
-        if found > ASYMMETRY:
+        asymmetry = self._asymmetry() if mirror else 0.0
+        if asymmetry > ASYMMETRY:
             self.averaged = True
             self.notes = (f"BDDC: {describe(factors[0].decomposer)} with {describe(solver)} solves local problems with "
                           f"an asymmetry above {ASYMMETRY:.0e}: each application takes the mean with the transposed "
@@ -268,9 +268,9 @@ class FactoredBlock:
     def apply(self, xp, V, out, adjoint=False):
         """Like ``StoredBlock.apply``."""
         columns = V.ndim == 4
-        given = xp.moveaxis(V, 0, -1).reshape(*V.shape[1:3], -1) if columns else V
-        B = xp.zeros((given.shape[0], self.factors[0].n, given.shape[2]), given.dtype)
-        B[:, :self.n] = given
+        values = xp.moveaxis(V, 0, -1).reshape(*V.shape[1:3], -1) if columns else V
+        B = xp.zeros((values.shape[0], self.factors[0].n, values.shape[2]), values.dtype)
+        B[:, :self.n] = values
         K = self.inverse.times(B, "C" if adjoint else "N")[:, :self.n] / self.scale
         out[...] = xp.moveaxis(K.reshape(*K.shape[:2], V.shape[3], -1), -1, 0) if columns else K
 

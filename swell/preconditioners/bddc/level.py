@@ -258,7 +258,7 @@ class Level(Composite):
                 for members, coarse in zip(p.members, p.coarse, strict=True):
                     for m in members:
                         matrices[m] = coarse
-            matrices, coarse = (self.subdomains.from_all_ranks(own) for own in (matrices, self.constraints.coarse))
+            matrices, coarse = (self.subdomains.from_all_ranks(parts) for parts in (matrices, self.constraints.coarse))
             groups = self.subdomains.groups if levels > 2 else (np.arange(len(matrices)),)
             larger = next_level(coarse, self.constraints.count, matrices, groups)
             every = CSRMatrix.from_scipy(larger.assemble(), space)
@@ -312,13 +312,13 @@ class Level(Composite):
         self.apply(x, out, alpha, beta, adjoint=not (self.symmetry is HERMITIAN and self.self_adjoint is None))
 
     def _on_interface(self, g, z, adjoint):
-        """Write z = M_Γ g, or M_Γᴴ g, for vectors on the interface; M_Γ is defined at the top of this file."""
+        """Write z = M_Γ g, or M_Γᴴ g, for vectors on the interface, M_Γ = Gᵀ (K + Ψ S_c⁻¹ Φᴴ) G."""
         xp = self.space.xp
         self._gather.apply(g, self._given)
-        for p, (given, u, c) in zip(self.locals, self._blocks, strict=True):
-            p.K.apply(xp, plain(given), plain(u), adjoint)
+        for p, (residual, u, c) in zip(self.locals, self._blocks, strict=True):
+            p.K.apply(xp, plain(residual), plain(u), adjoint)
             if c.size:
-                xp.matmul(p.bases(adjoint)[1], plain(given), out=plain(c))
+                xp.matmul(p.bases(adjoint)[1], plain(residual), out=plain(c))
         if self.coarse is not None:
             self._scatter_coarse.apply(self._c, self._rc)
             self.subdomains.sum(self._rc)

@@ -14,7 +14,7 @@ from swell.core.errors import InputError
 LETTERS = {"c": "corners", "e": "edges", "f": "faces"}
 NULL = 1e-8             # eigenvalues of S below this, relative to the largest, are zero
 EQUAL = 1e-4            # parts of a motion below this, relative to all of it, are rounding
-MOST = 3                # motions that a message describes
+MAX_DESCRIBED = 3       # motions that a message describes
 
 
 def advice(interface, settings, k, S, C):
@@ -101,8 +101,8 @@ def _described(motions, nodes, size):
         return ""
     order = np.argsort(nodes, kind="stable")
     words = [] if size < 2 or motions.dtype.kind == "c" else list(_each(motions[order].reshape(-1, size, count)))
-    more = [f"{count - MOST} more"] * (count > MOST)
-    listed = f" ({'; '.join(words[:MOST] + more)})" if words else ""
+    more = [f"{count - MAX_DESCRIBED} more"] * (count > MAX_DESCRIBED)
+    listed = f" ({'; '.join(words[:MAX_DESCRIBED] + more)})" if words else ""
     return f"{count} motion{'s' * (count > 1)} without energy remain{'s' * (count == 1)}{listed}. "
 
 

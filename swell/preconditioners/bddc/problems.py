@@ -87,22 +87,22 @@ def eliminations(space, subdomains, interface):
 
     ``subdomains`` is a `Subdomains`, ``interface`` its `Interface`. Matrices of the result are in ``space``."""
     every = []
-    for members in equal((m.indptr, m.indices, m.data, own)
-                         for m, own in zip(subdomains.matrices, interface.local, strict=True)):
-        matrix, own = subdomains.matrices[members[0]], interface.local[members[0]]
+    for members in equal((m.indptr, m.indices, m.data, boundary)
+                         for m, boundary in zip(subdomains.matrices, interface.local, strict=True)):
+        matrix, boundary = subdomains.matrices[members[0]], interface.local[members[0]]
         mask = np.ones(matrix.shape[0], bool)
-        mask[own] = False
+        mask[boundary] = False
         A = CSRMatrix.from_scipy(matrix.astype(double(matrix.dtype), copy=False), space)
-        every.append(Different(A, np.flatnonzero(mask), own, members))
+        every.append(Different(A, np.flatnonzero(mask), boundary, members))
     interiors = [_inside(one) for one in every]
-    found, patterns = [], []
+    groups, patterns = [], []
     for group in equal(((A.indptr, A.indices, A.data) for A in interiors), space):
         A, some = interiors[group[0]], [every[k] for k in group]
         patterns.append((A.indptr, A.indices))
-        found.append((A, some))
+        groups.append((A, some))
     like = {k: same[0] for same in equal(patterns, space) for k in same}
     made, result = {}, []
-    for k, (A, some) in enumerate(found):
+    for k, (A, some) in enumerate(groups):
         if not A.shape[0]:
             none = np.zeros(0, np.int64)
             result.append(Interior(_ordered(some, none), None, none, np.zeros(1, np.int64)))

@@ -58,7 +58,7 @@ def equal(every, space=None):
     def same(a, b):
         return np.array_equal(a, b) if space is None else not space.find_true((a != b).ravel())[1]  # sync
 
-    found, seen = {}, {}
+    by_sample, seen = {}, {}
     for k, arrays in enumerate(every):
         itself = tuple(map(id, arrays))
         if itself in seen:                       # the very same objects
@@ -67,7 +67,7 @@ def equal(every, space=None):
         samples = [array.ravel()[::max(1, array.size // SAMPLE)] for array in arrays]
         key = tuple((array.shape, (sample if space is None else space.to_host(sample)).tobytes())
                     for array, sample in zip(arrays, samples, strict=True))
-        alike = found.setdefault(key, [])
+        alike = by_sample.setdefault(key, [])
         for others, members in alike:
             if all(a is b or same(a, b) for a, b in zip(arrays, others, strict=True)):
                 members.append(k)
@@ -76,4 +76,4 @@ def equal(every, space=None):
             members = [k]
             alike.append((arrays, members))
         seen[itself] = arrays, members           # keeps the arrays, and so their identities
-    return sorted((members for alike in found.values() for _, members in alike), key=lambda members: members[0])
+    return sorted((members for alike in by_sample.values() for _, members in alike), key=lambda members: members[0])

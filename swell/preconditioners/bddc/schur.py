@@ -25,7 +25,7 @@ from swell.preconditioners.bddc.symmetry import HERMITIAN
 PANEL = 2048            # columns of a panel of S: enough for a product at full speed
 
 
-def schur(A, inner, own, factors, symmetry=HERMITIAN):
+def schur(A, inner, boundary, factors, symmetry=HERMITIAN):
     """Return the Schur complement S = A_ΓΓ − A_ΓI A_II⁻¹ A_IΓ, a new device array of shape (own.size, own.size), in
     double precision.
 
@@ -47,9 +47,10 @@ def schur(A, inner, own, factors, symmetry=HERMITIAN):
         If S is not finite.
     """
     space, n, size = A.space, A.shape[0], inner.size
-    ends, met = ([0], np.zeros(own.size, np.int64)) if factors is None else (factors.ends, _met(A, inner, own, factors))
+    ends, met = ([0], np.zeros(boundary.size, np.int64)) if factors is None else \
+        (factors.ends, _met(A, inner, boundary, factors))
     order = np.argsort(met, kind="stable")
-    place = numbers(space, np.concatenate((inner, own[order])), n)
+    place = numbers(space, np.concatenate((inner, boundary[order])), n)
     A = renumbered(A, place, place, A.shape)
     blocks = Blocks(A, np.append(ends, n))
     last = len(ends) - 1
@@ -88,13 +89,13 @@ def _panels(n):
     return [(a, min(a + PANEL, n)) for a in range(0, n, PANEL)]
 
 
-def _met(A, inner, own, factors):
+def _met(A, inner, boundary, factors):
     """Return the first layer that is coupled to each interface dof, an int host array; the number of layers if none is.
     Arguments as in `schur`."""
     space, n = A.space, A.shape[0]
-    coupling = renumbered(A, numbers(space, own, n), numbers(space, inner, n), (own.size, inner.size))
+    coupling = renumbered(A, numbers(space, boundary, n), numbers(space, inner, n), (boundary.size, inner.size))
     indptr, columns = space.to_host(coupling.indptr), space.to_host(coupling.indices)  # sync
-    met = np.full(own.size, len(factors))
+    met = np.full(boundary.size, len(factors))
     some = np.flatnonzero(np.diff(indptr))
     met[some] = np.searchsorted(factors.ends, columns[indptr[some]], side="right") - 1     # columns are sorted
     return met

@@ -173,16 +173,16 @@ class Pieces:
         for k, part in enumerate(parts):
             if not isinstance(part, (tuple, list)) or len(part) != 2:
                 raise InputError(f"subdomain {k} is of type {type(part).__name__}: expected a pair (matrix, dofs)")
-            given, dofs = part[0], np.asarray(part[1])
-            new = id(given) not in known
-            matrix = sp.csr_array(canonical_csr(given)) if new else known[id(given)][0]
+            source, dofs = part[0], np.asarray(part[1])
+            new = id(source) not in known
+            matrix = sp.csr_array(canonical_csr(source)) if new else known[id(source)][0]
             _check_dofs(k, matrix, dofs)
             if new:
                 _check_values(k, matrix)
                 matrix = _symmetric_pattern(matrix)
-                known[id(given)] = matrix, [(matrix if piece is None else matrix[piece][:, piece], piece)
-                                            for piece in _pieces(matrix)]
-            for part, piece in known[id(given)][1]:
+                known[id(source)] = matrix, [(matrix if piece is None else matrix[piece][:, piece], piece)
+                                             for piece in _pieces(matrix)]
+            for part, piece in known[id(source)][1]:
                 matrices.append(part)
                 every.append((dofs if piece is None else dofs[piece]).astype(np.int64))
                 origin.append(k)

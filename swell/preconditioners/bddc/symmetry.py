@@ -1,4 +1,4 @@
-"""The symmetry that subdomain matrices share. It decides how BDDC forms what mirrors a computed part.
+"""The symmetry that subdomain matrices share. BDDC forms the mirrored part of each matrix by it.
 
     Hermitian     A = Aᴴ, as every real symmetric matrix: the coarse basis is tested by itself, Ψᴴ S Ψ.
     symmetric     A = Aᵀ and complex, as in waves with losses: transposes, never conjugates, Ψᵀ S Ψ.

@@ -60,9 +60,9 @@ class Unknowns:
         return node, size, np.eye(width)[place] if self._modes is None else self._modes[rows]
 
 
-def _checked_corners(given, n):
+def _checked_corners(corners, n):
     """Return the user's corners, rows of A, as an int array; InputError unless they are row numbers below n."""
-    corners = np.asarray(given)
+    corners = np.asarray(corners)
     if corners.ndim != 1 or corners.dtype.kind not in "iu" and corners.size or corners.min(initial=0) < 0 or \
             corners.max(initial=0) >= n:
         raise InputError(f"BDDC(corners=...) has shape {corners.shape} and type {corners.dtype}: expected a list of "

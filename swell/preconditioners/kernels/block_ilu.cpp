@@ -40,7 +40,7 @@ void load(Array<const I> indptr, Array<const I> indices, Array<const T> data, Ar
   });
 }
 
-// A factorisation's arrays, as at the top of this file. S: the type of the size.
+// A factorisation's arrays. S: the type of the size.
 template <class T, class I, class S> struct Rows {
   Array<const I> lower, upper, indices;
   T* blocks;

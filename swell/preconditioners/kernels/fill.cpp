@@ -22,8 +22,8 @@ struct List {
     after[last] = n;
   }
 
-  // Insert into row i the columns at places `begin` to `end` − 1, those of row m right of its diagonal, unless their
-  // new fill level exceeds `level`. `levels`: their levels in row m.
+  // Insert into row i the columns at places `begin` to `end` − 1, which are right of row m's diagonal, unless their new
+  // fill level exceeds `level`. `levels`: their levels in row m.
   void merge(int64_t i, int64_t m, int64_t level, Array<const int64_t> columns, Array<const int32_t> levels,
              int64_t begin, int64_t end) {
     int64_t at = m;                    // the list is searched from here: columns of both ascend

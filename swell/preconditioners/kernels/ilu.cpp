@@ -23,7 +23,7 @@ template <class I> int64_t find_diagonal(Array<const I> indptr, Array<const I> i
   return missing;
 }
 
-// A factorisation's arrays, as at the top of this file; `inverse`: the inverse pivots.
+// A factorisation's arrays; `inverse`: the inverse pivots.
 template <class T, class I> struct Rows {
   Array<const I> indptr, indices, diagonal;
   Array<const real_t<T>> scale;

@@ -1,6 +1,6 @@
 // Triangular solves on a CPU. preconditioners/exact.py describes the layout: the arrays from `rows` to `parts`, and
 // `width`. An empty `rows` means consecutive rows, an empty `inverse` D = I. A part is (begin, end, first row, step) in
-// the order of visits. S is the type of the stored factor, T that of the vectors.
+// the order of visits. S: the type of the stored factor; T: of the vectors.
 //
 // Rows are visited in the order of the solve, so that one kernel serves lower and upper matrices. The nearest columns
 // of a row come last: their entries of x become known last. In a chain nearly every row needs its predecessor: that

@@ -27,7 +27,7 @@ void with_residuals(Array<const I> slice_ptr, Array<const T> diag, Array<const T
   });
 }
 
-// out = x + ω D⁻¹ (b − A x), ω = `omega`; with `zero` x counts as 0, not read. Arguments: top of file.
+// out = x + ω D⁻¹ (b − A x), ω = `omega`; with `zero` x counts as 0, not read.
 template <class T, class I>
 void jacobi(Array<const I> slice_ptr, Array<const T> diag, Array<const T> entries, Array<const I> col_idx,
             Array<const T> b, Array<const T> x, Array<T> out, T omega, int64_t zero, int64_t height) {
@@ -40,7 +40,7 @@ void jacobi(Array<const I> slice_ptr, Array<const T> diag, Array<const T> entrie
 // d = c₀ d + c₁ D⁻¹ (b − A x); out = x + d. Writes d and `out`.
 //
 // `coefficients`: c₀ and c₁ of each step, in turn. `step`: number of the step; step 0 does not read d. With `zero` x
-// counts as 0 and is not read. Arguments: top of file.
+// counts as 0 and is not read.
 template <class T, class I>
 void chebyshev(Array<const I> slice_ptr, Array<const T> diag, Array<const T> entries, Array<const I> col_idx,
                Array<const T> b, Array<const T> x, Array<T> out, Array<T> d, Array<const double> coefficients,

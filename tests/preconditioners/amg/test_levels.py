@@ -50,7 +50,7 @@ def rescaled(A):
 
 def few_rows(monkeypatch, rows):
     """All levels whose A P has up to this many entries take two products."""
-    monkeypatch.setattr(module, "SMALL", {"cpu": rows, "cuda": rows})
+    monkeypatch.setattr(module, "MAX_ENTRIES_OF_TWO", {"cpu": rows, "cuda": rows})
 
 
 def applied(M, space, b):
@@ -193,8 +193,8 @@ def test_shared_rows(n, mean, dtype, space):
 @pytest.mark.parametrize("many", [0, 1 << 15])
 def test_devices_agree_to_the_bit(name, options, many, monkeypatch):
     """On states, interpolation, matrices of all levels and what the cycle stores; not on the cycle's sums."""
-    monkeypatch.setattr(interpolation, "MANY", many)
-    monkeypatch.setattr(interpolation, "SHORT", 1000)
+    monkeypatch.setattr(interpolation, "MIN_ROWS_BY_THREADS", many)
+    monkeypatch.setattr(interpolation, "MAX_AVERAGE_BY_THREADS", 1000)
     there, here, A = space_or_skip("cuda"), space_or_skip("cpu"), SYSTEMS[name]()
     settings = swell.AMG(coarsest=20, **options)
     with there.active():
