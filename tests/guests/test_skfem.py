@@ -85,7 +85,7 @@ def test_rigid_motions_of_elasticity(element):
     skfem.solve(*system, solver=plain)
     assert solve.result.iterations < plain.result.iterations / 2
     free = solver(basis=basis)                   # all degrees of freedom
-    assert free._recurring._named["precond"].near_nullspace.shape == (basis.N, 3)
+    assert free._recurring._options.precond.near_nullspace.shape == (basis.N, 3)
 
 
 def test_bad_input():

@@ -225,7 +225,7 @@ WALLS = {"xmax": h.Impedance(900 + 300j), "zmin": h.Pressure(1.0)}
 
 
 @pytest.mark.parametrize("transmission", ["neumann", "robin"])
-@pytest.mark.parametrize("domains", [0, 5, "two"])
+@pytest.mark.parametrize("domains", [None, 5, "two"])
 def test_subdomains_add_up(transmission, domains):
     """With walls of given pressure, two media, and subdomains by number or by cell."""
     mesh = h.box((8, 5, 4), upper=(2.0, 1.3, 1.0))
@@ -233,10 +233,15 @@ def test_subdomains_add_up(transmission, domains):
     owner = (mesh.centres[:, 0] > 0.9).astype(int) if domains == "two" else domains
     A, _, _ = problem.system(150.0, "xmin")
     parts = h.subdomains(problem, 150.0, owner, transmission)
-    assert abs(parts.assemble() - A).max() < 1e-12 * abs(A).max() and len(parts) == {0: 2, 5: 5, "two": 2}[domains]
+    assert abs(parts.assemble() - A).max() < 1e-12 * abs(A).max() and len(parts) == {None: 2, 5: 5, "two": 2}[domains]
     plain = h.subdomains(problem, 150.0, owner)
     differ = [abs(one - other).max() > 0 for one, other in zip(parts.matrices, plain.matrices, strict=True)]
     assert any(differ) == (transmission == "robin")
+
+
+def test_the_former_word_for_any_number_of_subdomains():
+    with pytest.warns(FutureWarning, match="domains=0 is now domains=None"):
+        assert len(h.subdomains(h.Helmholtz(h.box((3, 3, 3)), MEDIUM, {}), 150.0, 0)) == 2
 
 
 def test_bddc_in_the_front_end():

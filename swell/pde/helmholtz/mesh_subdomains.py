@@ -18,6 +18,7 @@ two media meet.
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
@@ -181,6 +182,9 @@ def owners(mesh, domains):
     """Return the subdomain of each cell, an int array; ``domains`` as in `MeshSubdomains`. Raises InputError for
     anything else."""
     cells = len(mesh.cells)
+    if isinstance(domains, (int, np.integer)) and domains == 0 and not isinstance(domains, bool):
+        warnings.warn("domains=0 is now domains=None, as everywhere: swell chooses", FutureWarning, stacklevel=3)
+        domains = None
     if domains is None or isinstance(domains, (int, np.integer)) and not isinstance(domains, bool):
         count = max(2, round(cells / CELLS ** mesh.dim)) if domains is None else int(domains)
         if not 1 <= count <= cells:
