@@ -26,7 +26,7 @@ from swell.core.stopping import Stopping
 from swell.preconditioners.user import resolve_preconditioner
 from swell.transforms.nullspace import resolve_nullspace
 
-ENTRY = "    options\n        See `swell.Options`.\n"     # `Accepted.shown` replaces it by all entries
+ENTRY = "options\n    See `swell.Options`.\n"     # `Accepted.shown` replaces it by all entries
 
 
 class OptionsDict(TypedDict, total=False):
@@ -186,9 +186,9 @@ class Accepted:
         function.__signature__ = signature.replace(parameters=[*own, *(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY,
                               default=self.defaults.get(name, kinds[name].default)) for name in self.names)])
-        if function.__doc__ and ENTRY in function.__doc__:
-            entries = re.search(r"-{10}\n(.*?)\n\n", Options.__doc__ or "", re.DOTALL)
-            function.__doc__ = function.__doc__.replace(ENTRY, entries[1] + "\n" if entries else ENTRY)
+        if function.__doc__ and Options.__doc__:                 # python -OO has none
+            entries = re.search(r"-{10}\n(.*?\n)\n", inspect.cleandoc(Options.__doc__), re.DOTALL)
+            function.__doc__ = inspect.cleandoc(function.__doc__).replace(ENTRY, entries[1])
         return function
 
     def read(self, options: dict) -> Options:
