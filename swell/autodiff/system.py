@@ -87,14 +87,18 @@ class System:
 
     def _solver(self, values):
         """Return the Solver for these values: the last one if they are the same, else updated."""
-        A, key = self._matrix(values), (device_of(values), values.dtype)
-        solver = self._solvers.pop(key, None)    # after an error it is gone
-        if solver is not None and self.pattern.indptr is None and not _same_pattern(solver.A, A):
+        key, sparse = (device_of(values), values.dtype), self.pattern.indptr is not None
+        solver = self._solvers.get(key)
+        if solver is not None and sparse and _equal(solver, values):
+            return solver
+        A = self._matrix(values)
+        self._solvers.pop(key, None)             # after an error it is gone
+        if solver is not None and not sparse and not _same_pattern(solver.A, A):
             solver = None                        # frees it before the next is set up
         if solver is None:
             solver = api.prepare(A, **self.options.keywords())
             self.setups += 1
-        elif not _equal(solver, A.data):
+        elif sparse or not _equal(solver, A.data):
             solver.update(A, keep_preconditioner=self.options.keep_preconditioner)
             self.updates += 1
         self._solvers[key] = solver
