@@ -8,6 +8,7 @@ import math
 import numbers
 import re
 import reprlib
+import threading
 import warnings
 from typing import Any, NamedTuple
 
@@ -47,6 +48,10 @@ def _words(value) -> str:
 KEYWORD = re.compile(rf"=\s*((?:{'|'.join(set(keyword.kwlist) - {'None', 'True', 'False'})})\b(?:\([^()]*\))?)")
 
 
+# CPython 3.11 counts the depth of a syntax tree in one place for all threads, and calls a tree wrong that two built.
+ONE_PARSER = threading.Lock()
+
+
 def parse(text: str) -> tuple[str, dict]:
     """Split ``"gmres(restart=50)"`` into ``("gmres", {"restart": 50})``: a name and its settings.
 
@@ -65,7 +70,8 @@ def parse(text: str) -> tuple[str, dict]:
         return name, {}
     try:
         inside = KEYWORD.sub(lambda found: f"={found[1]!r}", inside)
-        call = ast.parse(f"f({inside})", mode="eval").body
+        with ONE_PARSER:
+            call = ast.parse(f"f({inside})", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):      # f(a=1)(b=2), f(a=1) + g(b=2)
             raise ValueError
         names = [keyword.arg for keyword in call.keywords]

@@ -1,14 +1,18 @@
 """The registry: one name for an algorithm, whatever it is used for."""
 import dataclasses
+import gc
 import re
+import sys
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import swell
 from swell.core.registry import RENAMED, TABLE, load, name_of, names, resolve
-from swell.core.settings import describe
+from swell.core.settings import describe, parse
 
 
 def test_one_name_for_one_class():
@@ -77,3 +81,25 @@ def test_former_classes_still_work():
         assert former(shift=0.5) == dataclasses.replace(settings, shift=0.5)
     with pytest.warns(FutureWarning, match=r"ILU\(block=0\) is now ILU\(block=None\)"):
         assert resolve("precond", "ilu0(block=0)") == swell.ILU(block=None)
+
+
+def test_threads_read_settings_side_by_side():
+    """Python's garbage collection lets another thread run in the middle of a syntax tree; this one does so often."""
+    def pause(phase, info):
+        time.sleep(0)
+
+    def read(depth):
+        return read(depth - 1) if depth else [parse("schwarz(kind='additive', inner='ic0')") for _ in range(2000)]
+
+    thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
+    gc.callbacks.append(pause)
+    gc.set_threshold(50, 1000, 1000)
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            for found in threads.map(read, (0, 7)):
+                assert all(settings == ("schwarz", {"kind": "additive", "inner": "ic0"}) for settings in found)
+    finally:
+        gc.callbacks.remove(pause)
+        gc.set_threshold(*thresholds)
+        sys.setswitchinterval(interval)
