@@ -42,7 +42,7 @@ class ColumnKernel(Kernel):
         twin = f"{name}_columns"
         self._twin = type(self)(space, path, twin, dtype) if twin in signatures(path) else None
         self._steps = {}
-        pointers = [p.name for p in self.signature.parameters if p.pointer]
+        pointers = [p.name for p in self.signature.parameters if p.form]
         self._pointers, self._launches = pointers, self._launcher("q" * len(pointers))
 
     def __call__(self, *arguments):
@@ -75,9 +75,9 @@ class ColumnKernel(Kernel):
         if not grid:
             return
         function = self._function(values, shared, EACH)
-        self._flatten(values)
         pack, buffer, launch = self._launches
-        pack(buffer, 0, self.space.context.data.ptr, *values, *(self._steps.get(name, 0) for name in self._pointers))
+        pack(buffer, 0, self.space.context.data.ptr, *self._flatten(values),
+             *(self._steps.get(name, 0) for name in self._pointers))
         launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster, self.space.columns)
         self.space.launches += 1
 
@@ -88,8 +88,7 @@ class ColumnKernel(Kernel):
         if not grid:
             return
         function = self._function(values, shared)
-        self._flatten(values)
-        self._pack(self._buffer, 0, self._context_of(j), *values)
+        self._pack(self._buffer, 0, self._context_of(j), *self._flatten(values))
         self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
         self.space.launches += 1
 
@@ -109,8 +108,7 @@ class ColumnKernel(Kernel):
             tile //= 2
         values[self._form.at["tile"]] = tile
         function = self._function(values, shared)
-        self._flatten(values)
-        self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
+        self._pack(self._buffer, 0, self.space.context.data.ptr, *self._flatten(values))
         self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster,
                      -(-columns // tile))
         self.space.launches += 1

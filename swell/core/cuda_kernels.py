@@ -74,8 +74,10 @@ C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>
 FORMATS = {"float": "f4x", "double": "d", "complex<float>": "ff", "complex<double>": "dd", "int": "i4x",
            "long long": "q", "bool": "?7x"}
 COMPLEX = ("ff", "dd")
-KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*__global__ void\s+"
-                    r"(?P<bounds>__launch_bounds__\([^)]*\)\s*)?(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
+VIEWS = {"*": "Q", "Array": "Qq", "Table": "Qqqq"}     # formats of arrays: address, size, shape and row stride (array.hpp)
+KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*(?P<head>__global__ void\s+"
+                    r"(?:__launch_bounds__\([^)]*\)\s*)?|KERNEL\s+)(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
+PARAMETER = re.compile(r"(?P<view>Array|Table)<(?P<of>.*)>\s*(?P<viewed>\w+)|(?P<kind>.*?[\s*])\s*(?P<name>\w+)", re.DOTALL)
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?(?:, (?P<lanes>\w+) threads each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor(?P<of_all>, of all columns)?)?"
@@ -91,11 +93,12 @@ OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel: ``type`` is its C++ type without const; ``pointer`` is True for an array; ``wide`` is
-    True for an array of values that the kernel may access 16 bytes at a time."""
+    """One parameter of a kernel: ``type`` is its C++ type, or that of an array's elements, without const; ``form`` is
+    "*", "Array" or "Table" for an array, "" for a number; ``wide`` is True for an array of values that the kernel may
+    access 16 bytes at a time."""
 
     type: str
-    pointer: bool
+    form: str
     name: str
     wide: bool
 
@@ -119,14 +122,14 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
         launch = LAUNCH.match(match["launch"])
         if not launch:
             raise InputError(f"{path.name}: cannot read the launch of {match['name']}: {match['launch']!r}")
-        template = tuple(tuple(t.split()) for t in match["template"].split(","))
+        template = tuple(tuple(t.replace("class", "typename").split()) for t in match["template"].split(","))
         values = {name for kind, name in template if kind == "typename"} if launch["pack"] or launch["wide"] else ()
         parameters = []
         for text in match["parameters"].split(","):
-            text = text.replace("const ", "").replace("__restrict__", " ").strip()
-            kind, name = re.fullmatch(r"(.*?[\s*])\s*(\w+)", text, re.DOTALL).groups()
-            kind, pointer = kind.replace("*", "").strip(), "*" in kind
-            parameters.append(Parameter(kind, pointer, name, pointer and kind in values))
+            parts = PARAMETER.fullmatch(text.replace("const ", "").replace("__restrict__", " ").strip())
+            kind = (parts["of"] or parts["kind"]).replace("*", "").strip()
+            form = parts["view"] or ("*" if "*" in parts["kind"] else "")
+            parameters.append(Parameter(kind, form, parts["viewed"] or parts["name"], bool(form) and kind in values))
         signatures[match["name"]] = Signature(match["name"], template, tuple(parameters[1:]), launch.groupdict(),
                                               match.groupdict())
     return signatures
@@ -204,7 +207,7 @@ class Form:
         self.each = WIDE // dtype.itemsize if launch["pack"] else 1
         self.wide = [k for k, p in enumerate(parameters) if p.wide]
         formats = [self._format(p) for p in parameters]
-        self.complex = [k for k, format in enumerate(formats) if format in COMPLEX]
+        self.forms = ["complex" if format in COMPLEX else p.form for p, format in zip(parameters, formats)]
         self.formats = "Q", *formats
         # (kind, index of the deciding argument) for each template parameter except T
         self._deciding = [(kind, next(k for k, p in enumerate(parameters) if p.type == T) if kind == "typename"
@@ -214,7 +217,7 @@ class Form:
     def _format(self, parameter):
         """Return the `struct` format of one kernel parameter; it fills a multiple of 8 bytes."""
         kind = self.value if parameter.type == "T" else parameter.type
-        return "Q" if parameter.pointer else FORMATS[kind]
+        return VIEWS.get(parameter.form) or FORMATS[kind]
 
     def function(self, values, form=""):
         """Return the compiled instantiation for the types of ``values``, the arguments of a launch in order.
@@ -269,8 +272,7 @@ class Kernel(Shareable):
         if not grid:
             return
         function = self._function(values, shared)
-        self._flatten(values)
-        self._pack(self._buffer, 0, self.space.context.data.ptr, *values)
+        self._pack(self._buffer, 0, self.space.context.data.ptr, *self._flatten(values))
         self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
         self.space.launches += 1
 
@@ -295,12 +297,20 @@ class Kernel(Shareable):
         return function
 
     def _flatten(self, values):
-        """Replace arrays in ``values`` by addresses, and complex numbers by two real ones."""
-        for k, p in enumerate(self.signature.parameters):
-            if p.pointer:
-                values[k] = values[k].data.ptr if values[k].size else 0
-        for k in reversed(self._form.complex):
-            values[k:k + 1] = values[k].real, values[k].imag
+        """Return the numbers that a launch passes for ``values``: addresses and sizes of arrays, parts of complex numbers."""
+        flat = []
+        for value, form in zip(values, self._form.forms):
+            if not form:
+                flat.append(value)
+            elif form == "complex":
+                flat += value.real, value.imag
+            else:
+                flat.append(value.data.ptr if value.size else 0)
+                if form == "Array":
+                    flat.append(value.size)
+                elif form == "Table":
+                    flat += *value.shape, value.strides[0] // value.itemsize
+        return flat
 
     def shared(self, sharing):
         """Return a new Kernel like this one for the space ``sharing.space``, with its own buffer of arguments."""
@@ -371,9 +381,12 @@ class Kernel(Shareable):
 
 @functools.lru_cache(maxsize=None)
 def kernel_file(package: str, stem: str) -> pathlib.Path:
-    """Return the path ``<package>/kernels/<stem>.cu``; cached, since to find and hash it is slower than a launch."""
-    folder = importlib.util.find_spec(package).submodule_search_locations[0]
-    return pathlib.Path(folder) / "kernels" / f"{stem}.cu"
+    """Return the path ``<package>/kernels/<stem>.hpp``, a text for both devices, or ``.cu``.
+
+    Cached, since to find and hash it is slower than a launch."""
+    folder = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0]) / "kernels"
+    shared = folder / f"{stem}.hpp"              # a text for both devices
+    return shared if shared.exists() and signatures(shared) else folder / f"{stem}.cu"
 
 
 class Kernels(Shareable):

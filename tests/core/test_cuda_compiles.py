@@ -1,4 +1,4 @@
-"""Every .cu file compiles, for every type, and becomes code for every architecture, without a GPU: NVRTC needs none.
+"""Every file of device kernels compiles, for every type, and becomes code for every architecture, without a GPU: NVRTC needs none.
 
 The usual run generates code for the oldest and the newest architecture, and leaves out the assembler's optimisation, a
 quarter of the time. `pytest -m slow tests/core/test_cuda_compiles.py` generates it for all of them, optimised.
@@ -16,8 +16,8 @@ from swell.core.library import native_kernels
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc: pip install '.[test]'")
 ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
-FILES = sorted(ROOT.rglob("*.cu"))
-TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "I": ("long long", "int"), "P": ("int", "long long"), "C": ("int", "long long", "unsigned char"),
+FILES = sorted([*ROOT.rglob("*.cu"), *(path for path in ROOT.rglob("kernels/*.hpp") if cuda_kernels.signatures(path))])
+TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "A": ("double", "complex<double>"), "I": ("long long", "int"), "P": ("int", "long long"), "C": ("int", "long long", "unsigned char"),
          "K": ("int", "long long", "unsigned char", "unsigned short", "unsigned"), "HIGH": ("false", "true"), "J": ("int", "long long"),
          "DEPTH": ("false", "true"), "SCALE": ("false", "true"),
          "INDPTR": ("false", "true"), "BOUNDARY": ("false", "true"), "BOARD": ("false", "true"), "INDICES": ("false", "true"),
@@ -99,7 +99,8 @@ def test_every_kernel_compiles_for_each_column(path):
 
 def test_loader_reads_every_kernel():
     for path in FILES:
-        assert len(cuda_kernels.signatures(path)) == path.read_text().count("__global__"), path
+        written = re.findall(r"__global__|\bKERNEL ", re.sub("//.*", "", path.read_text()))
+        assert len(cuda_kernels.signatures(path)) == len(written), path
 
 
 def test_a_mistake_is_found():
@@ -126,6 +127,10 @@ def test_kernels_match_those_of_the_cpu():
     """The same kernels with the same parameters in the same order, on both kinds of device."""
     compared = 0
     for path in FILES:
+        if path.suffix == ".hpp":                            # one text
+            on_cpu = vars(native_kernels(".".join(path.relative_to(ROOT.parent).parts[:-2]), path.stem))
+            assert set(cuda_kernels.signatures(path)) == set(on_cpu) - {"KERNELS"}, path
+            continue
         if not path.with_suffix(".cpp").exists():            # for GPUs alone
             continue
         package = ".".join(path.relative_to(ROOT.parent).parts[:-2])

@@ -1,5 +1,5 @@
 // A parallel copy on a CPU; products are compared with its speed.
-#include "../../core/native/array.hpp"
+#include "../../core/kernels/array.hpp"
 #include "../../core/native/launcher.hpp"
 #include "../../core/native/threads.hpp"
 

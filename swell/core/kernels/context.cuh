@@ -5,7 +5,7 @@
 // its own context; the contexts of a solve lie one after the other. Once the judge has stopped the loop, every kernel
 // returns at once: a captured graph may run past the end of a solve.
 #pragma once
-#include "scalar.cuh"
+#include "pack.cuh"
 
 struct Context {
   long long flags[FLAGS];

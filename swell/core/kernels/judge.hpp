@@ -1,6 +1,6 @@
 // The judge, for both devices: one text. `ctx` is the record of one right-hand side, which every function updates.
 //
-// The includer has declared Context with flag, limit, norm_after, show, slot and over (context.cuh on a GPU,
+// The includer has declared Context with flag, limit, norm_after, show and over (context.cuh on a GPU,
 // native/context.hpp on a CPU), and the enums of core/slots.py. On a GPU one thread of a kernel's last block calls it.
 #pragma once
 
@@ -77,11 +77,11 @@ DEVICE int iteration_code(bool finite, bool lost) { return !finite ? NONFINITE :
 // Judge an iteration whose norm² is s[norm2] and that ended with the code s[ended]. Across ranks, the parts of the norm
 // are summed together with the first sums of the next iteration. The judgement then takes place in that iteration; a
 // second call does nothing.
-template <class A> DEVICE void judge_once(Context* ctx, A* s, int norm2, int ended) {
-  const int code = (int)real(slot(s, ended));
-  slot(s, ended) = A(JUDGED);
+template <class S> DEVICE void judge_once(Context* ctx, S s, int norm2, int ended) {
+  const int code = int(real(s[ended]));
+  s[ended] = double(JUDGED);
   if (code == JUDGED) return;
-  judge(ctx, real(slot(s, norm2)));
+  judge(ctx, real(s[norm2]));
   if (!over(ctx) && code != RUNNING) halt(ctx, code);
 }
 

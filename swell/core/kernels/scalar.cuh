@@ -2,7 +2,13 @@
 // and swell's headers alone.
 #pragma once
 #define DEVICE __device__ __forceinline__
+#define INLINE DEVICE
 #define ALIGNED(bytes) alignas(bytes)      // one value is one 8- or 16-byte access
+using uint8_t = unsigned char;
+using uint16_t = unsigned short;
+using uint32_t = unsigned;
+using int32_t = int;
+using int64_t = long long;       // NVRTC has no stdint.h
 #include "scalar.hpp"
 
 DEVICE float fused(float a, float b, float c) { return fmaf(a, b, c); }        // a b + c
@@ -50,28 +56,6 @@ template <> struct Word<16> { using type = double2; };
 template <class V> DEVICE V load_stream(const V* p) {
   auto word = __ldcs(reinterpret_cast<const typename Word<sizeof(V)>::type*>(p));
   return reinterpret_cast<V&>(word);
-}
-
-// 16 bytes of scalars, the widest access of one thread. Vectors start at multiples of 16 bytes; n may cut the last pack
-// short.
-template <class T> struct alignas(16) Pack {
-  static constexpr int size = 16 / sizeof(T);
-  T at[size];
-};
-template <class T, class I> DEVICE I packs_of(I n) { return (n + Pack<T>::size - 1) / Pack<T>::size; }
-template <class T, class I> DEVICE Pack<T> load(const T* p, I i, I n) {
-  constexpr int S = Pack<T>::size;
-  if ((i + 1) * S <= n) return reinterpret_cast<const Pack<T>*>(p)[i];
-  Pack<T> out;
-#pragma unroll
-  for (int e = 0; e < S; ++e) out.at[e] = i * S + e < n ? p[i * S + e] : T(0);
-  return out;
-}
-template <class T, class I> DEVICE void store(T* p, I i, I n, const Pack<T>& in) {
-  constexpr int S = Pack<T>::size;
-  if ((i + 1) * S <= n) { reinterpret_cast<Pack<T>*>(p)[i] = in; return; }
-#pragma unroll
-  for (int e = 0; e < S; ++e) if (i * S + e < n) p[i * S + e] = in.at[e];
 }
 
 DEVICE float shuffle(float v, int lane) { return __shfl_sync(~0u, v, lane); }

@@ -3,7 +3,9 @@
 #pragma once
 #ifndef DEVICE
 #include <math.h>
+#include <stdint.h>
 #define DEVICE inline
+#define INLINE __attribute__((always_inline)) inline
 #define ALIGNED(bytes)        // NumPy's complex arrays are aligned to their parts only
 #endif
 

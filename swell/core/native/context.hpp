@@ -28,7 +28,6 @@ inline int64_t& flag(Context* ctx, Flag place) { return ctx->flags[place]; }
 inline int64_t flag(const Context* ctx, Flag place) { return ctx->flags[place]; }
 inline double& limit(Context* ctx, Limit place) { return ctx->limits[place]; }
 inline double& norm_after(const Context* ctx, int64_t iteration) { return ctx->history[iteration]; }
-template <class A> A& slot(A* s, int place) { return s[place]; }
 inline bool over(const Context* ctx) { return flag(ctx, STOP) != 0; }
 inline void show(Context*) {}                  // the host reads the record itself
 

@@ -20,10 +20,8 @@
 #include <tuple>
 
 #include "../kernels/scalar.hpp"
-#include "array.hpp"
+#include "../kernels/array.hpp"
 #include "threads.hpp"
-
-#define INLINE __attribute__((always_inline)) inline
 
 constexpr int LANES = 16;
 #if defined(__AVX__)
@@ -32,7 +30,8 @@ constexpr int WORD = 4;                // doubles of a register; changes no bit
 constexpr int WORD = 2;
 #endif
 
-struct Lanes { int64_t first; };
+template <int N> struct Rows { int64_t first; };       // N of them
+using Lanes = Rows<LANES>;
 struct Tail { int64_t first; int count; };
 
 template <class R> struct Register;
@@ -65,10 +64,10 @@ OPERATION(+)
 OPERATION(-)
 OPERATION(*)
 #undef OPERATION
-template <class R> INLINE Pack<R> operator-(Pack<R> a) { return Pack<R>(R(-1)) * a; }
-template <class R> INLINE Pack<R> operator*(R a, Pack<R> b) { return Pack<R>(a) * b; }
-template <class R> INLINE Pack<R> conj(Pack<R> a) { return a; }
-template <class R> INLINE Pack<R> real(Pack<R> a) { return a; }
+template <class R, int N> INLINE Pack<R, N> operator-(Pack<R, N> a) { return Pack<R, N>(R(-1)) * a; }
+template <class R, int N> INLINE Pack<R, N> operator*(R a, Pack<R, N> b) { return Pack<R, N>(a) * b; }
+template <class R, int N> INLINE Pack<R, N> conj(Pack<R, N> a) { return a; }
+template <class R, int N> INLINE Pack<R, N> real(Pack<R, N> a) { return a; }
 template <class R> INLINE complex<Pack<R>> operator*(R a, complex<Pack<R>> b) { return {a * b.re, a * b.im}; }
 template <class R> INLINE complex<Pack<R>> operator*(complex<R> a, complex<Pack<R>> b) {
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
@@ -137,23 +136,25 @@ template <> struct Memory<WORD> {
 #endif
   }
 };
-template <class R> INLINE Pack<R> load_pack(const R* p) { return Memory<LANES>::load(p); }
-template <class R> INLINE void store_pack(R* p, Pack<R> a) { Memory<LANES>::store(p, a); }
-template <class R> INLINE complex<Pack<R>> load_pack(const complex<R>* p) {
-  complex<Pack<R>> out;
-  Memory<LANES>::split(&p->re, out.re, out.im);
+template <int N = LANES, class R> INLINE Pack<R, N> load_pack(const R* p) { return Memory<N>::load(p); }
+template <int N = LANES, class R> INLINE complex<Pack<R, N>> load_pack(const complex<R>* p) {
+  complex<Pack<R, N>> out;
+  Memory<N>::split(&p->re, out.re, out.im);
   return out;
 }
-template <class R> INLINE void store_pack(complex<R>* p, complex<Pack<R>> z) { Memory<LANES>::join(&p->re, z.re, z.im); }
+template <class R, int N> INLINE void store_pack(R* p, Pack<R, N> a) { Memory<N>::store(p, a); }
+template <class R, int N> INLINE void store_pack(complex<R>* p, complex<Pack<R, N>> z) {
+  Memory<N>::join(&p->re, z.re, z.im);
+}
 
 template <class T> using bare = std::remove_const_t<T>;
-template <class T> INLINE auto load(Array<T> x, Lanes i) { return load_pack(x.data + i.first); }
+template <class T, int N> INLINE auto load(Array<T> x, Rows<N> i) { return load_pack<N>(x.data + i.first); }
 template <class T> inline auto load(Array<T> x, Tail i) {
   bare<T> held[LANES] = {};
   for (int k = 0; k < i.count; ++k) held[k] = x.data[i.first + k];
   return load_pack(held);
 }
-template <class T, class P> INLINE void store(Array<T> x, Lanes i, P value) {
+template <class T, int N, class P> INLINE void store(Array<T> x, Rows<N> i, P value) {
   store_pack(x.data + i.first, value);
 }
 template <class T, class P> inline void store(Array<T> x, Tail i, const P& value) {
@@ -231,14 +232,15 @@ template <class... A, class F> inline std::tuple<A...> row_sums(int64_t rows, co
 template <class T> INLINE bare<T> load(Array<T> x, int64_t i) { return x[i]; }
 template <class T> INLINE void store(Array<T> x, int64_t i, T value) { x[i] = value; }
 
-// body(i) for all elements of `out`; `i` is a Lanes or a Tail for real numbers, as in `sums`. For complex ones it is a
-// row, as the compiler makes better loops of interleaved numbers.
+// body(i) for all elements of `out`. For real numbers `i` is some Rows, few enough that a body keeps its vectors in
+// registers, or the Tail. For complex ones it is a row, as the compiler makes better loops of interleaved numbers.
 template <class T, class F> inline void elements(Array<T> out, const F& body) {
+  constexpr int FEW = 2 * WORD;
   const int64_t rows = out.size;
-  if constexpr (scalar<T>::parts > 1) each(rows, body);
+  if constexpr (scalar<bare<T>>::parts > 1) each(rows, body);
   else ranges((rows + LANES - 1) / LANES, rows, [body, rows](int64_t begin, int64_t end) {
     int64_t i = LANES * begin;
-    for (; i + LANES <= std::min(rows, LANES * end); i += LANES) body(Lanes{i});
-    if (i < LANES * end) body(Tail{i, int(rows - i)});
+    for (; i + FEW <= std::min(rows, LANES * end); i += FEW) body(Rows<FEW>{i});
+    if (i < std::min(rows, LANES * end)) body(Tail{i, int(rows - i)});
   });
 }

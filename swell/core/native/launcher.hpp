@@ -1,6 +1,7 @@
 // How a kernel file registers its kernels. A kernel is a plain function, or function template, of numbers (bool,
-// int64_t, double, float, complex), Array, Unsigned, Table, Blocks, Context* and Contexts*; it returns nothing, a number or a
-// tuple of numbers. `Array<const T>` is read only. The file ends with its list:
+// int64_t, double, float, complex), Array, Unsigned, Table, Blocks, Context* and Contexts*; it returns nothing, a number or
+// a tuple of numbers. `Array<const T>` is read only. A first parameter Device, of a text for both devices, is no argument.
+// The file ends with its list:
 //
 //     KERNELS("swell.core.vector", VALUES(axpy), VALUES(dot))
 //
@@ -15,13 +16,15 @@
 #include <type_traits>
 #include <utility>
 
+#include "../kernels/array.hpp"
 #include "../kernels/scalar.hpp"
-#include "array.hpp"
 
 #ifndef FLAGS
 struct Context;
 struct Contexts;
 #endif
+
+struct Device {};            // the threads that share a loop over rows
 
 namespace launcher {
 
@@ -134,8 +137,12 @@ template <class... T> void put_all(Results& results, const std::tuple<T...>& num
   std::apply([&](auto... number) { (put(results.values[results.count++], number), ...); }, numbers);
 }
 
-template <auto F> struct launch;
-template <class R, class... A, R (*F)(A...)> struct launch<F> {
+template <auto F, class = decltype(F)> struct launch;
+template <auto F, class... A> struct launch<F, void (*)(Device, A...)> {
+  static void call(A... arguments) { F(Device(), arguments...); }
+  static constexpr Overload as(const char* name) { return launch<&call>::as(name); }
+};
+template <auto F, class R, class... A> struct launch<F, R (*)(A...)> {
   static constexpr Parameter parameters[] = {parameter<A>::described..., {}};
   static void run(Value* arguments, Results& results) { call(arguments, results, std::index_sequence_for<A...>()); }
   template <size_t... K> static void call(Value* arguments, Results& results, std::index_sequence<K...>) {
@@ -148,15 +155,15 @@ template <class R, class... A, R (*F)(A...)> struct launch<F> {
 }  // namespace launcher
 
 #define PLAIN(f) launcher::launch<&f>::as(#f)
-#define KERNEL(f, ...) launcher::launch<&f<__VA_ARGS__>>::as(#f)
-#define REALS(f) KERNEL(f, double), KERNEL(f, float)
-#define VALUES(f) REALS(f), KERNEL(f, complex<double>), KERNEL(f, complex<float>)
-#define SUMS(f) KERNEL(f, double), KERNEL(f, complex<double>)
-#define INDICES(f) KERNEL(f, int32_t), KERNEL(f, int64_t)
-#define REALS_INDICES(f) KERNEL(f, double, int32_t), KERNEL(f, float, int32_t), KERNEL(f, double, int64_t), \
-    KERNEL(f, float, int64_t)
-#define VALUES_INDICES(f) REALS_INDICES(f), KERNEL(f, complex<double>, int32_t), KERNEL(f, complex<float>, int32_t), \
-    KERNEL(f, complex<double>, int64_t), KERNEL(f, complex<float>, int64_t)
+#define INSTANCE(f, ...) launcher::launch<&f<__VA_ARGS__>>::as(#f)
+#define REALS(f) INSTANCE(f, double), INSTANCE(f, float)
+#define VALUES(f) REALS(f), INSTANCE(f, complex<double>), INSTANCE(f, complex<float>)
+#define SUMS(f) INSTANCE(f, double), INSTANCE(f, complex<double>)
+#define INDICES(f) INSTANCE(f, int32_t), INSTANCE(f, int64_t)
+#define REALS_INDICES(f) INSTANCE(f, double, int32_t), INSTANCE(f, float, int32_t), INSTANCE(f, double, int64_t), \
+    INSTANCE(f, float, int64_t)
+#define VALUES_INDICES(f) REALS_INDICES(f), INSTANCE(f, complex<double>, int32_t), INSTANCE(f, complex<float>, int32_t), \
+    INSTANCE(f, complex<double>, int64_t), INSTANCE(f, complex<float>, int64_t)
 #define KERNELS(file, ...) \
   static constexpr launcher::Overload overloads[] = {__VA_ARGS__}; \
   static const launcher::Kernels registered(file, overloads, int(sizeof overloads / sizeof *overloads));

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "../../core/kernels/scalar.hpp"
-#include "../../core/native/array.hpp"
+#include "../../core/kernels/array.hpp"
 #include "../../formats/kernels/rows.hpp"
 
 // A matrix; entry (i, j) is at i row + j column, where one of the two is 1.

@@ -30,7 +30,7 @@ void split(Array<const I> indptr, Array<const I> indices, Array<const T> data, i
 
 }  // namespace
 
-#define FOR_VALUES(I, J) KERNEL(split, double, I, J), KERNEL(split, float, I, J), \
-    KERNEL(split, complex<double>, I, J), KERNEL(split, complex<float>, I, J)
+#define FOR_VALUES(I, J) INSTANCE(split, double, I, J), INSTANCE(split, float, I, J), \
+    INSTANCE(split, complex<double>, I, J), INSTANCE(split, complex<float>, I, J)
 KERNELS("swell.distributed.split", INDICES(count_inside), FOR_VALUES(int32_t, int32_t), FOR_VALUES(int64_t, int32_t),
         FOR_VALUES(int64_t, int64_t))

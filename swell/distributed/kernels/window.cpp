@@ -134,5 +134,5 @@ void select(Array<const uint8_t> marked, Array<const I> starts, Array<const V> v
 
 KERNELS("swell.distributed.window", VALUES_INDICES(join), INDICES(outside), VALUES_INDICES(split),
         VALUES_INDICES(copy_rows), INDICES(renumber), INDICES(mark_ghosts), INDICES(places), INDICES(global_numbers),
-        INDICES(mark_range), PLAIN(mark_first), VALUES_INDICES(select), KERNEL(select, int32_t, int32_t),
-        KERNEL(select, int32_t, int64_t), KERNEL(select, int64_t, int32_t), KERNEL(select, int64_t, int64_t))
+        INDICES(mark_range), PLAIN(mark_first), VALUES_INDICES(select), INSTANCE(select, int32_t, int32_t),
+        INSTANCE(select, int32_t, int64_t), INSTANCE(select, int64_t, int32_t), INSTANCE(select, int64_t, int64_t))

@@ -73,6 +73,6 @@ void place_blocks(Array<const I> indptr, Array<const I> indices, int64_t size, A
 
 }  // namespace
 
-KERNELS("swell.formats.block_layout", INDICES(count_blocks), KERNEL(place_blocks, int32_t, int32_t),
-        KERNEL(place_blocks, int32_t, int64_t), KERNEL(place_blocks, int64_t, int32_t),
-        KERNEL(place_blocks, int64_t, int64_t))
+KERNELS("swell.formats.block_layout", INDICES(count_blocks), INSTANCE(place_blocks, int32_t, int32_t),
+        INSTANCE(place_blocks, int32_t, int64_t), INSTANCE(place_blocks, int64_t, int32_t),
+        INSTANCE(place_blocks, int64_t, int64_t))

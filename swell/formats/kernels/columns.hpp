@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "../../core/native/array.hpp"
+#include "../../core/kernels/array.hpp"
 #include "../../core/native/threads.hpp"
 
 constexpr int64_t CACHE = 1 << 20;     // bytes of x that stay in a core's caches while rows pass

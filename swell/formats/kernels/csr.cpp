@@ -198,10 +198,10 @@ void permute(Array<const I> indptr, Array<const I> indices, Array<const P> order
 
 }  // namespace
 
-#define MAXIMA(T, R) KERNEL(maxima, T, int32_t, R), KERNEL(maxima, T, int64_t, R)
+#define MAXIMA(T, R) INSTANCE(maxima, T, int32_t, R), INSTANCE(maxima, T, int64_t, R)
 KERNELS("swell.formats.csr", VALUES_INDICES(product), VALUES_INDICES(product_sum), VALUES_INDICES(product_dots),
         VALUES_INDICES(product_columns), VALUES_INDICES(product_sum_columns), VALUES_INDICES(product_dots_columns),
         MAXIMA(double, double), MAXIMA(complex<double>, double), MAXIMA(float, float), MAXIMA(complex<float>, float),
         MAXIMA(float, double), MAXIMA(complex<float>, double), VALUES_INDICES(diagonal), VALUES_INDICES(scale),
-        VALUES_INDICES(modulus_sums), KERNEL(permute, int32_t, int32_t), KERNEL(permute, int32_t, int64_t),
-        KERNEL(permute, int64_t, int32_t), KERNEL(permute, int64_t, int64_t), PLAIN(group_size))
+        VALUES_INDICES(modulus_sums), INSTANCE(permute, int32_t, int32_t), INSTANCE(permute, int32_t, int64_t),
+        INSTANCE(permute, int64_t, int32_t), INSTANCE(permute, int64_t, int64_t), PLAIN(group_size))

@@ -203,7 +203,7 @@ void values(Array<const I> a_indptr, Array<const I> a_indices, Array<const T> a_
 
 }  // namespace
 
-#define OUT(f, T) KERNEL(f, T, int32_t, int32_t), KERNEL(f, T, int32_t, int64_t), KERNEL(f, T, int64_t, int32_t), \
-    KERNEL(f, T, int64_t, int64_t)
+#define OUT(f, T) INSTANCE(f, T, int32_t, int32_t), INSTANCE(f, T, int32_t, int64_t), INSTANCE(f, T, int64_t, int32_t), \
+    INSTANCE(f, T, int64_t, int64_t)
 #define ALL(f) OUT(f, double), OUT(f, float), OUT(f, complex<double>), OUT(f, complex<float>)
 KERNELS("swell.formats.product", INDICES(products), INDICES(count), ALL(fill), VALUES_INDICES(close_gaps), ALL(values))

@@ -84,9 +84,9 @@ void assess(Array<const A> r, Array<const double> terms, Array<const X> x, Array
 
 }  // namespace
 
-#define TYPES(f, I) KERNEL(f, double, double, I), KERNEL(f, float, float, I), KERNEL(f, float, double, I), \
-    KERNEL(f, complex<double>, complex<double>, I), KERNEL(f, complex<float>, complex<float>, I), \
-    KERNEL(f, complex<float>, complex<double>, I)
+#define TYPES(f, I) INSTANCE(f, double, double, I), INSTANCE(f, float, float, I), INSTANCE(f, float, double, I), \
+    INSTANCE(f, complex<double>, complex<double>, I), INSTANCE(f, complex<float>, complex<float>, I), \
+    INSTANCE(f, complex<float>, complex<double>, I)
 KERNELS("swell.formats.residual", TYPES(residual, int32_t), TYPES(residual, int64_t), TYPES(precise, int32_t),
-        TYPES(precise, int64_t), KERNEL(assess, double, double), KERNEL(assess, double, float),
-        KERNEL(assess, complex<double>, complex<double>), KERNEL(assess, complex<double>, complex<float>))
+        TYPES(precise, int64_t), INSTANCE(assess, double, double), INSTANCE(assess, double, float),
+        INSTANCE(assess, complex<double>, complex<double>), INSTANCE(assess, complex<double>, complex<float>))

@@ -1,7 +1,7 @@
 // Entries of a CSR row: where a column is, and sizes of values.
 #pragma once
 #include "../../core/kernels/scalar.hpp"
-#include "../../core/native/array.hpp"
+#include "../../core/kernels/array.hpp"
 
 // |a| in the precision of a.
 inline float size(float a) { return fabsf(a); }

@@ -151,9 +151,9 @@ void place_entries(Array<const I> indptr, Array<const I> indices, Array<const T>
 
 }  // namespace
 
-#define MIXES(f) KERNEL(f, int32_t, int32_t), KERNEL(f, int32_t, int64_t), KERNEL(f, int64_t, int64_t)
-#define FORMS(T, R) KERNEL(place_entries, T, int32_t, int32_t, R), KERNEL(place_entries, T, int32_t, int64_t, R), \
-    KERNEL(place_entries, T, int64_t, int64_t, R)
+#define MIXES(f) INSTANCE(f, int32_t, int32_t), INSTANCE(f, int32_t, int64_t), INSTANCE(f, int64_t, int64_t)
+#define FORMS(T, R) INSTANCE(place_entries, T, int32_t, int32_t, R), INSTANCE(place_entries, T, int32_t, int64_t, R), \
+    INSTANCE(place_entries, T, int64_t, int64_t, R)
 #define ALL(R) FORMS(double, R), FORMS(float, R), FORMS(complex<double>, R), FORMS(complex<float>, R)
 KERNELS("swell.formats.sell_layout", INDICES(find_upper), MIXES(find_where), INDICES(measure_windows),
         INDICES(sort_windows), MIXES(find_bases), ALL(uint8_t), ALL(uint16_t))

@@ -100,9 +100,9 @@ void product_dots(Array<const I> ptr, Array<const I> base_ptr, Array<const R> le
 
 }  // namespace
 
-#define PLACES(T) KERNEL(place_entries, T, int32_t, int32_t), KERNEL(place_entries, T, int32_t, int64_t), \
-    KERNEL(place_entries, T, int64_t, int32_t), KERNEL(place_entries, T, int64_t, int64_t)
-#define LENGTHS(f, T, I) KERNEL(f, T, I, uint8_t), KERNEL(f, T, I, uint16_t), KERNEL(f, T, I, uint32_t)
+#define PLACES(T) INSTANCE(place_entries, T, int32_t, int32_t), INSTANCE(place_entries, T, int32_t, int64_t), \
+    INSTANCE(place_entries, T, int64_t, int32_t), INSTANCE(place_entries, T, int64_t, int64_t)
+#define LENGTHS(f, T, I) INSTANCE(f, T, I, uint8_t), INSTANCE(f, T, I, uint16_t), INSTANCE(f, T, I, uint32_t)
 #define FORMS(f, T) LENGTHS(f, T, int32_t), LENGTHS(f, T, int64_t)
 #define ALL(f) FORMS(f, double), FORMS(f, float), FORMS(f, complex<double>), FORMS(f, complex<float>)
 KERNELS("swell.formats.staircase_sell", PLACES(double), PLACES(float), PLACES(complex<double>),

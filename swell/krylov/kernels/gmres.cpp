@@ -229,8 +229,8 @@ template <class T, class B> void compress(Context* ctx, Array<T> z, Array<B> row
 
 }  // namespace
 
-#define BASES(f) KERNEL(f, double, double), KERNEL(f, double, float), KERNEL(f, float, float), \
-    KERNEL(f, complex<double>, complex<double>), KERNEL(f, complex<double>, complex<float>), \
-    KERNEL(f, complex<float>, complex<float>)
+#define BASES(f) INSTANCE(f, double, double), INSTANCE(f, double, float), INSTANCE(f, float, float), \
+    INSTANCE(f, complex<double>, complex<double>), INSTANCE(f, complex<double>, complex<float>), \
+    INSTANCE(f, complex<float>, complex<float>)
 KERNELS("swell.krylov.gmres", VALUES(first), BASES(dots), BASES(subtract), BASES(update), SUMS(close), BASES(combine),
-        KERNEL(compress, double, float), KERNEL(compress, complex<double>, complex<float>))
+        INSTANCE(compress, double, float), INSTANCE(compress, complex<double>, complex<float>))

@@ -164,8 +164,8 @@ void fixed_point(Array<const I> lower, Array<const I> indices, Array<const I> ro
 
 }  // namespace
 
-#define LOADS(T) KERNEL(load, T, int32_t, int32_t), KERNEL(load, T, int32_t, int64_t), \
-    KERNEL(load, T, int64_t, int32_t), KERNEL(load, T, int64_t, int64_t)
+#define LOADS(T) INSTANCE(load, T, int32_t, int32_t), INSTANCE(load, T, int32_t, int64_t), \
+    INSTANCE(load, T, int64_t, int32_t), INSTANCE(load, T, int64_t, int64_t)
 KERNELS("swell.preconditioners.block_ilu", LOADS(double), LOADS(float), LOADS(complex<double>), LOADS(complex<float>),
         VALUES_INDICES(factor), VALUES_INDICES(factor_levels), VALUES_INDICES(scale_columns), VALUES(invert_blocks),
         VALUES_INDICES(fixed_point))

@@ -141,8 +141,8 @@ void sweep(Array<const I> order, Array<const I> ptr, Array<const I> columns, Blo
 
 }  // namespace
 
-#define STORED(f, I) KERNEL(f, double, double, I), KERNEL(f, double, float, I), KERNEL(f, float, float, I), \
-    KERNEL(f, complex<double>, complex<double>, I), KERNEL(f, complex<double>, complex<float>, I), \
-    KERNEL(f, complex<float>, complex<float>, I)
+#define STORED(f, I) INSTANCE(f, double, double, I), INSTANCE(f, double, float, I), INSTANCE(f, float, float, I), \
+    INSTANCE(f, complex<double>, complex<double>, I), INSTANCE(f, complex<double>, complex<float>, I), \
+    INSTANCE(f, complex<float>, complex<float>, I)
 #define ALL(f) STORED(f, int32_t), STORED(f, int64_t)
 KERNELS("swell.preconditioners.block_triangular", ALL(solve), ALL(solve_adjoint), ALL(sweep))

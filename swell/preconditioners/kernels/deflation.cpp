@@ -106,8 +106,8 @@ template <class B> void polynomial(Table<const B> P0, Table<const B> P1, Table<c
 
 }  // namespace
 
-#define SINGLE(f) KERNEL(f, double, float), KERNEL(f, float, float), KERNEL(f, complex<double>, complex<float>), \
-    KERNEL(f, complex<float>, complex<float>)
-#define BASES(f) SINGLE(f), KERNEL(f, double, double), KERNEL(f, complex<double>, complex<double>)
+#define SINGLE(f) INSTANCE(f, double, float), INSTANCE(f, float, float), INSTANCE(f, complex<double>, complex<float>), \
+    INSTANCE(f, complex<float>, complex<float>)
+#define BASES(f) SINGLE(f), INSTANCE(f, double, double), INSTANCE(f, complex<double>, complex<double>)
 KERNELS("swell.preconditioners.deflation", BASES(dots), SUMS(coefficients), BASES(subtract), SINGLE(correct),
-        KERNEL(polynomial, float), KERNEL(polynomial, complex<float>))
+        INSTANCE(polynomial, float), INSTANCE(polynomial, complex<float>))

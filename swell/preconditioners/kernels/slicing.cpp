@@ -83,9 +83,9 @@ void fill_slices(Array<const I> indptr, Array<const I> indices, Array<const T> d
 
 }  // namespace
 
-#define FILL(S, T) KERNEL(fill_slices, S, T, int32_t, int32_t), KERNEL(fill_slices, S, T, int32_t, int64_t), \
-    KERNEL(fill_slices, S, T, int64_t, int32_t), KERNEL(fill_slices, S, T, int64_t, int64_t)
-KERNELS("swell.preconditioners.slicing", KERNEL(sort_keys, int32_t, int32_t), KERNEL(sort_keys, int64_t, int32_t),
+#define FILL(S, T) INSTANCE(fill_slices, S, T, int32_t, int32_t), INSTANCE(fill_slices, S, T, int32_t, int64_t), \
+    INSTANCE(fill_slices, S, T, int64_t, int32_t), INSTANCE(fill_slices, S, T, int64_t, int64_t)
+KERNELS("swell.preconditioners.slicing", INSTANCE(sort_keys, int32_t, int32_t), INSTANCE(sort_keys, int64_t, int32_t),
         INDICES(take_order), INDICES(measure_slices), FILL(double, double), FILL(float, float), FILL(float, double),
         FILL(complex<double>, complex<double>), FILL(complex<float>, complex<float>),
         FILL(complex<float>, complex<double>))

@@ -243,12 +243,12 @@ void sweep(Array<const I> rows, Array<const I> ptr, Array<const I> columns, Arra
 
 }  // namespace
 
-#define OFFSETS(f, S, T) KERNEL(f, S, T, int32_t, int16_t), KERNEL(f, S, T, int64_t, int16_t), \
-    KERNEL(f, S, T, int32_t, int32_t), KERNEL(f, S, T, int64_t, int64_t)
+#define OFFSETS(f, S, T) INSTANCE(f, S, T, int32_t, int16_t), INSTANCE(f, S, T, int64_t, int16_t), \
+    INSTANCE(f, S, T, int32_t, int32_t), INSTANCE(f, S, T, int64_t, int64_t)
 #define ALL(f) OFFSETS(f, double, double), OFFSETS(f, float, float), OFFSETS(f, float, double), \
     OFFSETS(f, complex<double>, complex<double>), OFFSETS(f, complex<float>, complex<float>), \
     OFFSETS(f, complex<float>, complex<double>)
-#define SWEEP(S, T) KERNEL(sweep, S, T, int32_t), KERNEL(sweep, S, T, int64_t)
+#define SWEEP(S, T) INSTANCE(sweep, S, T, int32_t), INSTANCE(sweep, S, T, int64_t)
 KERNELS("swell.preconditioners.triangular", INDICES(count), ALL(pack), ALL(solve), ALL(solve_adjoint),
         ALL(solve_halves), ALL(solve_adjoint_halves), SWEEP(double, double), SWEEP(float, float), SWEEP(float, double),
         SWEEP(complex<double>, complex<double>), SWEEP(complex<float>, complex<float>),

@@ -3,6 +3,7 @@
 #pragma once
 #include "emulated.h"
 
+#define __CUDACC__
 #define __global__
 #define __device__
 #define __host__

@@ -2,7 +2,7 @@
 #pragma once
 #include <math.h>
 
-#include "../../../core/native/array.hpp"
+#include "../../../core/kernels/array.hpp"
 
 struct Vector { double x, y, z; };
 

@@ -12,4 +12,4 @@ void form(Array<const real_t<T>> K, Array<const T> M, Array<const T> B, T w2, T 
 
 }  // namespace
 
-KERNELS("swell.pde.helmholtz.system", KERNEL(form, complex<double>), KERNEL(form, complex<float>))
+KERNELS("swell.pde.helmholtz.system", INSTANCE(form, complex<double>), INSTANCE(form, complex<float>))

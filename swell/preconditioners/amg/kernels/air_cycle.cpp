@@ -104,7 +104,7 @@ void leave(Array<const S> y, Array<const I> places, Array<const double> diagonal
 
 }  // namespace
 
-#define BOTH(f, T, S) KERNEL(f, T, S, int32_t), KERNEL(f, T, S, int64_t)
+#define BOTH(f, T, S) INSTANCE(f, T, S, int32_t), INSTANCE(f, T, S, int64_t)
 #define FOUR(f) BOTH(f, double, double), BOTH(f, double, float), BOTH(f, float, float), BOTH(f, float, double)
 KERNELS("swell.preconditioners.amg.air_cycle", INDICES(relaxed_diagonal), INDICES(places), INDICES(picked_lengths),
         INDICES(pick_columns), REALS_INDICES(pick_complement), REALS_INDICES(pick_balanced), FOUR(enter), FOUR(leave))

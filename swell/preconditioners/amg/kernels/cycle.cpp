@@ -169,9 +169,9 @@ template <class T> void dense_product(Array<const T> matrix, int64_t width, Arra
 
 }  // namespace
 
-#define STORED(f, T, S) KERNEL(f, T, S, int32_t), KERNEL(f, T, S, int64_t)
-#define MIXED(f, ...) KERNEL(f, __VA_ARGS__, int32_t, int32_t), KERNEL(f, __VA_ARGS__, int64_t, int64_t), \
-    KERNEL(f, __VA_ARGS__, int64_t, int32_t), KERNEL(f, __VA_ARGS__, int32_t, int64_t)
+#define STORED(f, T, S) INSTANCE(f, T, S, int32_t), INSTANCE(f, T, S, int64_t)
+#define MIXED(f, ...) INSTANCE(f, __VA_ARGS__, int32_t, int32_t), INSTANCE(f, __VA_ARGS__, int64_t, int64_t), \
+    INSTANCE(f, __VA_ARGS__, int64_t, int32_t), INSTANCE(f, __VA_ARGS__, int32_t, int64_t)
 KERNELS("swell.preconditioners.amg.cycle", VALUES_INDICES(l1_scales), STORED(smoothing_matrix, double, double),
         STORED(smoothing_matrix, double, float), STORED(smoothing_matrix, complex<double>, complex<double>),
         STORED(smoothing_matrix, complex<double>, complex<float>), VALUES_INDICES(balance),

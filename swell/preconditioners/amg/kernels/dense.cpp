@@ -50,6 +50,6 @@ void invert(Array<double> matrix, Array<double> pivots, Array<double> rows, doub
 
 }  // namespace
 
-KERNELS("swell.preconditioners.amg.dense", KERNEL(scatter, double, int32_t),
-        KERNEL(scatter, double, int64_t), KERNEL(scatter, complex<double>, int32_t),
-        KERNEL(scatter, complex<double>, int64_t), PLAIN(invert))
+KERNELS("swell.preconditioners.amg.dense", INSTANCE(scatter, double, int32_t),
+        INSTANCE(scatter, double, int64_t), INSTANCE(scatter, complex<double>, int32_t),
+        INSTANCE(scatter, complex<double>, int64_t), PLAIN(invert))

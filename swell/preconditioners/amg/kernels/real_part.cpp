@@ -38,5 +38,5 @@ void mirrored(Array<const I> indptr, Array<const I> indices, Array<const double>
 
 }  // namespace
 
-KERNELS("swell.preconditioners.amg.real_part", KERNEL(turned, complex<double>, int32_t),
-        KERNEL(turned, complex<double>, int64_t), INDICES(mirrored))
+KERNELS("swell.preconditioners.amg.real_part", INSTANCE(turned, complex<double>, int32_t),
+        INSTANCE(turned, complex<double>, int64_t), INDICES(mirrored))

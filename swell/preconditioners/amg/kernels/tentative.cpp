@@ -111,5 +111,5 @@ void smooth(Array<const I> indptr, Array<const I> indices, Array<const double> d
 }  // namespace
 
 KERNELS("swell.preconditioners.amg.tentative", INDICES(constants), PLAIN(rigid_motions), INDICES(orthonormalise),
-        INDICES(row_lengths), INDICES(place), INDICES(coarse_modes), KERNEL(smooth, int32_t, int32_t),
-        KERNEL(smooth, int64_t, int64_t), KERNEL(smooth, int64_t, int32_t), KERNEL(smooth, int32_t, int64_t))
+        INDICES(row_lengths), INDICES(place), INDICES(coarse_modes), INSTANCE(smooth, int32_t, int32_t),
+        INSTANCE(smooth, int64_t, int64_t), INSTANCE(smooth, int64_t, int32_t), INSTANCE(smooth, int32_t, int64_t))

@@ -1,0 +1,33 @@
+// The steps of an iteration, for both devices: one text. step.cuh has its functions for a GPU, native/step.hpp for a CPU.
+//
+// A step has scalars, then a loop over all elements with sums, then a part that runs once:
+//
+//     // x += α p;  r −= α q;  ρ = (r, r)
+//     template <class T>
+//     KERNEL update(Context* ctx, Array<const T> p, Array<const T> q, Array<T> x, Array<T> r, Array<acc_t<T>> s) {
+//       step<double>(ctx, vectors(p, q, x, r), [=] {
+//         const T alpha(s[ALPHA]);                                         // every thread does this
+//         return [=](auto p, auto q, auto& x, auto& r, auto& rho) {        // for packs of neighbouring elements
+//           x = x + alpha * p;
+//           r = r - alpha * q;
+//           rho += abs2(wide(r));
+//         };
+//       }, [=](double rho) { s[RHO] = rho; });                             // one thread does this, with the sums
+//     }
+//
+// step<types of the sums...>(ctx, vectors(...), scalars, last). A vector of Array<const T> is loaded, one of Array<T> is
+// loaded and stored; out(x) is only stored, and not at all if x is empty. The first vector decides how long the loop is;
+// it is not an out(x) that may be empty. weights<T>(w) is w, or 1 if w is empty; w.given tells the two apart. `scalars`
+// returns the loop's body. `last` may be left out. Only `last` writes scalars, since other threads still read them.
+//
+//     once(ctx, f)            f() in one thread
+//     rows(device, n, f)      f(i) for each row i from 0 to n − 1, a thread each
+//
+// A kernel whose first parameter is a `Device` is called outside loops: on a CPU without the judge's record, `ctx`.
+// The other parameters are those by which Python calls it. The line `launch:` above it is for a GPU (cuda_kernels.py).
+#pragma once
+#ifdef __CUDACC__
+#include "step.cuh"
+#else
+#include "../native/step.hpp"
+#endif

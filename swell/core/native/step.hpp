@@ -1,0 +1,101 @@
+// Steps on a CPU; kernels/step.hpp describes them. The body runs for the lanes of lanes.hpp.
+#pragma once
+#include "../kernels/breakdown.hpp"
+#include "../kernels/list.hpp"
+#include "context.hpp"
+#include "lanes.hpp"
+#include "launcher.hpp"
+
+#define KERNEL void
+#define ALWAYS_INLINE __attribute__((always_inline))
+
+template <class T> struct Read {
+  Array<const T> data;
+  template <class I> INLINE auto load(I i) const { return ::load(data, i); }
+  template <class I, class P> INLINE void store(I, const P&) const {}
+};
+template <class T> struct Updated {
+  Array<T> data;
+  template <class I> INLINE auto load(I i) const { return ::load(data, i); }
+  template <class I, class P> INLINE void store(I i, const P& value) const { ::store(data, i, value); }
+};
+template <class T> struct Written : Updated<T> {
+  template <class I> INLINE auto load(I i) const { return decltype(::load(this->data, i)){}; }
+  template <class I, class P> INLINE void store(I i, const P& value) const {
+    if (this->data.size) ::store(this->data, i, value);
+  }
+};
+
+// Weights of a sum of squares; 1 if they are not given. A loop is compiled for each of the two.
+struct Weights { Array<const float> w; };
+template <bool GIVEN> struct Weight {
+  static constexpr bool given = GIVEN;
+  Pack<float> at;
+  INLINE Pack<double> operator*(Pack<double> square) const {
+    if constexpr (GIVEN) return wide(at) * square;
+    else return square;
+  }
+};
+template <bool GIVEN> struct Weighing {
+  Array<const float> w;
+  template <class I> INLINE Weight<GIVEN> load(I i) const {
+    if constexpr (GIVEN) return {::load(w, i)};
+    else return {};
+  }
+  template <class I, class P> INLINE void store(I, const P&) const {}
+};
+template <class V> bool given(V) { return false; }
+inline bool given(Weights weights) { return weights.w.size > 0; }
+template <bool GIVEN, class V> V weighing(V vector) { return vector; }
+template <bool GIVEN> Weighing<GIVEN> weighing(Weights weights) { return {weights.w}; }
+
+template <class T> Read<T> vector(Array<const T> x) { return {x}; }
+template <class T> Updated<T> vector(Array<T> x) { return {x}; }
+template <class V> V vector(V operand) { return operand; }
+template <class T> Written<T> out(Array<T> x) { return {{x}}; }
+template <class T> Weights weights(Array<const float> w) { return {w}; }
+template <class T> Weights weights_if_due(const Context* ctx, Array<const float> w) {
+  return {due(ctx) ? w : Array<const float>{}};
+}
+template <class... V> auto vectors(V... operands) { return list(vector(operands)...); }
+
+// A sum during one call of a body.
+template <class A, class I> struct Adding {
+  Sum<A>& sum;
+  I i;
+  template <class P> INLINE void operator+=(const P& value) { add(sum, i, value); }
+};
+
+// The loop of a step over all elements; returns its sums.
+template <class... S, class V, class... More, class Body>
+std::tuple<S...> run(List<V, More...> vectors, Body body) {
+  const auto part = [=](auto i, auto&... sums) ALWAYS_INLINE {
+    auto own = vectors;
+    own.apply([&](auto&... v) ALWAYS_INLINE {
+      auto values = list(v.load(i)...);
+      auto adding = list(Adding<S, decltype(i)>{sums, i}...);
+      values.apply([&](auto&... value) ALWAYS_INLINE {
+        adding.apply([&](auto&... sum) ALWAYS_INLINE { body(value..., sum...); });
+        (v.store(i, value), ...);
+      });
+    });
+  };
+  const int64_t rows = vectors.first.data.size;
+  if constexpr (sizeof...(S) > 0) return sums<S...>(rows, part);
+  else return elements(vectors.first.data, part), std::tuple<>();
+}
+
+template <class... S, class... V, class Scalars, class Last>
+void step(Context*, List<V...> vectors, Scalars scalars, Last last) {
+  std::apply(last, vectors.apply([&](auto&... v) {
+    constexpr bool weighted = (std::is_same_v<V, Weights> || ...);
+    if (weighted && (given(v) || ...)) return run<S...>(list(weighing<weighted>(v)...), scalars());
+    return run<S...>(list(weighing<false>(v)...), scalars());
+  }));
+}
+template <class... V, class Scalars> void step(Context* ctx, List<V...> vectors, Scalars scalars) {
+  step(ctx, vectors, scalars, [] {});
+}
+
+template <class F> void once(Context*, F f) { f(); }
+template <class F> void rows(Device, int64_t count, F f) { each(count, f); }
