@@ -16,7 +16,7 @@ import pathlib
 import subprocess
 import sys
 
-from swell.core.cuda_kernels import signatures
+from swell.core.cuda_sources import kernel_files, signatures
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOUND = ("ERROR SUMMARY", "RACECHECK SUMMARY")
@@ -24,7 +24,7 @@ FOUND = ("ERROR SUMMARY", "RACECHECK SUMMARY")
 
 def all_kernels():
     """Every kernel of the package, as the notes name them."""
-    return {f"{path.parent.parent.name}/{path.stem}:{name}" for path in (ROOT / "swell").rglob("kernels/*.cu")
+    return {f"{path.parent.parent.name}/{path.stem}:{name}" for path in kernel_files(ROOT / "swell")
             for name in signatures(path)}
 
 

@@ -104,6 +104,6 @@ def name_of_device(space) -> str:
 def _processor() -> str:
     """Return the processor's name."""
     info = pathlib.Path("/proc/cpuinfo")
-    models = [line.partition(":")[2].strip() for line in info.read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in info.read_text(encoding="utf-8", errors="replace").splitlines()
               if line.startswith("model name")] if info.exists() else []
     return models[0] if models else platform.processor() or platform.machine()

@@ -23,7 +23,7 @@ MATRIX = "matrix"       # the part that every configuration has
 
 @functools.cache
 def _table() -> dict:
-    return json.loads(TABLE.read_text())
+    return json.loads(TABLE.read_text(encoding="utf-8"))
 
 
 def foreseen(part: str, value: str) -> list[tuple[pathlib.Path, str]]:

@@ -14,7 +14,8 @@ from swell.core.ahead import foreseen
 from swell.core.caches import for_cupy
 from swell.core.columns import Columns
 from swell.core.cuda_columns import ColumnKernel, for_columns
-from swell.core.cuda_kernels import C_TYPES, Kernel, Kernels, functions, kernel_file
+from swell.core.cuda_kernels import C_TYPES, Kernel, Kernels, functions
+from swell.core.cuda_sources import kernel_file
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
 from swell.core.slots import Flag, Limit

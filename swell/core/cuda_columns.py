@@ -14,7 +14,8 @@ first column's. The twin writes nothing for a column that has stopped.
 from __future__ import annotations
 
 from swell.core.columns import Columns
-from swell.core.cuda_kernels import WIDE, Kernel, signatures
+from swell.core.cuda_kernels import WIDE, Kernel
+from swell.core.cuda_sources import signatures
 from swell.core.each_column import EACH
 from swell.core.errors import InputError
 

@@ -61,7 +61,7 @@ def block_size(path):
     info = path.with_name(path.name + ".info")
     if not info.is_file():
         return None
-    match = re.search(r"^-\w*matload_block_size\s+(\d{1,9})\s*$", info.read_text(errors="replace"), re.MULTILINE)
+    match = re.search(r"^-\w*matload_block_size\s+(\d{1,9})\s*$", info.read_text("utf-8", "replace"), re.MULTILINE)
     return int(match[1]) if match and int(match[1]) > 1 else None
 
 

@@ -8,9 +8,9 @@ import threading
 import pytest
 from tests.conftest import ROOT
 
-from swell.core import cuda_kernels
 from swell.core.ahead import Ahead, foreseen
 from swell.core.ahead import _table as table
+from swell.core.cuda_sources import signatures
 
 
 class Work:
@@ -87,7 +87,7 @@ def test_the_table_names_kernels_that_there_are():
     for part in table():
         for path, expression in foreseen(part, "complex<float>"):
             name, _, given = expression.rstrip(">").partition("<")
-            template = cuda_kernels.signatures(path)[name].template
+            template = signatures(path)[name].template
             assert len(template) == given.count(",") + 1, f"{part}: {path.name} {expression}"
             assert "double" not in expression
     assert foreseen("method without kernels", "double") == []

@@ -11,12 +11,12 @@ import re
 
 import pytest
 
-from swell.core import cuda_kernels
+from swell.core import cuda_sources
 from swell.core.library import native_kernels
 
 nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-bindings and nvidia-cuda-nvrtc: pip install '.[test]'")
-ROOT = pathlib.Path(cuda_kernels.__file__).parents[1]
-FILES = sorted([*ROOT.rglob("*.cu"), *(path for path in ROOT.rglob("kernels/*.hpp") if cuda_kernels.signatures(path))])
+ROOT = pathlib.Path(cuda_sources.__file__).parents[1]
+FILES = cuda_sources.kernel_files(ROOT)
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "A": ("double", "complex<double>"), "I": ("long long", "int"), "P": ("int", "long long"), "C": ("int", "long long", "unsigned char"),
          "K": ("int", "long long", "unsigned char", "unsigned short", "unsigned"), "HIGH": ("false", "true"), "J": ("int", "long long"),
          "DEPTH": ("false", "true"), "SCALE": ("false", "true"),
@@ -38,7 +38,7 @@ def compile_log(source: str, name: str, expressions: list[str], *options: str) -
     assert status == nvrtc.nvrtcResult.NVRTC_SUCCESS
     for e in expressions:
         nvrtc.nvrtcAddNameExpression(program, e.encode())
-    options = [o.encode() for o in (*options, *cuda_kernels.OPTIONS)]
+    options = [o.encode() for o in (*options, *cuda_sources.OPTIONS)]
     status, = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * (size + 1)             # never one byte: NVRTC would write into the interpreter's shared b" "
@@ -49,19 +49,19 @@ def compile_log(source: str, name: str, expressions: list[str], *options: str) -
 
 def instantiations(path):
     """For each kernel of a file, a list of it with every combination of its template arguments."""
-    for signature in cuda_kernels.signatures(path).values():
+    for signature in cuda_sources.signatures(path).values():
         found, names = [], [name for _, name in signature.template]
         for shape in SHAPES if "W" in names else SHAPES[:1]:
             for choice in itertools.product(*(TYPES.get(name, (shape.get(name),)) for name in names)):
                 types = dict(zip(names, choice))
                 for stored in STORED[types.get("T", "double")] if {"V", "B"} & {*names} else (None,):
-                    found.append(cuda_kernels.name_expression(signature, {**types, "V": stored, "B": stored}))
+                    found.append(cuda_sources.name_expression(signature, {**types, "V": stored, "B": stored}))
         yield found
 
 
 def generates(path, expressions, architecture, *options):
     """The compiler's complaints about code for an architecture."""
-    return compile_log(cuda_kernels.source(path), path.name, expressions, f"--gpu-architecture=sm_{architecture}", *options)
+    return compile_log(cuda_sources.source(path), path.name, expressions, f"--gpu-architecture=sm_{architecture}", *options)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -70,7 +70,7 @@ def test_compiles(path):
     last combination of each kernel, whose types are the largest, and the newest for the first."""
     kernels = list(instantiations(path))
     assert kernels and all(kernels), f"{path.name} has no kernel that the loader can read"
-    assert compile_log(cuda_kernels.source(path), path.name, sum(kernels, []), *READ_ONLY) == ""
+    assert compile_log(cuda_sources.source(path), path.name, sum(kernels, []), *READ_ONLY) == ""
     assert generates(path, [found[-1] for found in kernels], ARCHITECTURES[0], PLAIN) == ""
     assert generates(path, [found[0] for found in kernels], ARCHITECTURES[-1], PLAIN) == ""
 
@@ -87,20 +87,20 @@ def test_every_architecture(path, architecture):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_every_kernel_compiles_for_each_column(path):
     """The form that runs once for every column of several right-hand sides, in double."""
-    source, expressions, signatures = cuda_kernels.source(path), [], cuda_kernels.signatures(path)
+    source, expressions, signatures = cuda_sources.source(path), [], cuda_sources.signatures(path)
     for signature, found in zip(signatures.values(), instantiations(path)):
         if signature.name.removesuffix("_columns") in signatures.keys() - {signature.name}:
             continue                             # a twin, which takes all columns
-        source = cuda_kernels.for_each_column(source, signature)
+        source = cuda_sources.for_each_column(source, signature)
         own = next((e for e in found if "<double" in e), found[0])
-        expressions.append(own.replace("<", cuda_kernels.EACH + "<", 1))
+        expressions.append(own.replace("<", cuda_sources.EACH + "<", 1))
     assert compile_log(source, path.name, expressions, *READ_ONLY) == ""
 
 
 def test_loader_reads_every_kernel():
     for path in FILES:
         written = re.findall(r"__global__|\bKERNEL ", re.sub("//.*", "", path.read_text()))
-        assert len(cuda_kernels.signatures(path)) == len(written), path
+        assert len(cuda_sources.signatures(path)) == len(written), path
 
 
 def test_a_mistake_is_found():
@@ -129,13 +129,13 @@ def test_kernels_match_those_of_the_cpu():
     for path in FILES:
         if path.suffix == ".hpp":                            # one text
             on_cpu = vars(native_kernels(".".join(path.relative_to(ROOT.parent).parts[:-2]), path.stem))
-            assert set(cuda_kernels.signatures(path)) == set(on_cpu) - {"KERNELS"}, path
+            assert set(cuda_sources.signatures(path)) == set(on_cpu) - {"KERNELS"}, path
             continue
         if not path.with_suffix(".cpp").exists():            # for GPUs alone
             continue
         package = ".".join(path.relative_to(ROOT.parent).parts[:-2])
         in_text, on_cpu = functions(path.with_suffix(".cpp")), vars(native_kernels(package, path.stem))
-        for name, signature in cuda_kernels.signatures(path).items():
+        for name, signature in cuda_sources.signatures(path).items():
             if name not in on_cpu or name not in in_text:      # or another name of a kernel
                 continue
             names = ["size" if p.name == "block" else p.name for p in signature.parameters]

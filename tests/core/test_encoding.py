@@ -66,3 +66,12 @@ def test_every_text_can_be_printed():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef) and node.name == "__str__":
                 assert [ast.unparse(decorator) for decorator in node.decorator_list] == ["printable"], path
+
+
+def test_every_text_is_read_in_its_own_encoding():
+    """Not in the locale's, which a library may change: NVRTC before 12.9 makes it ASCII."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("read_text", "write_text"):
+                named = len(node.args) > (node.func.attr == "write_text") or "encoding" in [word.arg for word in node.keywords]
+                assert named, f"{path}:{node.lineno}"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from swell.core import cuda_kernels
+from swell.core import cuda_sources
 from swell.core.loop import DirectLoop
 from swell.core.slots import STEMS as OF_CORE
 from swell.core.slots import Code, Flag, Limit, declarations
@@ -14,7 +14,7 @@ from swell.core.stopping import Reason, Stopping
 from swell.krylov.slots import STEMS, Shadow
 from swell.preconditioners.amg.slots import STEMS as OF_AMG
 
-PACKAGE = pathlib.Path(cuda_kernels.__file__).parents[1]
+PACKAGE = pathlib.Path(cuda_sources.__file__).parents[1]
 DECLARED = [*(("core", stem, groups) for stem, groups in OF_CORE.items()),
             *(("krylov", stem, groups) for stem, groups in STEMS.items()),
             *(("preconditioners/amg", stem, groups) for stem, groups in OF_AMG.items())]
@@ -22,10 +22,10 @@ DECLARED = [*(("core", stem, groups) for stem, groups in OF_CORE.items()),
 
 @pytest.mark.parametrize("package, stem, groups", DECLARED, ids=lambda value: value if isinstance(value, str) else "")
 def test_the_compiled_source_begins_with_the_names(package, stem, groups):
-    path = PACKAGE / package / "kernels" / f"{stem}.cu"
-    source = cuda_kernels.source(path)
-    assert source.endswith(f'#line 1 "{stem}.cu"\n' + path.read_text())
-    assert path.with_suffix(".py").exists() or path.with_suffix(".cpp").exists()
+    path = cuda_sources.kernel_file(f"swell.{package.replace('/', '.')}", stem)
+    source = cuda_sources.source(path)
+    assert source.endswith(f'#line 1 "{path.name}"\n' + path.read_text())
+    assert path.suffix == ".hpp" or path.with_suffix(".cpp").exists()
     for group in (Flag, Limit, Code, *groups):
         said = re.search(rf"^enum {type(group).__name__} {{ (.*) }};$", source, re.MULTILINE)[1]
         declared = {name: str(place) for name, place in group._asdict().items()}
@@ -50,7 +50,7 @@ def test_codes_are_the_numbers_of_reasons():
 
 def test_no_scalar_is_found_by_its_number():
     for path in (PACKAGE / "krylov").rglob("*.*"):
-        if path.suffix in (".py", ".cu"):
+        if path.suffix in (".py", ".cu", ".hpp"):
             assert not re.findall(r"\b(?:s|small|flags|limits|norm2|state)\[\d+\]", path.read_text()), path
 
 

@@ -17,6 +17,7 @@ import swell
 from swell import distributed, gallery
 from swell.core import cuda_kernels
 from swell.core.cuda import CudaSpace
+from swell.core.cuda_sources import kernel_file, kernel_files, signatures
 from swell.core.registry import names, resolve
 from swell.core.cpu import CpuSpace
 from swell.core.space import accumulator
@@ -52,8 +53,8 @@ def watched(monkeypatch):
 
     def kernels(self, package, stem, dtype, state=None):
         found = plain(self, package, stem, dtype, state)
-        source = ROOT.parent.joinpath(*package.split("."), "kernels", f"{stem}.cu")
-        return Watched(found, cuda_kernels.signatures(source), seen) if source.exists() else found
+        source = kernel_file(package, stem)
+        return Watched(found, signatures(source), seen) if source.exists() else found
 
     monkeypatch.setattr(CpuSpace, "kernels", kernels)
     monkeypatch.setattr(CpuSpace, "padded", CudaSpace.padded)
@@ -142,8 +143,8 @@ def test_preconditioners_of_ranks_with_odd_parts(watched, precond, ranks):
     assert watched
 
 
-WIDE = re.compile(r"\b(?:load|store|load_strip|store_strip|Several|double2|float[24])\b")
-FUNCTION = re.compile(r"(?:__global__ void|DEVICE)\s(?:[^;{}]*?\b)?(?!__launch_bounds__)(\w+)\((?:[^()]|\([^()]*\))*\)\s*(?:const\s*)?\{")
+WIDE = re.compile(r"\bvectors\(|\b(?:load|store|load_strip|store_strip|Several|double2|float[24])\b")
+FUNCTION = re.compile(r"(?:__global__ void|DEVICE|KERNEL)\s(?:[^;{}]*?\b)?(?!__launch_bounds__)(\w+)\((?:[^()]|\([^()]*\))*\)\s*(?:const\s*)?\{")
 
 
 def functions(text):
@@ -155,13 +156,13 @@ def functions(text):
 
 
 def test_every_kernel_that_reads_wider_than_a_value_says_so():
-    wrong, files = [], sorted(ROOT.rglob("*.cu"))
+    wrong, files = [], kernel_files(ROOT)
     for path in files:
         bodies = functions(path.read_text())
         wide = {name for name, body in bodies.items() if WIDE.search(body)}
         for _ in bodies:                                         # and those that call them
             wide |= {name for name, body in bodies.items() if re.search(rf"\b(?:{'|'.join(wide) or '^'})\s*[<(]", body)}
-        found = cuda_kernels.signatures(path)
+        found = signatures(path)
         say = {name for name, s in found.items() if any(p.wide for p in s.parameters)}
         wrong += [f"{path.name}: {name} was not found" for name in found.keys() - bodies.keys()]
         wrong += [f"{path.name}: {name} reads wide and does not say so" for name in wide & found.keys() - say]

@@ -10,7 +10,7 @@ template <class T> struct Array {
   template <class I> DEVICE T& operator[](I i) const { return data[i]; }
   DEVICE Array from(int64_t first) const { return {data + first, size - first}; }
   DEVICE Array moved(int64_t by) const { return {data + by, size}; }
-  DEVICE operator Array<const T>() const { return {data, size}; }
+  template <class U> DEVICE operator Array<U>() const { return {data, size}; }      // U: const T
 };
 
 // A matrix whose rows are contiguous; `stride` elements lie from one row to the next.
@@ -20,7 +20,7 @@ template <class T> struct Table {
 
   DEVICE Array<T> operator[](int64_t row) const { return {data + row * stride, columns}; }
   DEVICE Table moved(int64_t by) const { return {data + by, rows, columns, stride}; }
-  DEVICE operator Table<const T>() const { return {data, rows, columns, stride}; }
+  template <class U> DEVICE operator Table<U>() const { return {data, rows, columns, stride}; }
 };
 
 // Dense blocks of one size, an array of three dimensions: contiguous, each block row-major.
@@ -29,7 +29,7 @@ template <class T> struct Blocks {
   int64_t count, rows, columns;
 
   DEVICE T* operator[](int64_t block) const { return data + block * rows * columns; }
-  DEVICE operator Blocks<const T>() const { return {data, count, rows, columns}; }
+  template <class U> DEVICE operator Blocks<U>() const { return {data, count, rows, columns}; }
 };
 
 // A vector of unsigned numbers of 1, 2 or 4 bytes each, for numbers that are read once a row: one kernel serves all.

@@ -70,8 +70,8 @@ template <class A> struct Sum {
   }
 };
 
-// The loop of a step over the packs of all vectors. True if it ran. The first packs are loaded before the scalars, whose
-// latency this hides, and each next one before the loop's test; more than four vectors would take too many registers.
+// The loop of a step over the packs of all vectors. True if it ran. The first packs are loaded before the scalars, to hide
+// their latency, and each next one before the loop's test; more than four vectors would take too many registers.
 template <class... S, class V, class... More, class Scalars>
 DEVICE bool run(Context* ctx, List<V, More...>& vectors, Scalars scalars, List<Sum<S>...>& sums) {
   constexpr bool ahead = sizeof...(More) < 4;

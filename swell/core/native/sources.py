@@ -24,5 +24,5 @@ def digest() -> str:
 if __name__ == "__main__":
     header = pathlib.Path(sys.argv[1])
     text = f'#pragma once\n#define SWELL_SOURCES "{digest()}"\n'
-    if not header.exists() or header.read_text() != text:
-        header.write_text(text)
+    if not header.exists() or header.read_text(encoding="utf-8") != text:
+        header.write_text(text, encoding="utf-8")

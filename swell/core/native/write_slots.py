@@ -32,8 +32,8 @@ def main(folder, *files):
         path = pathlib.Path(folder, *parts, f"{stem}.hpp")
         text = f"#pragma once\n{declarations(package, stem)}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.exists() or path.read_text() != text:
-            path.write_text(text)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ KERNEL residual(Context* ctx, Array<const T> q, Array<T> r, Array<const float> w
       rr += square;
       if (w.given) norm2 += w * square;
     };
-  }, [=](double rr, double norm2) { s[NEXT_RHO] = rr, s[NORM2] = w.size && due(ctx) ? norm2 : rr; });
+  }, [=](double rr, double norm2) { s[NEXT_RHO] = rr, s[NORM2] = w.size ? norm2 : rr; });
 }
 
 // x += α p;  β = next ρ / ρ;  p = z + β p; then test this iteration for convergence. Iteration k stores α and β at 2 k
