@@ -72,12 +72,14 @@ C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>
            "uint32": "unsigned"}
 # `struct` formats of the arguments passed by value; each begins at a multiple of 8 bytes.
 FORMATS = {"float": "f4x", "double": "d", "complex<float>": "ff", "complex<double>": "dd", "int": "i4x",
-           "long long": "q", "bool": "?7x"}
+           "long long": "q", "int64_t": "q", "bool": "?7x"}
 COMPLEX = ("ff", "dd")
-VIEWS = {"*": "Q", "Array": "Qq", "Table": "Qqqq"}     # formats of arrays: address, size, shape and row stride (array.hpp)
+# Formats of arrays (array.hpp): address, then size, shape and row stride, or shape.
+VIEWS = {"*": "Q", "Array": "Qq", "Table": "Qqqq", "Blocks": "Qqqq"}
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*(?P<head>__global__ void\s+"
                     r"(?:__launch_bounds__\([^)]*\)\s*)?|KERNEL\s+)(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
-PARAMETER = re.compile(r"(?P<view>Array|Table)<(?P<of>.*)>\s*(?P<viewed>\w+)|(?P<kind>.*?[\s*])\s*(?P<name>\w+)", re.DOTALL)
+PARAMETER = re.compile(r"(?P<view>Array|Table|Blocks)<(?P<of>.*)>\s*(?P<viewed>\w+)|(?P<kind>.*?[\s*])\s*(?P<name>\w+)",
+                       re.DOTALL)
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?(?:, (?P<lanes>\w+) threads each)?"
                     r"(?:, at most (?P<per>\d+) blocks per multiprocessor(?P<of_all>, of all columns)?)?"
@@ -94,8 +96,8 @@ OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a kernel: ``type`` is its C++ type, or that of an array's elements, without const; ``form`` is
-    "*", "Array" or "Table" for an array, "" for a number; ``wide`` is True for an array of values that the kernel may
-    access 16 bytes at a time."""
+    "*", "Array", "Table" or "Blocks" for an array, "" for a number; ``wide`` is True for an array of values that the
+    kernel may access 16 bytes at a time."""
 
     type: str
     form: str
@@ -310,6 +312,8 @@ class Kernel(Shareable):
                     flat.append(value.size)
                 elif form == "Table":
                     flat += *value.shape, value.strides[0] // value.itemsize
+                elif form == "Blocks":
+                    flat += value.shape
         return flat
 
     def shared(self, sharing):
