@@ -77,7 +77,7 @@ COMPLEX = ("ff", "dd")
 # Formats of arrays (array.hpp): address, then size, shape and row stride, or shape.
 VIEWS = {"*": "Q", "Array": "Qq", "Table": "Qqqq", "Blocks": "Qqqq"}
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*(?P<head>__global__ void\s+"
-                    r"(?:__launch_bounds__\([^)]*\)\s*)?|KERNEL\s+)(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
+                    r"(?:__launch_bounds__\([^)]*\)\s*)?|(?:ROW_)?KERNEL\s+)(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
 PARAMETER = re.compile(r"(?P<view>Array|Table|Blocks)<(?P<of>.*)>\s*(?P<viewed>\w+)|(?P<kind>.*?[\s*])\s*(?P<name>\w+)",
                        re.DOTALL)
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"

@@ -7,6 +7,7 @@
 #include "pack.cuh"
 
 #define KERNEL __global__ void __launch_bounds__(512, 2)
+#define ROW_KERNEL __global__ void        // with bounds it would have up to twice the registers
 #define KERNELS(...)        // the list of kernels is for CPUs
 
 using Device = Context*;

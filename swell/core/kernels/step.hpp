@@ -28,8 +28,9 @@
 //                             f(k, size)(r) for each row r of each block k, a thread each: n rows in blocks of `block`,
 //                             of which the last may have a smaller size
 //
-// A kernel whose first parameter is a `Device` is called outside loops: on a CPU without the judge's record, `ctx`.
-// The other parameters are those by which Python calls it. The line `launch:` above it is for a GPU (cuda_kernels.py).
+// ROW_KERNEL instead of KERNEL declares a kernel of rows. A kernel whose first parameter is a `Device` is called outside
+// loops: on a CPU without the judge's record, `ctx`. The other parameters are those by which Python calls it. The line
+// `launch:` above it is for a GPU (cuda_kernels.py).
 #pragma once
 #ifdef __CUDACC__
 #include "step.cuh"

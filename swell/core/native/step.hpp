@@ -7,6 +7,7 @@
 #include "launcher.hpp"
 
 #define KERNEL void
+#define ROW_KERNEL void
 #define ALWAYS_INLINE __attribute__((always_inline))
 
 template <class T> struct Read {

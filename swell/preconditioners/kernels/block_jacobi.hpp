@@ -29,7 +29,8 @@ DEVICE void multiply_add(Device device, Blocks<const T> inverses, Array<const T>
 // out = alpha diag(inverses) x + beta out.
 // launch: elements of x, 256 threads
 template <class T>
-KERNEL apply(Device device, Blocks<const T> inverses, Array<const T> x, Array<T> out, int64_t block, T alpha, T beta) {
+ROW_KERNEL apply(Device device, Blocks<const T> inverses, Array<const T> x, Array<T> out, int64_t block, T alpha,
+                 T beta) {
   multiply_add(device, inverses, x, out, block, alpha, beta,
                [=](const T* values, int64_t r, int64_t c) { return values[r * block + c]; });
 }
@@ -37,8 +38,8 @@ KERNEL apply(Device device, Blocks<const T> inverses, Array<const T> x, Array<T>
 // out = alpha diag(inverses)ᴴ x + beta out.
 // launch: elements of x, 256 threads
 template <class T>
-KERNEL apply_adjoint(Device device, Blocks<const T> inverses, Array<const T> x, Array<T> out, int64_t block, T alpha,
-                     T beta) {
+ROW_KERNEL apply_adjoint(Device device, Blocks<const T> inverses, Array<const T> x, Array<T> out, int64_t block,
+                         T alpha, T beta) {
   multiply_add(device, inverses, x, out, block, alpha, beta,
                [=](const T* values, int64_t r, int64_t c) { return conj(values[c * block + r]); });
 }

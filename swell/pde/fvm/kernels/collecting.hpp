@@ -7,7 +7,7 @@ namespace {
 // as in `assemble`; `flux`: one value a face.
 // launch: elements of out, 128 threads
 template <class T, class I>
-KERNEL collect(Device device, Array<const I> ptr, Array<const I> faces, Array<const T> flux, T sign, Array<T> out) {
+ROW_KERNEL collect(Device device, Array<const I> ptr, Array<const I> faces, Array<const T> flux, T sign, Array<T> out) {
   rows(device, out.size, [=](int64_t i) {
     T total = 0;
     for (I k = ptr[i]; k < ptr[i + 1]; ++k) {

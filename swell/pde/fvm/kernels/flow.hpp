@@ -13,9 +13,10 @@ namespace {
 // of the boundary faces.
 // launch: elements of mirror, 128 threads
 template <class J>
-KERNEL follow(Device device, Array<const J> owner, Array<const double> distance, Table<const double> normal,
-              Array<const bool> mirror, Array<const bool> turning, Array<const double> outward, Table<const double> u,
-              Table<const double> entering, Table<const double> leaving, Table<double> sides) {
+ROW_KERNEL follow(Device device, Array<const J> owner, Array<const double> distance, Table<const double> normal,
+                  Array<const bool> mirror, Array<const bool> turning, Array<const double> outward,
+                  Table<const double> u, Table<const double> entering, Table<const double> leaving,
+                  Table<double> sides) {
   const int64_t k = u.rows;
   rows(device, mirror.size, [=](int64_t f) {
     if (turning[f])
@@ -37,12 +38,12 @@ KERNEL follow(Device device, Array<const J> owner, Array<const double> distance,
 // the face's. `held` gets what planes of symmetry add to a, for each component.
 // launch: elements of phi, 128 threads
 template <class J>
-KERNEL momentum_fluxes(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> weight,
-                       Array<const double> conductance, Table<const double> oblique, Table<const double> tangent,
-                       Table<const double> arm, Table<const double> far_arm, int64_t scheme, Array<const double> phi,
-                       Table<const double> u, Table<const double> gradient, Table<const double> sides,
-                       Array<const bool> mirror, Array<double> a, Array<double> b, Table<double> deferred,
-                       Table<double> held) {
+ROW_KERNEL momentum_fluxes(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> weight,
+                           Array<const double> conductance, Table<const double> oblique, Table<const double> tangent,
+                           Table<const double> arm, Table<const double> far_arm, int64_t scheme,
+                           Array<const double> phi, Table<const double> u, Table<const double> gradient,
+                           Table<const double> sides, Array<const bool> mirror, Array<double> a, Array<double> b,
+                           Table<double> deferred, Table<double> held) {
   const int64_t internal = neighbour.size, k = u.rows;
   rows(device, internal, [=](int64_t f) {
     const int64_t c = owner[f], o = neighbour[f];
@@ -91,14 +92,14 @@ KERNEL momentum_fluxes(Device device, Array<const J> owner, Array<const J> neigh
 // forces on it (pressure, flux through the boundary) to `acting`.
 // launch: elements of middle, 128 threads
 template <class I>
-KERNEL momentum_rows(Device device, Array<const I> ptr, Array<const I> faces, Array<const I> places,
-                     Array<const I> middle, Array<const I> indptr, Array<const int32_t> owner,
-                     Array<const int32_t> neighbour, Array<const double> a, Array<const double> b,
-                     Table<const double> deferred, Table<const double> held, Array<const double> phi,
-                     Array<const int64_t> axes, Array<const double> volumes, double relaxation, double rate,
-                     Table<const double> start, Table<const double> grad_p, Array<double> values,
-                     Array<double> diagonal, Array<double> row_sums, Table<double> extra, Table<double> rhs,
-                     Array<double> lost, Array<double> acting) {
+ROW_KERNEL momentum_rows(Device device, Array<const I> ptr, Array<const I> faces, Array<const I> places,
+                         Array<const I> middle, Array<const I> indptr, Array<const int32_t> owner,
+                         Array<const int32_t> neighbour, Array<const double> a, Array<const double> b,
+                         Table<const double> deferred, Table<const double> held, Array<const double> phi,
+                         Array<const int64_t> axes, Array<const double> volumes, double relaxation, double rate,
+                         Table<const double> start, Table<const double> grad_p, Array<double> values,
+                         Array<double> diagonal, Array<double> row_sums, Table<double> extra, Table<double> rhs,
+                         Array<double> lost, Array<double> acting) {
   const int64_t internal = neighbour.size, k = start.rows, copies = extra.rows;
   rows(device, middle.size, [=](int64_t c) {
     const int64_t first = indptr[c], width = indptr[c + 1] - first;
@@ -165,14 +166,14 @@ KERNEL momentum_rows(Device device, Array<const I> ptr, Array<const I> faces, Ar
 // `given`: boundary faces whose pressure is known, p_b = p_share p' + p_offset.
 // launch: elements of phi, 128 threads
 template <class J>
-KERNEL rhie_chow(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> weight,
-                 Table<const double> s, Table<const double> d, Array<const double> g, Table<const double> tangent,
-                 Array<const bool> closed, Array<const bool> given, Table<const double> sides,
-                 Array<const double> p_share, Array<const double> p_offset, Array<const int64_t> axes,
-                 double relaxation, Array<const double> volumes, Array<const double> diagonal,
-                 Array<const double> d_prime, Table<const double> u, Table<const double> before,
-                 Array<const double> old, Array<const double> p, Table<const double> grad_p, Array<double> phi,
-                 Array<double> a, Array<double> b) {
+ROW_KERNEL rhie_chow(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> weight,
+                     Table<const double> s, Table<const double> d, Array<const double> g, Table<const double> tangent,
+                     Array<const bool> closed, Array<const bool> given, Table<const double> sides,
+                     Array<const double> p_share, Array<const double> p_offset, Array<const int64_t> axes,
+                     double relaxation, Array<const double> volumes, Array<const double> diagonal,
+                     Array<const double> d_prime, Table<const double> u, Table<const double> before,
+                     Array<const double> old, Array<const double> p, Table<const double> grad_p, Array<double> phi,
+                     Array<double> a, Array<double> b) {
   const int64_t internal = neighbour.size, k = u.rows;
   rows(device, internal, [=](int64_t f) {
     const int64_t c = owner[f], o = neighbour[f];
@@ -210,8 +211,8 @@ KERNEL rhie_chow(Device device, Array<const J> owner, Array<const J> neighbour, 
 // Write −Σ φ of each cell to `imbalance`, its size to `lost`, and Σ |φ| `way` of the cell's own faces to `through`.
 // launch: elements of imbalance, 128 threads
 template <class I>
-KERNEL balance(Device device, Array<const I> ptr, Array<const I> faces, Array<const double> phi,
-               Array<const double> way, Array<double> imbalance, Array<double> lost, Array<double> through) {
+ROW_KERNEL balance(Device device, Array<const I> ptr, Array<const I> faces, Array<const double> phi,
+                   Array<const double> way, Array<double> imbalance, Array<double> lost, Array<double> through) {
   rows(device, imbalance.size, [=](int64_t c) {
     double net = 0, flow = 0;
     for (I at = ptr[c]; at < ptr[c + 1]; ++at) {
@@ -226,8 +227,8 @@ KERNEL balance(Device device, Array<const I> ptr, Array<const I> faces, Array<co
 // φ += a (p_O − p_N), at the boundary a p_O: the fluxes of a pressure correction p.
 // launch: elements of phi, 128 threads
 template <class J>
-KERNEL correct_fluxes(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> a,
-                      Array<const double> p, Array<double> phi) {
+ROW_KERNEL correct_fluxes(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> a,
+                          Array<const double> p, Array<double> phi) {
   rows(device, phi.size, [=](int64_t f) {
     phi[f] += a[f] * (p[owner[f]] - (f < neighbour.size ? p[neighbour[f]] : 0.0));
   });
@@ -236,9 +237,9 @@ KERNEL correct_fluxes(Device device, Array<const J> owner, Array<const J> neighb
 // u −= V/d_prime ∇p', p += `share` p', for the correction p' and its `gradient`.
 // launch: elements of p, 128 threads
 template <class J>
-KERNEL correct_cells(Device device, Array<const J> axes, Array<const double> volumes, Array<const double> d_prime,
-                     Array<const double> correction, Table<const double> gradient, double share, Table<double> u,
-                     Array<double> p) {
+ROW_KERNEL correct_cells(Device device, Array<const J> axes, Array<const double> volumes, Array<const double> d_prime,
+                         Array<const double> correction, Table<const double> gradient, double share, Table<double> u,
+                         Array<double> p) {
   rows(device, p.size, [=](int64_t c) {
     for (int64_t i = 0; i < u.rows; ++i) u[i][c] -= volumes[c] / d_prime[c] * gradient[axes[i]][c];
     p[c] += share * correction[c];
@@ -248,7 +249,7 @@ KERNEL correct_cells(Device device, Array<const J> axes, Array<const double> vol
 // out[q] = Σ values[q][c] over the cells c with counted[c] = 1, for the four rows of `values`.
 // launch: elements of counted, 256 threads, at most 4 blocks per multiprocessor
 template <class C>
-KERNEL counted_sums(Device device, Table<const double> values, Array<const C> counted, Array<double> out) {
+ROW_KERNEL counted_sums(Device device, Table<const double> values, Array<const C> counted, Array<double> out) {
   rows<double, double, double, double>(device, counted.size, [=](int64_t c, auto& v0, auto& v1, auto& v2, auto& v3) {
     v0 += values[0][c] * counted[c], v1 += values[1][c] * counted[c];
     v2 += values[2][c] * counted[c], v3 += values[3][c] * counted[c];

@@ -7,8 +7,8 @@ namespace {
 // 1/((1 − w)/p_O + w/p_N). O = owner[face], N = neighbour[face]; out = p_O on boundary faces, which have no neighbour.
 // launch: elements of out, 256 threads
 template <class T>
-KERNEL to_faces(Device device, Array<const int32_t> owner, Array<const int32_t> neighbour, Array<const T> weight,
-                Array<const T> p, bool harmonic, Array<T> out) {
+ROW_KERNEL to_faces(Device device, Array<const int32_t> owner, Array<const int32_t> neighbour, Array<const T> weight,
+                    Array<const T> p, bool harmonic, Array<T> out) {
   rows(device, out.size, [=](int64_t f) {
     const T own = p[owner[f]];
     if (f >= neighbour.size) return void(out[f] = own);

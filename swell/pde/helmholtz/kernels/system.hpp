@@ -6,7 +6,7 @@ namespace {
 // out = K − ω² M + iω B, entry by entry; K is real. `w2` is ω², `iw` is iω. One pass over 56 bytes an entry in double.
 // launch: elements of out, 256 threads
 template <class T>
-KERNEL form(Device device, Array<const real_t<T>> K, Array<const T> M, Array<const T> B, T w2, T iw, Array<T> out) {
+ROW_KERNEL form(Device device, Array<const real_t<T>> K, Array<const T> M, Array<const T> B, T w2, T iw, Array<T> out) {
   rows(device, out.size, [=](int64_t k) { out[k] = T(K[k]) - w2 * M[k] + iw * B[k]; });
 }
 
