@@ -22,9 +22,10 @@ C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>
            "uint32": "unsigned"}
 # `struct` formats of the arguments passed by value; each begins at a multiple of 8 bytes.
 FORMATS = {"float": "f4x", "double": "d", "complex<float>": "ff", "complex<double>": "dd", "int": "i4x",
-           "long long": "q", "bool": "?7x"}
+           "long long": "q", "int64_t": "q", "bool": "?7x"}
 COMPLEX = ("ff", "dd")
-VIEWS = {"*": "Q", "Array": "Qq", "Table": "Qqqq"}     # of arrays: address; size, or shape and row stride (array.hpp)
+# Formats of arrays (array.hpp): address, then size, shape and row stride, or shape.
+VIEWS = {"*": "Q", "Array": "Qq", "Table": "Qqqq", "Blocks": "Qqqq"}
 WIDE = 16                   # bytes of the widest access (``Pack``)
 
 
@@ -177,6 +178,8 @@ class Kernel(Shareable):
                     flat.append(value.size)
                 elif form == "Table":
                     flat += *value.shape, value.strides[0] // value.itemsize
+                elif form == "Blocks":
+                    flat += value.shape
         return flat
 
     def shared(self, sharing):

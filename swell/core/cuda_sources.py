@@ -60,8 +60,8 @@ from swell.core.slots import declarations
 CORE = pathlib.Path(__file__).parent / "kernels"
 ROOT = CORE.parents[2]      # the folder of the package swell
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*(?P<head>__global__ void\s+"
-                    r"(?:__launch_bounds__\([^)]*\)\s*)?|KERNEL\s+)(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
-PARAMETER = re.compile(r"(?P<view>Array|Table)<(?P<of>.*)>\s*(?P<viewed>\w+)|(?P<kind>.*?[\s*])\s*(?P<name>\w+)",
+                    r"(?:__launch_bounds__\([^)]*\)\s*)?|\w*KERNEL\w*\s+)(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
+PARAMETER = re.compile(r"(?P<view>Array|Table|Blocks)<(?P<of>.*)>\s*(?P<viewed>\w+)|(?P<kind>.*?[\s*])\s*(?P<name>\w+)",
                        re.DOTALL)
 LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threads>\w+) threads"
                     r"(?P<pack>, a pack each)?(?P<warp>, a warp each)?(?:, (?P<lanes>\w+) threads each)?"
@@ -79,8 +79,8 @@ OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization", "-default-
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a kernel: ``type`` is its C++ type, or that of an array's elements, without const; ``form`` is
-    "*", "Array" or "Table" for an array, "" for a number; ``wide`` is True for an array of values that the kernel may
-    access 16 bytes at a time."""
+    "*", "Array", "Table" or "Blocks" for an array, "" for a number; ``wide`` is True for an array of values that the
+    kernel may access 16 bytes at a time."""
 
     type: str
     form: str
@@ -107,7 +107,7 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
         launch = LAUNCH.match(match["launch"])
         if not launch:
             raise InputError(f"{path.name}: cannot read the launch of {match['name']}: {match['launch']!r}")
-        template = tuple(tuple(t.replace("class", "typename").split()) for t in match["template"].split(","))
+        template = tuple(tuple(t.split("=")[0].replace("class", "typename").split()) for t in match["template"].split(","))
         values = {name for kind, name in template if kind == "typename"} if launch["pack"] or launch["wide"] else ()
         parameters = []
         for text in match["parameters"].split(","):

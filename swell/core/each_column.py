@@ -14,7 +14,7 @@ def for_each_column(text: str, signature) -> str:
     elements; 0 for an array that all columns share."""
     d, arrays = signature.declared, [p.name for p in signature.parameters if p.form]
     steps = ", ".join(f"long long {name}_step" for name in arrays)
-    moved = {"": "{0}", "*": "{0} + right_hand_side * {0}_step"}
+    moved = {"": "{0}", "Blocks": "{0}", "*": "{0} + right_hand_side * {0}_step"}      # all columns share blocks
     arguments = ", ".join(moved.get(p.form, "{0}.moved(right_hand_side * {0}_step)").format(p.name)
                           for p in signature.parameters)
     types = ", ".join(name for _, name in signature.template)

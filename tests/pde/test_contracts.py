@@ -61,7 +61,7 @@ def test_sums_over_the_faces_of_cells(cells, index):
     metrics, rng = metrics_of(mesh), np.random.default_rng(1)
     pattern, inside = metrics.pattern, metrics.n_internal
     flux, out = rng.standard_normal(metrics.owner.size), np.empty(metrics.n)
-    kernels("assembly").collect(pattern.ptr.astype(index), pattern.faces.astype(index), flux, -1.0, out)
+    kernels("collecting").collect(pattern.ptr.astype(index), pattern.faces.astype(index), flux, -1.0, out)
     wanted = np.bincount(metrics.owner, flux, metrics.n) - np.bincount(metrics.neighbour, flux[:inside], metrics.n)
     assert np.allclose(out, wanted, atol=1e-12)
     counted, record = np.arange(metrics.n) % 3 > 0, np.zeros(6)

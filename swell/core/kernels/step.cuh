@@ -7,6 +7,7 @@
 #include "pack.cuh"
 
 #define KERNEL __global__ void __launch_bounds__(512, 2)
+#define ROW_KERNEL __global__ void        // with bounds it would have up to twice the registers
 #define KERNELS(...)        // the list of kernels is for CPUs
 
 using Device = Context*;
@@ -68,7 +69,20 @@ template <class A> struct Sum {
 #pragma unroll
     for (int e = 0; e < N; ++e) value += more.at[e];
   }
+  DEVICE void operator+=(A more) { value += more; }
 };
+
+// last(the grid's sums...) in one thread.
+template <class... S, class Last> DEVICE void finish(Context* ctx, List<Sum<S>...>& sums, Last last) {
+  double parts[(scalar<S>::parts + ...)], *at = parts;
+  sums.apply([&](auto&... sum) { ((split(at, sum.value), at += scalar<S>::parts), ...); });
+  if (!grid_sum(ctx, parts)) return;
+  at = parts;
+  sums.apply([&](auto&... sum) {
+    ((join(sum.value, at), at += scalar<S>::parts), ...);
+    last(sum.value...);
+  });
+}
 
 // The loop of a step over the packs of all vectors. True if it ran. The first packs are loaded before the scalars, to hide
 // their latency, and each next one before the loop's test; more than four vectors would take too many registers.
@@ -102,14 +116,7 @@ DEVICE void step(Context* ctx, List<V...> vectors, Scalars scalars, Last last) {
   if constexpr (sizeof...(S) == 0) {
     if (last_to_read(ctx)) last();
   } else {
-    double parts[(scalar<S>::parts + ...)], *at = parts;
-    sums.apply([&](auto&... sum) { ((split(at, sum.value), at += scalar<S>::parts), ...); });
-    if (!grid_sum(ctx, parts)) return;
-    at = parts;
-    sums.apply([&](auto&... sum) {
-      ((join(sum.value, at), at += scalar<S>::parts), ...);
-      last(sum.value...);
-    });
+    finish(ctx, sums, last);
   }
 }
 
@@ -118,5 +125,18 @@ template <class F> DEVICE void once(Context* ctx, F f) {
 }
 template <class F> DEVICE void rows(Device ctx, int64_t n, F f) {
   if (stopped(ctx)) return;
-  for (int64_t i = thread_id(); i < n; i += threads()) f(i);
+  const int64_t i = thread_id();
+  if (i < n) f(i);
+}
+template <class... S, class F, class Last> DEVICE void rows(Device ctx, int64_t n, F f, Last last) {
+  if (stopped(ctx)) return;
+  List<Sum<S>...> sums{};
+  for (int64_t i = thread_id(); i < n; i += threads()) sums.apply([&](auto&... sum) { f(i, sum...); });
+  finish(ctx, sums, last);
+}
+template <class F> DEVICE void rows_of_blocks(Device ctx, int64_t n, int64_t block, F f) {
+  rows(ctx, n, [=](int64_t i) {
+    const int64_t k = i / block;
+    f(k, min(block, n - k * block))(i - k * block);
+  });
 }

@@ -21,10 +21,16 @@
 // returns the loop's body. `last` may be left out. Only `last` writes scalars, since other threads still read them.
 //
 //     once(ctx, f)            f() in one thread
-//     rows(device, n, f)      f(i) for each row i from 0 to n − 1, a thread each
+//     rows(device, n, f)      f(i) for each row i from 0 to n − 1, a thread each: the launch has that many or more
+//     rows<types of the sums...>(device, n, f, last)
+//                             f(i, sums...) for each of them, in any number of threads, then last(sums...) in one
+//     rows_of_blocks(device, n, block, f)
+//                             f(k, size)(r) for each row r of each block k, a thread each: n rows in blocks of `block`,
+//                             of which the last may have a smaller size
 //
-// A kernel whose first parameter is a `Device` is called outside loops: on a CPU without the judge's record, `ctx`.
-// The other parameters are those by which Python calls it. The line `launch:` above it is for a GPU (cuda_kernels.py).
+// ROW_KERNEL instead of KERNEL declares a kernel of rows. A kernel whose first parameter is a `Device` is called outside
+// loops: on a CPU without the judge's record, `ctx`. The other parameters are those by which Python calls it. The line
+// `launch:` above it is for a GPU (cuda_kernels.py).
 #pragma once
 #ifdef __CUDACC__
 #include "step.cuh"

@@ -7,6 +7,7 @@
 #include "launcher.hpp"
 
 #define KERNEL void
+#define ROW_KERNEL void
 #define ALWAYS_INLINE __attribute__((always_inline))
 
 template <class T> struct Read {
@@ -99,3 +100,15 @@ template <class... V, class Scalars> void step(Context* ctx, List<V...> vectors,
 
 template <class F> void once(Context*, F f) { f(); }
 template <class F> void rows(Device, int64_t count, F f) { each(count, f); }
+template <class... S, class F, class Last> void rows(Device, int64_t count, F f, Last last) {
+  std::apply(last, row_sums<S...>(count, f));
+}
+template <class F> void rows_of_blocks(Device, int64_t count, int64_t block, F f) {
+  ranges((count + block - 1) / block, count, [=](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t size = min(block, count - k * block);
+      const auto row = f(k, size);
+      for (int64_t r = 0; r < size; ++r) row(r);
+    }
+  });
+}

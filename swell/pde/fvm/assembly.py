@@ -70,6 +70,7 @@ class Pattern:
         self.indices[self.middle] = xp.arange(n, dtype=kind)
         self.indices[place[new]] = column
         self._kernels = space.kernels("swell.pde.fvm", "assembly", self.dtype)
+        self._sums = space.kernels("swell.pde.fvm", "collecting", self.dtype)
         self._none = space.empty(0, self.dtype)
         self._maps = weakref.WeakKeyDictionary()
 
@@ -146,7 +147,7 @@ class Pattern:
         given. ``sign`` multiplies the values of faces whose neighbour (not owner) is the cell."""
         if out is None:
             out = self.space.empty(self.n, self.dtype)
-        self._kernels.collect(self.ptr, self.faces, self.as_values(flux), self.dtype.type(sign), out)
+        self._sums.collect(self.ptr, self.faces, self.as_values(flux), self.dtype.type(sign), out)
         return out
 
     def as_values(self, values):

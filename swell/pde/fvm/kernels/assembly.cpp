@@ -1,4 +1,5 @@
-// Gathering over the faces of each cell, in parallel over cells, on a CPU; assembly.cu is the GPU version.
+// Matrices gathered over the faces of each cell, on a CPU. assembly.cu has a text of its own: a block of threads collects
+// its rows in shared memory.
 #include "../../../core/native/launcher.hpp"
 #include "../../../core/native/threads.hpp"
 
@@ -34,20 +35,6 @@ void assemble(Array<const I> ptr, Array<const I> faces, Array<const I> places, A
   });
 }
 
-// out[i] = Σ flux over the faces that cell i owns + sign · Σ flux over the faces whose neighbour it is. `ptr`, `faces`
-// as in `assemble`; `flux`: one value a face.
-template <class T, class I>
-void collect(Array<const I> ptr, Array<const I> faces, Array<const T> flux, T sign, Array<T> out) {
-  each(out.size, [=](int64_t i) {
-    T total = 0;
-    for (int64_t k = ptr[i]; k < ptr[i + 1]; ++k) {
-      const int64_t f = faces[k];
-      total += f >= 0 ? flux[f] : sign * flux[~f];
-    }
-    out[i] = total;
-  });
-}
-
 }  // namespace
 
-KERNELS("swell.pde.fvm.assembly", REALS_INDICES(assemble), REALS_INDICES(collect))
+KERNELS("swell.pde.fvm.assembly", REALS_INDICES(assemble))

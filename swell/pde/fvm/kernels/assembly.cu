@@ -1,4 +1,4 @@
-// Gathering over the faces of each cell, on a GPU: one thread a cell, no atomics. assembly.cpp is the CPU version.
+// Matrices gathered over the faces of each cell, on a GPU: one thread a cell, no atomics. assembly.cpp is the CPU version.
 #include "context.cuh"
 
 // Computes the matrix rows from the fluxes F = a p_O + b p_N of the faces; see the CPU version. In CSR (indptr is not
@@ -40,19 +40,4 @@ __global__ void assemble(Context* ctx, const I* ptr, const I* faces, const I* pl
   if (!gathered) return;                             // uniform across the block, so that the barrier below is safe
   __syncthreads();
   for (I k = threadIdx.x; k < count; k += blockDim.x) values[from + k] = target[k];
-}
-
-// out[i] = sum of flux over the faces that cell i owns + sign * sum of flux over the faces whose neighbour it is.
-// launch: elements of out, 128 threads
-template <typename T, typename I>
-__global__ void collect(Context* ctx, const I* ptr, const I* faces, const T* flux, T sign, T* out, long long n) {
-  if (stopped(ctx)) return;
-  long long i = thread_id();
-  if (i >= n) return;
-  T total(0);
-  for (I k = ptr[i]; k < ptr[i + 1]; ++k) {
-    I f = faces[k];
-    total += f >= 0 ? flux[f] : sign * flux[~f];
-  }
-  out[i] = total;
 }

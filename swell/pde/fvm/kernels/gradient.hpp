@@ -7,10 +7,10 @@ namespace {
 // rows, (6, n). At the boundary Δp = (rate − slope p) distance, for one field's conditions.
 // launch: columns of out, 128 threads
 template <class T, class I>
-KERNEL least_squares(Device device, Array<const I> ptr, Array<const I> faces, Array<const int32_t> owner,
-                     Array<const int32_t> neighbour, Table<const T> reach, Table<const T> inverse,
-                     Array<const T> slope, Array<const T> rate, Array<const T> distance, Array<const T> p,
-                     Table<T> out) {
+ROW_KERNEL least_squares(Device device, Array<const I> ptr, Array<const I> faces, Array<const int32_t> owner,
+                         Array<const int32_t> neighbour, Table<const T> reach, Table<const T> inverse,
+                         Array<const T> slope, Array<const T> rate, Array<const T> distance, Array<const T> p,
+                         Table<T> out) {
   rows(device, out.columns, [=](int64_t c) {
     T x = 0, y = 0, z = 0;
     for (I k = ptr[c]; k < ptr[c + 1]; ++k) {

@@ -1,25 +1,24 @@
-// One outer iteration of a flow, over faces and over cells, on a CPU; flow.cu is the GPU version.
+// One outer iteration of a flow, over faces and over cells, for both devices. Each face and each cell gathers its own
+// sums, without atomics: results are reproducible.
 //
 // Vectors have one row a component: u and `start` (k, n); the axis of component i is axes[i]. `gradient` has ∂/∂xⱼ of
 // component i in row 3 i + j; `sides` has the boundary data of component i, by Side q, in row k q + i. Other arguments
 // are as in Metrics and Pattern.
-#include "slots/swell/pde/fvm/flow.hpp"
-
-#include <math.h>
-
-#include "../../../core/native/lanes.hpp"
-#include "../../../core/native/launcher.hpp"
+#include "step.hpp"
 
 namespace {
 
 // Set `sides` where it depends on the flow. Faces that are `turning` take `entering` if their flux `outward` is
 // negative, else `leaving`; on `mirror` ones, planes of symmetry, the other components' part of u·n is known. `owner`:
 // of the boundary faces.
-void follow(Array<const int32_t> owner, Array<const double> distance, Table<const double> normal,
-            Array<const bool> mirror, Array<const bool> turning, Array<const double> outward, Table<const double> u,
-            Table<const double> entering, Table<const double> leaving, Table<double> sides) {
+// launch: elements of mirror, 128 threads
+template <class J>
+ROW_KERNEL follow(Device device, Array<const J> owner, Array<const double> distance, Table<const double> normal,
+                  Array<const bool> mirror, Array<const bool> turning, Array<const double> outward,
+                  Table<const double> u, Table<const double> entering, Table<const double> leaving,
+                  Table<double> sides) {
   const int64_t k = u.rows;
-  each(mirror.size, [=](int64_t f) {
+  rows(device, mirror.size, [=](int64_t f) {
     if (turning[f])
       for (int64_t row = 0; row < 4 * k; ++row) sides[row][f] = (outward[f] < 0 ? entering : leaving)[row][f];
     if (!mirror[f]) return;
@@ -37,17 +36,19 @@ void follow(Array<const int32_t> owner, Array<const double> distance, Table<cons
 //
 // `conductance`: ν g, at the boundary ν |s|; `oblique`: ν (s − g d); `arm`, `far_arm`: from the two cells' centres to
 // the face's. `held` gets what planes of symmetry add to a, for each component.
-void momentum_fluxes(Array<const int32_t> owner, Array<const int32_t> neighbour, Array<const double> weight,
-                     Array<const double> conductance, Table<const double> oblique, Table<const double> tangent,
-                     Table<const double> arm, Table<const double> far_arm, int64_t scheme, Array<const double> phi,
-                     Table<const double> u, Table<const double> gradient, Table<const double> sides,
-                     Array<const bool> mirror, Array<double> a, Array<double> b, Table<double> deferred,
-                     Table<double> held) {
+// launch: elements of phi, 128 threads
+template <class J>
+ROW_KERNEL momentum_fluxes(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> weight,
+                           Array<const double> conductance, Table<const double> oblique, Table<const double> tangent,
+                           Table<const double> arm, Table<const double> far_arm, int64_t scheme,
+                           Array<const double> phi, Table<const double> u, Table<const double> gradient,
+                           Table<const double> sides, Array<const bool> mirror, Array<double> a, Array<double> b,
+                           Table<double> deferred, Table<double> held) {
   const int64_t internal = neighbour.size, k = u.rows;
-  each(internal, [=](int64_t f) {
+  rows(device, internal, [=](int64_t f) {
     const int64_t c = owner[f], o = neighbour[f];
     const double w = weight[f], size = conductance[f];
-    const double leaving = std::max(phi[f], 0.0), entering = std::min(phi[f], 0.0);
+    const double leaving = max(phi[f], 0.0), entering = min(phi[f], 0.0);
     a[f] = size + (scheme == CENTRAL ? w * phi[f] : leaving);
     b[f] = (scheme == CENTRAL ? (1 - w) * phi[f] : entering) - size;
     for (int64_t i = 0; i < k; ++i) {
@@ -64,9 +65,9 @@ void momentum_fluxes(Array<const int32_t> owner, Array<const int32_t> neighbour,
       deferred[i][f] = flux;
     }
   });
-  each(mirror.size, [=](int64_t e) {
+  rows(device, mirror.size, [=](int64_t e) {
     const int64_t f = internal + e, c = owner[f];
-    const double size = conductance[f], leaving = std::max(phi[f], 0.0), entering = std::min(phi[f], 0.0);
+    const double size = conductance[f], leaving = max(phi[f], 0.0), entering = min(phi[f], 0.0);
     a[f] = mirror[e] ? 0.0 : size * sides[k * SLOPE][e] + leaving + entering * sides[k * SHARE][e];
     for (int64_t i = 0; i < k; ++i) {
       const double share = sides[k * SHARE + i][e], slope = sides[k * SLOPE + i][e];
@@ -84,27 +85,29 @@ void momentum_fluxes(Array<const int32_t> owner, Array<const int32_t> neighbour,
 // Assemble the momentum matrix and its right-hand sides, and measure the residual at `start`.
 //
 // The matrix has Σ F − u Σ φ and the time term `rate` V, its diagonal D divided by `relaxation`. All components share
-// it if `values` has room for one matrix; else unknown k c + i is component i of cell c, and `extra`, what planes of
-// symmetry add to D, is on its diagonal.
+// it if `extra` has one row. Else unknown k c + i is component i of cell c, and the diagonal has D + `extra`; `extra` is
+// the part of planes of symmetry.
 //
 // Writes D to `diagonal`, D/α + Σ off-diagonal to `row_sums`, each cell's Σ |residual| to `lost`, and the sum of the
 // forces on it (pressure, flux through the boundary) to `acting`.
+// launch: elements of middle, 128 threads
 template <class I>
-void momentum_rows(Array<const I> ptr, Array<const I> faces, Array<const I> places, Array<const I> middle,
-                   Array<const I> indptr, Array<const int32_t> owner, Array<const int32_t> neighbour,
-                   Array<const double> a, Array<const double> b, Table<const double> deferred,
-                   Table<const double> held, Array<const double> phi, Array<const int64_t> axes,
-                   Array<const double> volumes, double relaxation, double rate, Table<const double> start,
-                   Table<const double> grad_p, Array<double> values, Array<double> diagonal, Array<double> row_sums,
-                   Table<double> extra, Table<double> rhs, Array<double> lost, Array<double> acting) {
-  const int64_t internal = neighbour.size, k = start.rows, copies = values.size / indptr[middle.size];
-  each(middle.size, [=](int64_t c) {
+ROW_KERNEL momentum_rows(Device device, Array<const I> ptr, Array<const I> faces, Array<const I> places,
+                         Array<const I> middle, Array<const I> indptr, Array<const int32_t> owner,
+                         Array<const int32_t> neighbour, Array<const double> a, Array<const double> b,
+                         Table<const double> deferred, Table<const double> held, Array<const double> phi,
+                         Array<const int64_t> axes, Array<const double> volumes, double relaxation, double rate,
+                         Table<const double> start, Table<const double> grad_p, Array<double> values,
+                         Array<double> diagonal, Array<double> row_sums, Table<double> extra, Table<double> rhs,
+                         Array<double> lost, Array<double> acting) {
+  const int64_t internal = neighbour.size, k = start.rows, copies = extra.rows;
+  rows(device, middle.size, [=](int64_t c) {
     const int64_t first = indptr[c], width = indptr[c + 1] - first;
     double* const row = values.data + copies * first;
     double own = rate * volumes[c], away = 0, beside = 0, other = 0;
-    int64_t last = -1;
-    for (int64_t at = ptr[c]; at < ptr[c + 1]; ++at) {
-      const int64_t f = faces[at], place = places[at];
+    I last = -1;
+    for (I at = ptr[c]; at < ptr[c + 1]; ++at) {
+      const I f = faces[at], place = places[at];
       double part = 0;
       if (f >= 0) {
         own += a[f];
@@ -129,8 +132,8 @@ void momentum_rows(Array<const I> ptr, Array<const I> faces, Array<const I> plac
     for (int64_t i = 0; i < k; ++i) {
       const double x = start[i][c];
       double more = 0, known = 0, product = 0;
-      for (int64_t at = ptr[c]; at < ptr[c + 1]; ++at) {
-        const int64_t f = faces[at];
+      for (I at = ptr[c]; at < ptr[c + 1]; ++at) {
+        const I f = faces[at];
         if (f < 0) {
           known += deferred[i][~f];
           product -= a[~f] * start[i][owner[~f]];
@@ -161,15 +164,18 @@ void momentum_rows(Array<const I> ptr, Array<const I> faces, Array<const I> plac
 // Write Rhie and Chow's fluxes to `phi`, with Majumdar's term, from velocities u, those `before` the solve, and the
 // fluxes `old`; and the fluxes a p'_O + b p'_N of the pressure correction, with a = (V/d_prime)_f g and b = −a.
 // `given`: boundary faces whose pressure is known, p_b = p_share p' + p_offset.
-void rhie_chow(Array<const int32_t> owner, Array<const int32_t> neighbour, Array<const double> weight,
-               Table<const double> s, Table<const double> d, Array<const double> g, Table<const double> tangent,
-               Array<const bool> closed, Array<const bool> given, Table<const double> sides,
-               Array<const double> p_share, Array<const double> p_offset, Array<const int64_t> axes, double relaxation,
-               Array<const double> volumes, Array<const double> diagonal, Array<const double> d_prime,
-               Table<const double> u, Table<const double> before, Array<const double> old, Array<const double> p,
-               Table<const double> grad_p, Array<double> phi, Array<double> a, Array<double> b) {
+// launch: elements of phi, 128 threads
+template <class J>
+ROW_KERNEL rhie_chow(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> weight,
+                     Table<const double> s, Table<const double> d, Array<const double> g, Table<const double> tangent,
+                     Array<const bool> closed, Array<const bool> given, Table<const double> sides,
+                     Array<const double> p_share, Array<const double> p_offset, Array<const int64_t> axes,
+                     double relaxation, Array<const double> volumes, Array<const double> diagonal,
+                     Array<const double> d_prime, Table<const double> u, Table<const double> before,
+                     Array<const double> old, Array<const double> p, Table<const double> grad_p, Array<double> phi,
+                     Array<double> a, Array<double> b) {
   const int64_t internal = neighbour.size, k = u.rows;
-  each(internal, [=](int64_t f) {
+  rows(device, internal, [=](int64_t f) {
     const int64_t c = owner[f], o = neighbour[f];
     const double w = weight[f];
     const double mobility = w * (relaxation * volumes[c] / diagonal[c])
@@ -185,7 +191,7 @@ void rhie_chow(Array<const int32_t> owner, Array<const int32_t> neighbour, Array
     a[f] = g[f] * (w * volumes[c] / d_prime[c] + (1 - w) * volumes[o] / d_prime[o]);
     b[f] = -a[f];
   });
-  each(closed.size, [=](int64_t e) {
+  rows(device, closed.size, [=](int64_t e) {
     const int64_t f = internal + e, c = owner[f];
     double flux = 0, coefficient = 0;
     if (!closed[e])
@@ -203,13 +209,14 @@ void rhie_chow(Array<const int32_t> owner, Array<const int32_t> neighbour, Array
 }
 
 // Write −Σ φ of each cell to `imbalance`, its size to `lost`, and Σ |φ| `way` of the cell's own faces to `through`.
+// launch: elements of imbalance, 128 threads
 template <class I>
-void balance(Array<const I> ptr, Array<const I> faces, Array<const double> phi, Array<const double> way,
-             Array<double> imbalance, Array<double> lost, Array<double> through) {
-  each(imbalance.size, [=](int64_t c) {
+ROW_KERNEL balance(Device device, Array<const I> ptr, Array<const I> faces, Array<const double> phi,
+                   Array<const double> way, Array<double> imbalance, Array<double> lost, Array<double> through) {
+  rows(device, imbalance.size, [=](int64_t c) {
     double net = 0, flow = 0;
-    for (int64_t at = ptr[c]; at < ptr[c + 1]; ++at) {
-      const int64_t f = faces[at];
+    for (I at = ptr[c]; at < ptr[c + 1]; ++at) {
+      const I f = faces[at];
       if (f >= 0) net += phi[f], flow += fabs(phi[f]) * way[f];
       else net -= phi[~f];
     }
@@ -218,33 +225,39 @@ void balance(Array<const I> ptr, Array<const I> faces, Array<const double> phi, 
 }
 
 // φ += a (p_O − p_N), at the boundary a p_O: the fluxes of a pressure correction p.
-void correct_fluxes(Array<const int32_t> owner, Array<const int32_t> neighbour, Array<const double> a,
-                    Array<const double> p, Array<double> phi) {
-  each(phi.size, [=](int64_t f) {
+// launch: elements of phi, 128 threads
+template <class J>
+ROW_KERNEL correct_fluxes(Device device, Array<const J> owner, Array<const J> neighbour, Array<const double> a,
+                          Array<const double> p, Array<double> phi) {
+  rows(device, phi.size, [=](int64_t f) {
     phi[f] += a[f] * (p[owner[f]] - (f < neighbour.size ? p[neighbour[f]] : 0.0));
   });
 }
 
 // u −= V/d_prime ∇p', p += `share` p', for the correction p' and its `gradient`.
-void correct_cells(Array<const int64_t> axes, Array<const double> volumes, Array<const double> d_prime,
-                   Array<const double> correction, Table<const double> gradient, double share, Table<double> u,
-                   Array<double> p) {
-  each(p.size, [=](int64_t c) {
+// launch: elements of p, 128 threads
+template <class J>
+ROW_KERNEL correct_cells(Device device, Array<const J> axes, Array<const double> volumes, Array<const double> d_prime,
+                         Array<const double> correction, Table<const double> gradient, double share, Table<double> u,
+                         Array<double> p) {
+  rows(device, p.size, [=](int64_t c) {
     for (int64_t i = 0; i < u.rows; ++i) u[i][c] -= volumes[c] / d_prime[c] * gradient[axes[i]][c];
     p[c] += share * correction[c];
   });
 }
 
 // out[q] = Σ values[q][c] over the cells c with counted[c] = 1, for the four rows of `values`.
-void counted_sums(Table<const double> values, Array<const uint8_t> counted, Array<double> out) {
-  std::tie(out[0], out[1], out[2], out[3]) = row_sums<double, double, double, double>(
-      counted.size, [=](int64_t c, double& first, double& second, double& third, double& fourth) {
-        first += values[0][c] * counted[c], second += values[1][c] * counted[c];
-        third += values[2][c] * counted[c], fourth += values[3][c] * counted[c];
-      });
+// launch: elements of counted, 256 threads, at most 4 blocks per multiprocessor
+template <class C>
+ROW_KERNEL counted_sums(Device device, Table<const double> values, Array<const C> counted, Array<double> out) {
+  rows<double, double, double, double>(device, counted.size, [=](int64_t c, auto& v0, auto& v1, auto& v2, auto& v3) {
+    v0 += values[0][c] * counted[c], v1 += values[1][c] * counted[c];
+    v2 += values[2][c] * counted[c], v3 += values[3][c] * counted[c];
+  }, [=](double v0, double v1, double v2, double v3) { out[0] = v0, out[1] = v1, out[2] = v2, out[3] = v3; });
 }
 
 }  // namespace
 
-KERNELS("swell.pde.fvm.flow", PLAIN(follow), PLAIN(momentum_fluxes), INDICES(momentum_rows), PLAIN(rhie_chow),
-        INDICES(balance), PLAIN(correct_fluxes), PLAIN(correct_cells), PLAIN(counted_sums))
+KERNELS("swell.pde.fvm.flow", INSTANCE(follow, int32_t), INSTANCE(momentum_fluxes, int32_t), INDICES(momentum_rows),
+        INSTANCE(rhie_chow, int32_t), INDICES(balance), INSTANCE(correct_fluxes, int32_t),
+        INSTANCE(correct_cells, int64_t), INSTANCE(counted_sums, uint8_t))
