@@ -72,7 +72,7 @@ C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>
            "uint32": "unsigned"}
 # `struct` formats of the arguments passed by value; each begins at a multiple of 8 bytes.
 FORMATS = {"float": "f4x", "double": "d", "complex<float>": "ff", "complex<double>": "dd", "int": "i4x",
-           "long long": "q", "bool": "?7x"}
+           "long long": "q", "int64_t": "q", "bool": "?7x"}
 COMPLEX = ("ff", "dd")
 VIEWS = {"*": "Q", "Array": "Qq", "Table": "Qqqq"}     # formats of arrays: address, size, shape and row stride (array.hpp)
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*(?P<head>__global__ void\s+"

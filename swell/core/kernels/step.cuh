@@ -5,6 +5,7 @@
 #include "breakdown.hpp"
 #include "list.hpp"
 #include "pack.cuh"
+#include "waiting.cuh"
 
 #define KERNEL __global__ void __launch_bounds__(512)
 #define KERNELS(...)        // the list of kernels is for CPUs
@@ -121,4 +122,8 @@ template <class F> DEVICE void once(Context* ctx, F f) {
 template <class F> DEVICE void rows(Device ctx, int64_t n, F f) {
   if (stopped(ctx)) return;
   for (int64_t i = thread_id(); i < n; i += threads()) f(i);
+}
+template <class F> DEVICE void groups(Device ctx, int64_t n, int64_t size, F f) { rows(ctx, n, f); }
+DEVICE void atomic_max(int64_t* at, int64_t value) {
+  if (peek(at) < value) atomicMax(at, value);
 }

@@ -22,6 +22,10 @@
 //
 //     once(ctx, f)            f() in one thread
 //     rows(device, n, f)      f(i) for each row i from 0 to n − 1, a thread each
+//     groups(device, n, size, f)    the same for groups of `size` rows: a CPU begins threads for as many rows
+//     unfused(a, b, c)        a b + c, rounded after each operation: the same bits on both devices
+//     peek(p), post(p, v)     read, write what other threads write and read meanwhile
+//     atomic_max(p, v)        *p = max(*p, v) at once; reads of other threads see it later
 //
 // A kernel whose first parameter is a `Device` is called outside loops: on a CPU without the judge's record, `ctx`.
 // The other parameters are those by which Python calls it. The line `launch:` above it is for a GPU (cuda_kernels.py).
