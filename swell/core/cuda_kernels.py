@@ -88,7 +88,8 @@ LAUNCH = re.compile(r"(?:(?P<what>elements|columns) of (?P<array>\w+), (?P<threa
                     r"(?P<more>, and one block more)?(?P<cooperative>, all at once)?)(?P<wide>, 16 bytes at once)?$")
 WIDE = 16                   # bytes of the widest access (``Pack``)
 # CuPy appends -ftz=true, so float32 denormals flush to zero; everything else is IEEE. No -use_fast_math.
-OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization")
+# -default-device: lambdas inside lambdas are device functions without saying so, which compilers before 13.1 ask for.
+OPTIONS = ("-std=c++17", f"-I{CORE}", "--extra-device-vectorization", "-default-device")
 
 
 @dataclass(frozen=True)

@@ -7,63 +7,59 @@
 #include "pack.cuh"
 #include "waiting.cuh"
 
-#define KERNEL __global__ void __launch_bounds__(512)
+#define KERNEL __global__ void __launch_bounds__(512, 2)
 #define KERNELS(...)        // the list of kernels is for CPUs
 
 using Device = Context*;
 
+// A vector of a step: its pack i of the n elements that all vectors have.
 template <class T> struct Read {
   static constexpr int size = Pack<T>::size;
-  const T* data;
-  int64_t n;
+  Array<const T> of;
   Pack<T> value;
-  DEVICE void begin() {}
-  DEVICE void load(int64_t i) { value = ::load(data, i, n); }
-  DEVICE void store(int64_t i) const {}
+  DEVICE void load(int64_t i, int64_t n) { value = ::load(of.data, i, n); }
+  DEVICE void store(int64_t i, int64_t n) const {}
 };
 template <class T> struct Updated {
   static constexpr int size = Pack<T>::size;
-  T* data;
-  int64_t n;
+  Array<T> of;
   Pack<T> value;
-  DEVICE void begin() {}
-  DEVICE void load(int64_t i) { value = ::load(data, i, n); }
-  DEVICE void store(int64_t i) const { ::store(data, i, n, value); }
+  DEVICE void load(int64_t i, int64_t n) { value = ::load(of.data, i, n); }
+  DEVICE void store(int64_t i, int64_t n) const { ::store(of.data, i, n, value); }
 };
 template <class T> struct Written : Updated<T> {
-  DEVICE void load(int64_t i) {}
-  DEVICE void store(int64_t i) const {
-    if (this->n) ::store(this->data, i, this->n, this->value);
+  DEVICE void load(int64_t i, int64_t n) {}
+  DEVICE void store(int64_t i, int64_t n) const {
+    if (this->of.size) Updated<T>::store(i, n);
   }
 };
 
-// Weights of a sum of squares; 1 if `data` is null, or if the norm of this iteration is not judged.
+// Weights of a sum of squares; 1 if there are none, or if the norm of this iteration is not judged.
 template <int N> struct Weights {
-  const float* data;
-  int64_t n;
+  Array<const float> of;
   const Context* judged;
   struct Value {
     bool given;
     Pack<float, N> at;
     DEVICE Pack<double, N> operator*(const Pack<double, N>& square) const { return given ? wide(at) * square : square; }
   } value;
-  DEVICE void begin() { value.given = n && (!judged || due(judged)); }
-  DEVICE void load(int64_t i) {
+  DEVICE void load(int64_t i, int64_t n) {
+    value.given = of.size && (!judged || due(judged));
     if (value.given)
 #pragma unroll
-      for (int e = 0; e < N; ++e) value.at.at[e] = i * N + e < n ? data[i * N + e] : 0.0f;
+      for (int e = 0; e < N; ++e) value.at.at[e] = i * N + e < n ? of[i * N + e] : 0.0f;
   }
-  DEVICE void store(int64_t i) const {}
+  DEVICE void store(int64_t i, int64_t n) const {}
 };
 
-template <class T> DEVICE Read<T> vector(Array<const T> x) { return {x.data, x.size}; }
-template <class T> DEVICE Updated<T> vector(Array<T> x) { return {x.data, x.size}; }
+template <class T> DEVICE Read<T> vector(Array<const T> x) { return {x}; }
+template <class T> DEVICE Updated<T> vector(Array<T> x) { return {x}; }
 template <class V> DEVICE V vector(V operand) { return operand; }
-template <class T> DEVICE Written<T> out(Array<T> x) { return {{x.data, x.size}}; }
-template <class T> DEVICE Weights<Pack<T>::size> weights(Array<const float> w) { return {w.data, w.size, nullptr}; }
+template <class T> DEVICE Written<T> out(Array<T> x) { return {{x}}; }
+template <class T> DEVICE Weights<Pack<T>::size> weights(Array<const float> w) { return {w, nullptr}; }
 // The same in an iteration that is judged; 1 in others, where no one reads the norm.
 template <class T> DEVICE Weights<Pack<T>::size> weights_if_due(const Context* ctx, Array<const float> w) {
-  return {w.data, w.size, ctx};
+  return {w, ctx};
 }
 template <class... V> DEVICE auto vectors(V... operands) { return list(vector(operands)...); }
 
@@ -75,21 +71,23 @@ template <class A> struct Sum {
   }
 };
 
-// The loop of a step over the packs of all vectors. True if it ran.
+// The loop of a step over the packs of all vectors. True if it ran. The first packs are loaded before the scalars, whose
+// latency this hides, and each next one before the loop's test; more than four vectors would take too many registers.
 template <class... S, class V, class... More, class Scalars>
 DEVICE bool run(Context* ctx, List<V, More...>& vectors, Scalars scalars, List<Sum<S>...>& sums) {
+  constexpr bool ahead = sizeof...(More) < 4;
   if (stopped(ctx)) return false;
-  const int64_t packs = (vectors.first.n + V::size - 1) / V::size;
-  const auto load_all = [](int64_t i) { return [=](auto&... v) { (v.load(i), ...); }; };
+  const int64_t n = vectors.first.of.size, packs = (n + V::size - 1) / V::size;
+  const auto load = [&](int64_t i) { vectors.apply([=](auto&... v) { (v.load(i, n), ...); }); };
   int64_t i = thread_id();
-  vectors.apply([](auto&... v) { (v.begin(), ...); });
-  if (i < packs) vectors.apply(load_all(i));           // these loads overlap with those of the scalars
+  if (ahead && i < packs) load(i);
   const auto body = scalars();
   while (i < packs) {
+    if (!ahead) load(i);
     vectors.apply([&](auto&... v) { sums.apply([&](auto&... sum) { body(v.value..., sum...); }); });
-    vectors.apply([=](auto&... v) { (v.store(i), ...); });
+    vectors.apply([=](auto&... v) { (v.store(i, n), ...); });
     i += threads();
-    if (i < packs) vectors.apply(load_all(i));
+    if (ahead && i < packs) load(i);
   }
   return true;
 }

@@ -11,7 +11,7 @@ template <class A> DEVICE A step_length(Array<A> s) { return quotient(s[RHO], s[
 template <class A> DEVICE A omega_of(Array<A> s) { return quotient(conj(s[ST]), A(real(s[TT]))); }
 
 // α = ρ / (r̂, v);  r −= α v: r then holds the s of BiCGSTAB.
-// launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
+// launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <class T> KERNEL half(Context* ctx, Array<const T> v, Array<T> r, Array<acc_t<T>> s) {
   step(ctx, vectors(v, r), [=] {
     const T alpha(step_length(s));
@@ -38,7 +38,7 @@ KERNEL update(Context* ctx, Array<const T> ph, Array<const T> sh, Array<const T>
 }
 
 // β = (next ρ / ρ) (α / ω);  p = r + β (p − ω v); then test this iteration for convergence.
-// launch: elements of r, 512 threads, a pack each, at most 3 blocks per multiprocessor
+// launch: elements of r, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <class T>
 KERNEL direction(Context* ctx, Array<const T> r, Array<const T> v, Array<T> p, Array<acc_t<T>> s) {
   using A = acc_t<T>;
