@@ -11,7 +11,7 @@ constexpr int64_t NONE = 0x7FFFFFFFFFFFFFFF;           // more than every column
 //
 // The rows are merged: the next block has the smallest column left in any row.
 template <class I, class B, class E>
-DEVICE void each_block(Array<const I> indptr, Array<const I> indices, int64_t size, int64_t first, I* at,
+DEVICE void each_block(Array<const I> indptr, Array<const I> indices, int64_t size, int64_t first, int64_t* at,
                        const B& block, const E& entry) {
   const int64_t rows = min(size, indptr.size - 1 - first);
   int64_t least = NONE;
@@ -27,7 +27,7 @@ DEVICE void each_block(Array<const I> indptr, Array<const I> indices, int64_t si
       int64_t k = at[r];
       for (; k < last && indices[k] < end; ++k) entry(r, k);
       if (k < last) least = min(least, int64_t(indices[k]));
-      at[r] = I(k);
+      at[r] = k;
     }
   }
 }
@@ -37,7 +37,7 @@ DEVICE void each_block(Array<const I> indptr, Array<const I> indices, int64_t si
 // launch: elements of counts, 64 threads
 template <class I>
 KERNEL count_blocks(Device device, Array<const I> indptr, Array<const I> indices, int64_t size, int64_t block_rows,
-                    Array<I> at, Array<int64_t> counts, Array<int64_t> entries) {
+                    Array<int64_t> at, Array<int64_t> counts, Array<int64_t> entries) {
   groups(device, counts.size, size, [=](int64_t p) {
     const int64_t first = p * block_rows / counts.size * size;
     int64_t count = 0;
@@ -51,7 +51,7 @@ KERNEL count_blocks(Device device, Array<const I> indptr, Array<const I> indices
 // that lie one after the other. `ptr`: block row pointers.
 // launch: elements of ptr, 64 threads
 template <class I, class P>
-KERNEL place_blocks(Device device, Array<const I> indptr, Array<const I> indices, int64_t size, Array<I> at,
+KERNEL place_blocks(Device device, Array<const I> indptr, Array<const I> indices, int64_t size, Array<int64_t> at,
                     Array<const P> ptr, Array<P> columns, Array<P> positions) {
   groups(device, ptr.size - 1, size, [=](int64_t p) {
     int64_t next = ptr[p], origin = 0;         // of the block, as if its first column were 0
