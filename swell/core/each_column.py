@@ -17,11 +17,11 @@ def for_each_column(text: str, signature) -> str:
     moved = {"": "{0}", "Blocks": "{0}", "*": "{0} + right_hand_side * {0}_step"}      # all columns share blocks
     arguments = ", ".join(moved.get(p.form, "{0}.moved(right_hand_side * {0}_step)").format(p.name)
                           for p in signature.parameters)
-    types = ", ".join(name for _, name in signature.template)
+    types, context = ", ".join(name for _, name in signature.template), d["parameters"].split(",")[0].split()[-1]
     before, after = text.split(f"{d['head']}{d['name']}(", 1)
     return f"""{before}DEVICE void {d['name']}({after}
 template <{d['template']}> {d['head']}{d['name']}{EACH}({d['parameters']}, {steps}) {{
   const long long right_hand_side = blockIdx.y;
-  {d['name']}<{types}>(ctx + right_hand_side, {arguments});
+  {d['name']}<{types}>({context} + right_hand_side, {arguments});
 }}
 """

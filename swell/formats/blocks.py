@@ -33,7 +33,7 @@ def _ratios(A, sizes, sample=None) -> dict[int, float]:
         all_rows = -(-A.shape[0] // size)
         block_rows = min(sample or all_rows, all_rows)
         counts, ends = (space.empty((2, count), np.int64) for count in (block_rows, block_rows + 1))
-        kernels.count_blocks(A.indptr, A.indices, size, all_rows, *counts)
+        kernels.count_blocks(A.indptr, A.indices, size, all_rows, space.empty(A.shape[0], np.int64), *counts)
         for one, end in zip(counts, ends):
             space.prefix_sums(one, end)
         sums += [*ends]
@@ -196,17 +196,17 @@ class BlockPattern:
 
     def __init__(self, csr, size):
         self.size, self.rows, self.columns = size, *(math.ceil(count / size) for count in csr.shape)
-        space, arrays = csr.space, (csr.indptr, csr.indices, size)
+        space, at = csr.space, csr.space.empty(csr.shape[0], np.int64)
         kernels = space.kernels("swell.formats", "block_layout", csr.dtype)
         counts, entries = space.empty((2, self.rows), np.int64)
-        kernels.count_blocks(*arrays, self.rows, counts, entries)
+        kernels.count_blocks(csr.indptr, csr.indices, size, self.rows, at, counts, entries)
         starts = space.empty(self.rows + 1, np.int64)
         space.prefix_sums(counts, starts)
         total = int(starts[-1])  # sync
         index = index_type(self.rows * size, self.columns * size, total * size**2)
         self.indptr = starts.astype(index)
         self.indices, self.positions = space.empty(total, index), space.empty(csr.nnz, index)
-        kernels.place_blocks(*arrays, self.indptr, self.indices, self.positions)
+        kernels.place_blocks(csr.indptr, csr.indices, size, at, self.indptr, self.indices, self.positions)
 
     @property
     def place(self):

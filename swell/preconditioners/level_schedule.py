@@ -146,7 +146,7 @@ class Sliced:
         self._kernels = T.space.kernels("swell.preconditioners", "slicing", T.dtype)
         n, empty = T.shape[0], self.space.empty
         self.sequence, self._place_of = sequence, place_of
-        sizes, ptr = empty(-(-n // SLICE), np.int64), empty(-(-n // SLICE) + 1, np.int64)
+        sizes, ptr = self.space.xp.zeros(-(-n // SLICE), np.int64), empty(-(-n // SLICE) + 1, np.int64)
         self._kernels.measure_slices(T.indptr, T.indices, sequence, lower, sizes)
         self.space.prefix_sums(sizes, ptr)
         stored, = self.space.last_entries(ptr)  # sync

@@ -19,7 +19,6 @@ ROOT = pathlib.Path(cuda_sources.__file__).parents[1]
 FILES = cuda_sources.kernel_files(ROOT)
 TYPES = {"T": ("float", "double", "complex<float>", "complex<double>"), "A": ("double", "complex<double>"), "I": ("long long", "int"), "P": ("int", "long long"), "C": ("int", "long long", "unsigned char"),
          "K": ("int", "long long", "unsigned char", "unsigned short", "unsigned"), "HIGH": ("false", "true"), "J": ("int", "long long"),
-         "DEPTH": ("false", "true"), "SCALE": ("false", "true"),
          "INDPTR": ("false", "true"), "BOUNDARY": ("false", "true"), "BOARD": ("false", "true"), "INDICES": ("false", "true"),
          "HELD": ("0", "12"), "BLOCK": ("1", "3", "8", "32"), "SLOTS": ("8",), "CHUNK": ("4",),
          "SIDE": ("1", "8", "32"), "TILE": ("2", "8"), "L": ("8", "1"), "S": ("8", "1"), "WIDTH": ("1", "4"),

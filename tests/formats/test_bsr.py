@@ -304,7 +304,7 @@ def test_a_fill_that_is_none(fill):
 
 def test_blocks_are_found_where_entries_are(space):
     for shape in [(0, 0), (1, 1), (60, 60), (61, 47)]:
-        for size in [1, 3, 7, 32]:
+        for size in [1, 3, 7, 32, 40]:
             with during(shape=shape, size=size):
                 A = sp.csr_array(sp.random_array(shape, density=0.1, rng=rng()))
                 A.sort_indices()

@@ -9,11 +9,11 @@ DEVICE double imaginary_of(double) { return 0; }
 DEVICE double imaginary_of(float) { return 0; }
 template <class R> DEVICE double imaginary_of(complex<R> a) { return a.im; }
 
-// |z|; it neither overflows nor underflows.
-template <class T> DEVICE double modulus(T z) {
-  double a = real_of(z), b = imaginary_of(z);
+// |a + i b|; it neither overflows nor underflows.
+DEVICE double modulus(double a, double b) {
   if (b == 0) return fabs(a);
   const double largest = fmax(fabs(a), fabs(b));
   a /= largest, b /= largest;
   return largest * sqrt(__dadd_rn(__dmul_rn(a, a), __dmul_rn(b, b)));
 }
+template <class T> DEVICE double modulus(T z) { return modulus(real_of(z), imaginary_of(z)); }

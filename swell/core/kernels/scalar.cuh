@@ -7,6 +7,7 @@
 using uint8_t = unsigned char;
 using uint16_t = unsigned short;
 using uint32_t = unsigned;
+using uint64_t = unsigned long long;
 using int32_t = int;
 using int64_t = long long;       // NVRTC has no stdint.h
 #include "scalar.hpp"

@@ -5,6 +5,7 @@
 #include "breakdown.hpp"
 #include "list.hpp"
 #include "pack.cuh"
+#include "waiting.cuh"
 
 #define KERNEL __global__ void __launch_bounds__(512, 2)
 #define ROW_KERNEL __global__ void        // with bounds it would have up to twice the registers
@@ -139,4 +140,8 @@ template <class F> DEVICE void rows_of_blocks(Device ctx, int64_t n, int64_t blo
     const int64_t k = i / block;
     f(k, min(block, n - k * block))(i - k * block);
   });
+}
+template <class F> DEVICE void groups(Device ctx, int64_t n, int64_t size, F f) { rows(ctx, n, f); }
+DEVICE void atomic_max(int64_t* at, int64_t value) {
+  if (peek(at) < value) atomicMax(at, value);
 }

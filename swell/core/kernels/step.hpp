@@ -27,6 +27,10 @@
 //     rows_of_blocks(device, n, block, f)
 //                             f(k, size)(r) for each row r of each block k, a thread each: n rows in blocks of `block`,
 //                             of which the last may have a smaller size
+//     groups(device, n, size, f)    the same for groups of `size` rows: a CPU begins threads for as many rows
+//     unfused(a, b, c)        a b + c, rounded after each operation: the same bits on both devices
+//     peek(p), post(p, v)     read, write what other threads write and read meanwhile
+//     atomic_max(p, v)        *p = max(*p, v) at once; reads of other threads see it later
 //
 // ROW_KERNEL instead of KERNEL declares a kernel of rows. A kernel whose first parameter is a `Device` is called outside
 // loops: on a CPU without the judge's record, `ctx`. The other parameters are those by which Python calls it. The line

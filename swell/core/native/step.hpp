@@ -99,6 +99,7 @@ template <class... V, class Scalars> void step(Context* ctx, List<V...> vectors,
 }
 
 template <class F> void once(Context*, F f) { f(); }
+template <class F> void once(Device, F f) { f(); }
 template <class F> void rows(Device, int64_t count, F f) { each(count, f); }
 template <class... S, class F, class Last> void rows(Device, int64_t count, F f, Last last) {
   std::apply(last, row_sums<S...>(count, f));
@@ -111,4 +112,18 @@ template <class F> void rows_of_blocks(Device, int64_t count, int64_t block, F f
       for (int64_t r = 0; r < size; ++r) row(r);
     }
   });
+}
+template <class F> void groups(Device, int64_t count, int64_t size, F f) {
+  ranges(count, count * size, [f](int64_t begin, int64_t end) {
+    for (int64_t g = begin; g < end; ++g) f(g);
+  });
+}
+
+inline double unfused(double a, double b, double c) { return a * b + c; }
+
+template <class T> T peek(const T* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+template <class T> void post(T* at, T value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
+inline void atomic_max(int64_t* at, int64_t value) {
+  for (int64_t held = peek(at); held < value;)
+    if (__atomic_compare_exchange_n(at, &held, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
 }
