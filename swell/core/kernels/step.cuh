@@ -34,6 +34,12 @@ template <class T> struct Written : Updated<T> {
     if (this->of.size) Updated<T>::store(i, n);
   }
 };
+template <class T> struct Optional : Written<T> {
+  DEVICE void load(int64_t i, int64_t n) {
+    this->value = {};
+    if (this->of.size) Updated<T>::load(i, n);
+  }
+};
 
 // Weights of a sum of squares; 1 if there are none, or if the norm of this iteration is not judged.
 template <int N> struct Weights {
@@ -57,6 +63,7 @@ template <class T> DEVICE Read<T> vector(Array<const T> x) { return {x}; }
 template <class T> DEVICE Updated<T> vector(Array<T> x) { return {x}; }
 template <class V> DEVICE V vector(V operand) { return operand; }
 template <class T> DEVICE Written<T> out(Array<T> x) { return {{x}}; }
+template <class T> DEVICE Optional<T> optional(Array<T> x) { return {{{x}}}; }
 template <class T> DEVICE Weights<Pack<T>::size> weights(Array<const float> w) { return {w, nullptr}; }
 // The same in an iteration that is judged; 1 in others, where no one reads the norm.
 template <class T> DEVICE Weights<Pack<T>::size> weights_if_due(const Context* ctx, Array<const float> w) {

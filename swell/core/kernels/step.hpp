@@ -16,9 +16,10 @@
 //     }
 //
 // step<types of the sums...>(ctx, vectors(...), scalars, last). A vector of Array<const T> is loaded, one of Array<T> is
-// loaded and stored; out(x) is only stored, and not at all if x is empty. The first vector decides how long the loop is;
-// it is not an out(x) that may be empty. weights<T>(w) is w, or 1 if w is empty; w.given tells the two apart. `scalars`
-// returns the loop's body. `last` may be left out. Only `last` writes scalars, since other threads still read them.
+// loaded and stored; out(x) is only stored, and not at all if x is empty; optional(x) is loaded and stored, or 0 if x is
+// empty. The first vector decides how long the loop is; it is none that may be empty. weights<T>(w) is w, or 1 if w is
+// empty; w.given tells the two apart. `scalars` returns the loop's body. `last` may be left out. Only `last` writes
+// scalars, since other threads still read them. Both may keep results in locals, by reference: they run in one thread.
 //
 //     once(ctx, f)            f() in one thread
 //     rows(device, n, f)      f(i) for each row i from 0 to n − 1, a thread each: the launch has that many or more

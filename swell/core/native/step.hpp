@@ -11,11 +11,13 @@
 #define ALWAYS_INLINE __attribute__((always_inline))
 
 template <class T> struct Read {
+  using type = T;
   Array<const T> data;
   template <class I> INLINE auto load(I i) const { return ::load(data, i); }
   template <class I, class P> INLINE void store(I, const P&) const {}
 };
 template <class T> struct Updated {
+  using type = T;
   Array<T> data;
   template <class I> INLINE auto load(I i) const { return ::load(data, i); }
   template <class I, class P> INLINE void store(I i, const P& value) const { ::store(data, i, value); }
@@ -26,20 +28,29 @@ template <class T> struct Written : Updated<T> {
     if (this->data.size) ::store(this->data, i, value);
   }
 };
+template <class T> struct Optional : Written<T> {
+  template <class I> INLINE auto load(I i) const {
+    return this->data.size ? ::load(this->data, i) : Written<T>::load(i);
+  }
+};
 
 // Weights of a sum of squares; 1 if they are not given. A loop is compiled for each of the two.
 struct Weights { Array<const float> w; };
-template <bool GIVEN> struct Weight {
+template <bool GIVEN, int N> struct Weight {
   static constexpr bool given = GIVEN;
-  Pack<float> at;
-  INLINE Pack<double> operator*(Pack<double> square) const {
+  Pack<float, N> at;
+  INLINE Pack<double, N> operator*(Pack<double, N> square) const {
     if constexpr (GIVEN) return wide(at) * square;
     else return square;
   }
 };
 template <bool GIVEN> struct Weighing {
   Array<const float> w;
-  template <class I> INLINE Weight<GIVEN> load(I i) const {
+  template <int N> INLINE Weight<GIVEN, N> load(Rows<N> i) const {
+    if constexpr (GIVEN) return {::load(w, i)};
+    else return {};
+  }
+  INLINE Weight<GIVEN, LANES> load(Tail i) const {
     if constexpr (GIVEN) return {::load(w, i)};
     else return {};
   }
@@ -54,36 +65,55 @@ template <class T> Read<T> vector(Array<const T> x) { return {x}; }
 template <class T> Updated<T> vector(Array<T> x) { return {x}; }
 template <class V> V vector(V operand) { return operand; }
 template <class T> Written<T> out(Array<T> x) { return {{x}}; }
+template <class T> Optional<T> optional(Array<T> x) { return {{{x}}}; }
 template <class T> Weights weights(Array<const float> w) { return {w}; }
 template <class T> Weights weights_if_due(const Context* ctx, Array<const float> w) {
   return {due(ctx) ? w : Array<const float>{}};
 }
 template <class... V> auto vectors(V... operands) { return list(vector(operands)...); }
 
-// A sum during one call of a body.
+// A sum during one call of a body, and N lanes of a real sum.
 template <class A, class I> struct Adding {
   Sum<A>& sum;
   I i;
   template <class P> INLINE void operator+=(const P& value) { add(sum, i, value); }
 };
+template <int N> struct AddingLanes {
+  Pack<double, N>& lanes;
+  INLINE void operator+=(Pack<double, N> value) { lanes = lanes + value; }
+};
+template <int N> INLINE Pack<double, N> abs2(Pack<double, N> a) { return a * a; }
+
+// body(i, sums...) for rows i; for few of them at a time, so that the body keeps many real vectors in registers.
+template <int N, class F, class... P> INLINE void few(Rows<N> i, const F& body, P&... lanes) {
+  if constexpr (N > 2 * WORD) {
+    few(Rows<N / 2>{i.first}, body, lanes.low...);
+    few(Rows<N / 2>{i.first + N / 2}, body, lanes.high...);
+  } else {
+    body(i, AddingLanes<N>{lanes}...);
+  }
+}
+template <bool FEW, class I, class F, class... A> INLINE void part(I i, const F& body, Sum<A>&... sums) {
+  if constexpr (FEW && std::is_same_v<I, Lanes>) few(i, body, sums.lanes...);
+  else body(i, Adding<A, I>{sums, i}...);
+}
 
 // The loop of a step over all elements; returns its sums.
 template <class... S, class V, class... More, class Body>
 std::tuple<S...> run(List<V, More...> vectors, Body body) {
-  const auto part = [=](auto i, auto&... sums) ALWAYS_INLINE {
+  constexpr bool FEW = sizeof...(More) > 3 && scalar<typename V::type>::parts == 1;
+  const auto rows = [=](auto i, auto... sums) ALWAYS_INLINE {
     auto own = vectors;
     own.apply([&](auto&... v) ALWAYS_INLINE {
       auto values = list(v.load(i)...);
-      auto adding = list(Adding<S, decltype(i)>{sums, i}...);
       values.apply([&](auto&... value) ALWAYS_INLINE {
-        adding.apply([&](auto&... sum) ALWAYS_INLINE { body(value..., sum...); });
+        body(value..., sums...);
         (v.store(i, value), ...);
       });
     });
   };
-  const int64_t rows = vectors.first.data.size;
-  if constexpr (sizeof...(S) > 0) return sums<S...>(rows, part);
-  else return elements(vectors.first.data, part), std::tuple<>();
+  if constexpr (sizeof...(S) == 0) return elements(vectors.first.data, rows), std::tuple<>();
+  else return sums<S...>(vectors.first.data.size, [=](auto i, auto&... sums) ALWAYS_INLINE { part<FEW>(i, rows, sums...); });
 }
 
 template <class... S, class... V, class Scalars, class Last>
