@@ -21,7 +21,7 @@ ROW = 512               # bytes of a row that fit into the registers of a thread
 SIDES = 4               # right-hand sides that LU in registers eliminates together, if there are several
 LU_THREADS = 256        # threads of a block of LU in shared memory
 MAX_PIVOTS = 256        # unknowns that LU's keys of pivots can number
-VECTORS = {"cg": 4, "bicgstab": 5}          # with a preconditioner up to 1 and 2 more
+VECTORS = {"cg": 4, "bicgstab": 5}          # BiCGSTAB takes 2 more with a preconditioner
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,7 @@ def _shared(choice, n, nnz, dtype, held):
         scalars = (m * (m + 1) + 2 * (m + 1) + m) * accumulator(dtype).itemsize + 16 * ((m + 1) // 2)
         vectors = m + 3 + (not plain)
     else:
-        more = 2 if choice.name == "bicgstab" else choice.kind != Kind.JACOBI
-        vectors = VECTORS[choice.name] + (0 if plain else more)
+        vectors = VECTORS[choice.name] + (0 if plain or choice.name == "cg" else 2)
     return scalars + (stored + vectors * n + (nnz if held else 0)) * item
 
 

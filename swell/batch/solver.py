@@ -1,7 +1,7 @@
 """BatchSolver: many small systems of one pattern, each solved by one block of a GPU or one thread of a CPU.
 
 A solve is one launch for all systems. If no method was named, two more launches of an update see whether all systems
-are Hermitian. Every system has its own stopping and its own record. On a GPU a system lies on the chip: ``batch.cuh``
+are Hermitian. Every system has its own stopping and its own record. On a GPU a system lies on the chip: ``batch.hpp``
 has the parts of the kernels, ``placement.py`` the sizes. The traffic to memory is the values, b and x. Nothing is
 stored from one solve to the next: to read stored factors would cost as much as to read the values.
 """
@@ -30,6 +30,7 @@ from swell.core.turn import Turn
 SHADOWS = 3             # shadow vectors of BiCGSTAB: one for each attempt after a breakdown
 SYMMETRY = {"f": 1e-5, "F": 1e-5, "d": 1e-12, "D": 1e-12}        # of the largest entry, as in formats/facts.py
 SURVEY_THREADS = 128
+MOST_ITERATIONS = 2**31 - 1          # that the kernels count
 
 
 class BatchSolver:
@@ -203,7 +204,8 @@ class BatchSolver:
             shadow = (self._shadow(choice.method.seed),) if choice.name == "bicgstab" else ()
             restart = (choice.method.restart,) if choice.name == "gmres" else ()
             kernel(*shared_by_all, lower, upper, order, values, *out, *shadow, n, columns, p.lanes, choice.kind,
-                   choice.block, p.held, int(guess), s.limit(n), *tolerances, *restart, p.threads, p.shared)
+                   choice.block, p.held, int(guess), min(s.limit(n), MOST_ITERATIONS), *tolerances, *restart,
+                   p.threads, p.shared)
         space.synchronize()  # sync
         return host
 

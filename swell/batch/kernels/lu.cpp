@@ -1,11 +1,10 @@
 // Dense LU with partial pivoting for a batch, on a CPU; lu.cu is the GPU's version, which has a second kernel.
 //
-// Arguments as in cg.cpp; `places`: row · 2¹⁶ + column of each entry, on a GPU only. The iterations of the record are
+// Arguments as in cg.hpp; `places`: row · 2¹⁶ + column of each entry, on a GPU only. The iterations of the record are
 // 1, or 2 where the solution was refined.
 #include "slots/swell/batch/lu.hpp"
 
-#include "../../core/native/launcher.hpp"
-#include "system.hpp"
+#include "batch.hpp"
 
 namespace {
 
@@ -53,30 +52,31 @@ void lu(Array<const int32_t> indptr, Array<const int32_t> indices, Array<const u
         Array<const int32_t> diagonal, Array<const uint32_t> places, Table<const T> values, Table<const T> b,
         Table<T> x, Table<double> record, int64_t size, int64_t columns, int64_t lanes, double rtol, double atol,
         int64_t threads, int64_t shared) {
-  const Batch<T> batch{indptr, indices, diagonal, values, b, x, record, columns, rtol, atol};
-  batch.each_range([=](int64_t begin, int64_t end) {
+  ranges(values.rows, values.rows * values.columns, [=](int64_t begin, int64_t end) {
     const int64_t n = size;
-    std::vector<T> held((n + 4) * n);
+    Team team;
+    std::vector<T> held((n + 3) * n);
     std::vector<int64_t> source(n);
-    const Table<T> D{held.data(), n, n, n}, v{held.data() + n * n, 4, n, n};
-    const Array<T> xs = v[0], better = v[1], r = v[2], rhs = v[3];
+    const Table<T> D{held.data(), n, n, n}, v{held.data() + n * n, 3, n, n};
+    const Array<T> xs = v[0], better = v[1], r = v[2];
     for (int64_t s = begin; s < end; ++s) {
-      const System<T> A{indptr, indices, diagonal, values[s]};
+      const System<T> A{indptr.data, indices.data, diagonal.data, ell.data, values[s].data, int(n), 1};
       std::fill(D.data, D.data + n * n, T(0));
       for (int64_t i = 0; i < n; ++i)
         for (int64_t k = indptr[i]; k < indptr[i + 1]; ++k) D[i][indices[k]] = A.a[k];
       const bool found = factor(D, source.data());
       for (int64_t c = 0; c < columns; ++c) {
-        for (int64_t i = 0; i < n; ++i) xs[i] = T(0), r[i] = rhs[i] = b[s][i * columns + c];
+        const Column<const T> of_b{b[s].data + c, int(columns)};
+        for (int64_t i = 0; i < n; ++i) xs[i] = T(0), r[i] = of_b[i];
         Norms now{};
         double threshold = 0;
         int64_t done = 0;
         for (int attempt = 0; attempt < 2; ++attempt) {            // the second one refines
           if (found) substitute<T>(D, source.data(), r);
           for (int64_t i = 0; i < n; ++i) better[i] = found ? xs[i] + r[i] : xs[i];
-          Norms then = true_residual<T>(A, rhs, better, r);
+          Norms then = true_residual(team, A, of_b, better.data, r.data, false);
           threshold = fmax(rtol * then.rhs, atol);
-          then = confirmed<T>(A, rhs, better, r, then, threshold);
+          then = confirmed(team, A, of_b, better.data, r.data, then, threshold);
           if (attempt == 0 || then.norm < now.norm) {
             now = then, done = attempt + 1;
             std::copy(better.data, better.data + n, xs.data);
@@ -84,7 +84,8 @@ void lu(Array<const int32_t> indptr, Array<const int32_t> indices, Array<const u
           if (!found || !isfinite(then.norm) || then.norm <= threshold) break;
         }
         const int code = judged(found ? int(CONVERGED) : int(SINGULAR), now, threshold, epsilon_of(T()));
-        leave<T>(now, done, code, xs, columns, c, x[s], record[s]);
+        for (int64_t i = 0; i < n; ++i) x[s][i * columns + c] = xs[i];
+        leave(team, record[s].data + c * PLACES, now, int(done), code);
       }
     }
   });

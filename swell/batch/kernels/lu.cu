@@ -2,7 +2,7 @@
 //
 // A pivot is the largest of its column to 12 bits: one integer holds the leading bits of a modulus and the row, so one
 // warp instruction finds both. Both kernels refine a solution once if its residual misses the tolerance.
-#include "batch.cuh"
+#include "batch.hpp"
 
 constexpr unsigned ROW = 255;                                    // the bits of a key that hold the row
 DEVICE unsigned key_of(float size, int row) { return (__float_as_uint(size) & ~ROW) | (ROW - row); }
@@ -133,15 +133,14 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned keys[4];
-  unsigned char* rest = memory;
+  Team team{memory, 0};
   const long long system = blockIdx.x, nnz = indptr[size];
   const System<T> A{indptr, indices, diagonal, ell, values + system * nnz, size, lanes};
   const int n = size, t = threadIdx.x, warp = t / 32, warps = blockDim.x / 32;
   constexpr int S = Pack<T>::size, LENGTH = (UNKNOWNS + SIDES + S - 1) / S * S, Q = (UNKNOWNS + 31) / 32;
   constexpr int WIDTH = (LENGTH + 1) / 2 * 2;                // even: substitution reads U with the odd stride WIDTH − 1
-  T* D = take<T>(rest, (long long)n * (UNKNOWNS + 1 > WIDTH ? UNKNOWNS + 1 : WIDTH));
-  T *xs = take<T>(rest, SIDES * n), *better = take<T>(rest, SIDES * n), *rs = take<T>(rest, SIDES * n);
-  int turn = 0;
+  T* D = team.take<T>((long long)n * (UNKNOWNS + 1 > WIDTH ? UNKNOWNS + 1 : WIDTH));
+  T *xs = team.take<T>(SIDES * n), *better = team.take<T>(SIDES * n), *rs = team.take<T>(SIDES * n);
   for (int first = 0; first < columns; first += SIDES) {
     const int count = columns - first < SIDES ? columns - first : SIDES;
     const T* of_b = b + system * n * columns + first;
@@ -176,9 +175,9 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
         for (int k = t; k < count * n; k += blockDim.x) better[k] = xs[k];
       bool missed = false;
       for (int c = 0; c < count; ++c) {
-        const Norms plain = true_residual(A, of_b + c, columns, better + c * n, rs + c * n, false, turn);
-        const Norms then = confirmed(A, of_b + c, columns, better + c * n, rs + c * n, plain,
-                                     fmax(rtol * plain.rhs, atol), turn);
+        const Column<const T> of_c{of_b + c, columns};
+        const Norms plain = true_residual(team, A, of_c, better + c * n, rs + c * n, false);
+        const Norms then = confirmed(team, A, of_c, better + c * n, rs + c * n, plain, fmax(rtol * plain.rhs, atol));
         if (attempt == 0 || then.norm < now[c].norm) {
           now[c] = then, steps[c] = attempt + 1;
           for (int k = t; k < n; k += blockDim.x) xs[c * n + k] = better[c * n + k];
@@ -190,7 +189,7 @@ __global__ void __launch_bounds__(threads_for<UNKNOWNS>, blocks_for<T, UNKNOWNS>
     }
     for (int c = 0; c < count; ++c) {
       for (int k = t; k < n; k += blockDim.x) out[(long long)k * columns + c] = xs[c * n + k];
-      leave(record, system * columns + first + c, now[c], steps[c],
+      leave(team, record + (system * columns + first + c) * PLACES, now[c], steps[c],
             judged(found ? int(CONVERGED) : int(SINGULAR), now[c], fmax(rtol * now[c].rhs, atol), epsilon_of(T())));
     }
     __syncthreads();
@@ -228,13 +227,12 @@ __global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const
   if (stopped(ctx)) return;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned best;
-  unsigned char* rest = memory;
+  Team team{memory, 0};
   const long long system = blockIdx.x, nnz = indptr[size];
   const System<T> A{indptr, indices, diagonal, ell, values + system * nnz, size, lanes};
   const int n = size, width = n | 1, t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32;
-  T *D = take<T>(rest, (long long)n * width), *xs = take<T>(rest, n), *better = take<T>(rest, n), *r = take<T>(rest, n);
-  int* from = take<int>(rest, n);
-  int turn = 0;
+  T *D = team.take<T>((long long)n * width), *xs = team.take<T>(n), *better = team.take<T>(n), *r = team.take<T>(n);
+  int* from = team.take<int>(n);
   bool found = true;
   spread(A, places, D, width);
   for (int j = 0; j < n; ++j) {                                  // P A = L U
@@ -266,8 +264,8 @@ __global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const
     __syncthreads();
   }
   for (int c = 0; c < columns; ++c) {
-    const T* of_b = b + system * n * columns + c;
-    for (int k = t; k < n; k += blockDim.x) xs[k] = T(0), r[k] = of_b[(long long)k * columns];
+    const Column<const T> of_b{b + system * n * columns + c, columns};
+    for (int k = t; k < n; k += blockDim.x) xs[k] = T(0), r[k] = of_b[k];
     Norms now;
     int steps = 0;
     for (int attempt = 0; attempt < 2; ++attempt) {
@@ -280,8 +278,8 @@ __global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const
         }
       if (found) substitute(D, width, n, better);
       for (int k = t; k < n; k += blockDim.x) better[k] = xs[k] + better[k];
-      const Norms plain = true_residual(A, of_b, columns, better, r, false, turn);
-      const Norms then = confirmed(A, of_b, columns, better, r, plain, fmax(rtol * plain.rhs, atol), turn);
+      const Norms plain = true_residual(team, A, of_b, better, r, false);
+      const Norms then = confirmed(team, A, of_b, better, r, plain, fmax(rtol * plain.rhs, atol));
       if (attempt == 0 || then.norm < now.norm) {
         now = then, steps = attempt + 1;
         for (int k = t; k < n; k += blockDim.x) xs[k] = better[k];
@@ -290,7 +288,7 @@ __global__ void __launch_bounds__(256) lu(Context* ctx, const int* indptr, const
       __syncthreads();
     }
     for (int k = t; k < n; k += blockDim.x) x[system * n * columns + (long long)k * columns + c] = xs[k];
-    leave(record, system * columns + c, now, steps,
+    leave(team, record + (system * columns + c) * PLACES, now, steps,
           judged(found ? int(CONVERGED) : int(SINGULAR), now, fmax(rtol * now.rhs, atol), epsilon_of(T())));
     __syncthreads();
   }

@@ -1,8 +1,7 @@
 // What the choice of a method asks of each system of a batch, on a CPU; survey.cu is the GPU's version.
 #include "slots/swell/batch/survey.hpp"
 
-#include "../../core/native/launcher.hpp"
-#include "system.hpp"
+#include "batch.hpp"
 
 namespace {
 
@@ -21,7 +20,7 @@ bool looks_definite(Array<const int32_t> diagonal, Array<const int32_t> mirror, 
 }
 
 // definite[s] = 1 if system s is Hermitian, to `tolerance` of its largest entry, with a positive diagonal, or if it is
-// not finite; else 0. `indptr`, `diagonal`, `values`: as in system.hpp. `mirror`: the entry of aⱼᵢ for each aᵢⱼ, or −1.
+// not finite; else 0. `indptr`, `diagonal`, `values`: as in `Batch`. `mirror`: the entry of aⱼᵢ for each aᵢⱼ, or −1.
 template <class T>
 void survey(Array<const int32_t> indptr, Array<const int32_t> indices, Array<const int32_t> diagonal,
             Array<const int32_t> mirror, Table<const T> values, double tolerance, Array<int32_t> definite,

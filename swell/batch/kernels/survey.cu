@@ -1,5 +1,5 @@
 // What the choice of a method asks of each system of a batch: a block looks at one.
-#include "batch.cuh"
+#include "batch.hpp"
 
 // definite[s] = 1 if system s is Hermitian, to `tolerance` of its largest entry, with a positive diagonal, or if it is
 // not finite; else 0.
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(512) survey(Context* ctx, const int* indptr, c
     v[2] = larger(v[2], modulus(a[k])), v[3] = larger(v[3], modulus(a[k] - conj(other)));
   }
   for (int i = threadIdx.x; i < n; i += blockDim.x) if (!(real_of(a[diagonal[i]]) > 0)) v[1] += 1;
-  int turn = 0;
-  over_block<2>(v, turn);
+  Team team{nullptr, 0};
+  team.reduce<2>(v);
   if (threadIdx.x == 0) definite[blockIdx.x] = !isfinite(v[0]) || (v[1] == 0 && v[3] <= tolerance * v[2]);
 }

@@ -55,7 +55,7 @@ KERNEL advance(Context* ctx, Array<const T> u, Array<const T> w, Array<T> p, Arr
       rr += square;
       if (weights.given) norm2 += weights * square;
     };
-  }, [=](double rr, double norm2) { s[GAMMA] = rr, s[NORM2] = weights.size && due(ctx) ? norm2 : rr; });
+  }, [=](double rr, double norm2) { s[GAMMA] = rr, s[NORM2] = weights.size ? norm2 : rr; });
 }
 
 // Test this iteration for convergence; compute the next β = γ/γ_ and α = γ/(δ − β γ/α_).

@@ -7,6 +7,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 
@@ -90,17 +91,38 @@ def _headers(folder):
     return "".join(p.read_text() for p in sorted(pathlib.Path(folder).glob("*.[ch][up][hp]")))
 
 
+def _dynamic(code):
+    """The code with an emulated block's dynamic shared memory."""
+    return DYNAMIC.sub(r"#define \2 ((\1*)emulated_now->dynamic)", code)
+
+
+@functools.cache
+def _emulated(folder):
+    """A copy of the headers there with emulated memory, its path."""
+    copy = CACHE / f"headers-{hashlib.sha256(_headers(folder).encode()).hexdigest()[:24]}"
+    if not copy.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        new = pathlib.Path(tempfile.mkdtemp(dir=CACHE))
+        for path in pathlib.Path(folder).glob("*.[ch][up][hp]"):
+            (new / path.name).write_text(_dynamic(path.read_text()))
+        try:
+            new.rename(copy)
+        except OSError:                     # another process was faster
+            shutil.rmtree(new)
+    return copy
+
+
 @functools.cache
 def function(code: str, options: tuple[str, ...], expression: str):
     """The compiled instantiation, a Function in its library."""
     runtime()
     if re.search(r"\basm\b", code):
         raise NotEmulated(f"{expression} has assembly of NVIDIA's, which is not emulated")
-    code = DYNAMIC.sub(r"#define \2 ((\1*)emulated_now->dynamic)", code)
     given = [o for o in options if o.startswith("-I")]
     headers = hashlib.sha256("".join([*(_headers(o[2:]) for o in given), *(
         p.read_text() for p in sorted(DEVICE.glob("*h")))]).encode()).hexdigest()
-    source = f'// {headers}\n#include "cuda_on_cpu.h"\n{code}\nEMULATE("{expression}", {expression})\n'
+    given = [f"-I{_emulated(o[2:])}" for o in given]
+    source = f'// {headers}\n#include "cuda_on_cpu.h"\n{_dynamic(code)}\nEMULATE("{expression}", {expression})\n'
     library = ctypes.CDLL(built(source, [*FLAGS, *KERNEL, f"-I{DEVICE}", *given], re.sub(r"\W+", "_", expression)))
     found = Function.in_dll(library, "emulated_function")
     found.library = library
