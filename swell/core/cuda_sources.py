@@ -107,7 +107,8 @@ def signatures(path: pathlib.Path) -> dict[str, Signature]:
         launch = LAUNCH.match(match["launch"])
         if not launch:
             raise InputError(f"{path.name}: cannot read the launch of {match['name']}: {match['launch']!r}")
-        template = tuple(tuple(t.split("=")[0].replace("class", "typename").split()) for t in match["template"].split(","))
+        template = tuple(tuple(t.split("=")[0].replace("class", "typename").split())
+                         for t in match["template"].split(","))
         values = {name for kind, name in template if kind == "typename"} if launch["pack"] or launch["wide"] else ()
         parameters = []
         for text in match["parameters"].split(","):

@@ -1,4 +1,4 @@
-// What a kernel's parameters are: numbers, and views of arrays, for both devices. A view owns nothing and checks no index.
+// What a kernel's parameters are, for both devices: numbers, and views of arrays. A view owns nothing, checks no index.
 #pragma once
 #include "scalar.hpp"
 

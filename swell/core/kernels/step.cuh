@@ -92,7 +92,7 @@ template <class... S, class Last> DEVICE void finish(Context* ctx, List<Sum<S>..
   });
 }
 
-// The loop of a step over the packs of all vectors. True if it ran. The first packs are loaded before the scalars, to hide
+// The loop of a step over the packs of all vectors. True if it ran. The first packs are loaded before the scalars, for
 // their latency, and each next one before the loop's test; more than four vectors would take too many registers.
 template <class... S, class V, class... More, class Scalars>
 DEVICE bool run(Context* ctx, List<V, More...>& vectors, Scalars scalars, List<Sum<S>...>& sums) {

@@ -1,4 +1,4 @@
-// The steps of an iteration, for both devices: one text. step.cuh has its functions for a GPU, native/step.hpp for a CPU.
+// Steps of an iteration, one text for both devices: step.cuh has the functions for a GPU, native/step.hpp for a CPU.
 //
 // A step has scalars, then a loop over all elements with sums, then a part that runs once:
 //
@@ -15,8 +15,8 @@
 //       }, [=](double rho) { s[RHO] = rho; });                             // one thread does this, with the sums
 //     }
 //
-// step<types of the sums...>(ctx, vectors(...), scalars, last). A vector of Array<const T> is loaded, one of Array<T> is
-// loaded and stored; out(x) is only stored, and not at all if x is empty; optional(x) is loaded and stored, or 0 if x is
+// step<types of sums...>(ctx, vectors(...), scalars, last). An Array<const T> among the vectors is loaded, an Array<T> loaded
+// and stored; out(x) is only stored, and not at all if x is empty; optional(x) is loaded and stored, or 0 if x is
 // empty. The first vector decides how long the loop is; it is none that may be empty. weights<T>(w) is w, or 1 if w is
 // empty; w.given tells the two apart. `scalars` returns the loop's body. `last` may be left out. Only `last` writes
 // scalars, since other threads still read them. Both may keep results in locals, by reference: they run in one thread.
@@ -33,7 +33,7 @@
 //     peek(p), post(p, v)     read, write what other threads write and read meanwhile
 //     atomic_max(p, v)        *p = max(*p, v) at once; reads of other threads see it later
 //
-// ROW_KERNEL instead of KERNEL declares a kernel of rows. A kernel whose first parameter is a `Device` is called outside
+// ROW_KERNEL, not KERNEL, declares a kernel of rows. A kernel whose first parameter is `Device` is called outside
 // loops: on a CPU without the judge's record, `ctx`. The other parameters are those by which Python calls it. The line
 // `launch:` above it is for a GPU (cuda_kernels.py).
 #pragma once

@@ -54,7 +54,8 @@ KERNEL residual(Context* ctx, Array<const T> q, Array<T> r, Array<const float> w
 // and 2 k + 1 of `coefficients`, if there is room.
 // launch: elements of p, 512 threads, a pack each, at most 2 blocks per multiprocessor
 template <class T>
-KERNEL direction(Context* ctx, Array<const T> z, Array<T> p, Array<T> x, Array<acc_t<T>> s, Array<double> coefficients) {
+KERNEL direction(Context* ctx, Array<const T> z, Array<T> p, Array<T> x, Array<acc_t<T>> s,
+                 Array<double> coefficients) {
   step(ctx, vectors(z, x, p), [=] {
     const real_t<T> alpha(step_length(s)), beta(real(s[NEXT_RHO]) / real(s[RHO]));
     return [=](auto z, auto& x, auto& p) {

@@ -1,4 +1,4 @@
-// Matrices gathered over the faces of each cell, on a CPU. assembly.cu has a text of its own: a block of threads collects
+// Matrices gathered over faces of cells, on a CPU. assembly.cu has a text of its own: a block of threads collects
 // its rows in shared memory.
 #include "../../../core/native/launcher.hpp"
 #include "../../../core/native/threads.hpp"

@@ -1,4 +1,4 @@
-// Matrices gathered over the faces of each cell, on a GPU: one thread a cell, no atomics. assembly.cpp is the CPU version.
+// Matrices gathered over the faces of each cell, on a GPU: one thread a cell, no atomics. assembly.cpp is for a CPU.
 #include "context.cuh"
 
 // Computes the matrix rows from the fluxes F = a p_O + b p_N of the faces; see the CPU version. In CSR (indptr is not
