@@ -15,7 +15,7 @@
 //       }, [=](double rho) { s[RHO] = rho; });                             // one thread does this, with the sums
 //     }
 //
-// step<types of sums...>(ctx, vectors(...), scalars, last). An Array<const T> among the vectors is loaded, an Array<T> loaded
+// step<types of sums...>(ctx, vectors(...), scalars, last). A vector Array<const T> is loaded, Array<T> loaded
 // and stored; out(x) is only stored, and not at all if x is empty; optional(x) is loaded and stored, or 0 if x is
 // empty. The first vector decides how long the loop is; it is none that may be empty. weights<T>(w) is w, or 1 if w is
 // empty; w.given tells the two apart. `scalars` returns the loop's body. `last` may be left out. Only `last` writes
