@@ -81,9 +81,9 @@ def test_krylov_methods_know_no_device():
 
 
 def test_files_are_short():
-    """CUDA sources have no limit of lines, as the kernels of a method share their parts."""
+    """Sources of kernels have no limit of lines, as the kernels of a method share their parts."""
     wrong = []
-    for path in (*FILES, *PACKAGE.rglob("*.cu"), *PACKAGE.rglob("*.cuh")):
+    for path in (*FILES, *(path for ending in ("cu", "cuh", "cpp", "hpp") for path in PACKAGE.rglob(f"*.{ending}"))):
         lines = path.read_text().splitlines()
         if len(lines) > 400 and path.suffix == ".py":
             wrong.append((path, f"{len(lines)} lines"))

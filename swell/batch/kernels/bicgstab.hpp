@@ -1,4 +1,4 @@
-// BiCGSTAB, preconditioned on the right, for a batch, for both devices: a team solves a system (core/kernels/batch.hpp).
+// BiCGSTAB, preconditioned on the right, for a batch, for both devices: a team solves a system (batch.hpp).
 #include "batch.hpp"
 #include "breakdown.hpp"
 

@@ -122,7 +122,7 @@ KERNEL gmres(Device device, Array<const int32_t> indptr, Array<const int32_t> in
     const Preconditioner<T> M = prepare(team, batch, A);
     T *const x = team.take<T>(size), *const V = team.take<T>((restart + 1) * int64_t(size));
     T *const w = team.take<T>(size), *const z = kind == PLAIN ? w : team.take<T>(size);
-    solve(team, batch, s, A, M.exists, x, V, [&](Judge& judge, int) {        // r is the first basis vector, not yet scaled
+    solve(team, batch, s, A, M.exists, x, V, [&](Judge& judge, int) {     // r is the first basis vector, not yet scaled
       return cycle(team, A, M, judge, restart, small, x, V, w, z);
     });
   });

@@ -3,10 +3,6 @@
 #include "doubled.cuh"
 #include "modulus.cuh"
 
-#define KERNEL __global__ void __launch_bounds__(512, 2)
-#define KERNELS(...)        // the list of kernels is for CPUs
-
-using Device = Context*;
 using Index = int;          // 64-bit numbers would take two registers
 
 constexpr int MOST_WARPS = 16, MOST_SUMS = 7;

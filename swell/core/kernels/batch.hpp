@@ -71,8 +71,8 @@ DEVICE double larger(double a, double b) { return a < b ? b : a; }
 
 // A batch, as Python gives it: the pattern in CSR, columns ascending, which all systems share, and the entry of each
 // diagonal, or −1; for each system a row of values, of b and of x, `columns` numbers for each unknown, and of records,
-// PLACES for each column. x holds starting vectors if `guess` is 1. `kind`, `block`: the preconditioner, a Kind, and the
-// rows of a block. Only a GPU reads `ell`, the columns of the first entries of all rows, then of the second, …, so that
+// PLACES for each column. x holds starting vectors if `guess` is 1. `kind`, `block`: the preconditioner, a Kind, and
+// the rows of a block. Only a GPU reads `ell`, the columns of all rows' first entries, then of the second, …, so that
 // neighbouring threads read neighbouring numbers; the levels of ILU(0), `lower`, `upper` and `order`; and `lanes`, the
 // threads that share a row of a product.
 template <class T> struct Batch {
@@ -132,8 +132,9 @@ DEVICE void leave(Team& team, double* record, const Norms& now, int done, int co
 }
 
 // Solve for all columns of system s, whose preconditioner exists if `factored`: judge the true residual, run a cycle of
-// the method from x, and repeat until there is a verdict. cycle(judge, attempt) improves x, has r = b − A x on entry, and
-// returns a verdict on its recursive residual: RUNNING at the end of a restarted cycle. Writes the batch's x and record.
+// the method from x, and repeat until there is a verdict. cycle(judge, attempt) improves x, has r = b − A x at its
+// begin, and returns a verdict on its recursive residual: RUNNING at the end of a restarted cycle. Writes the batch's x
+// and record.
 template <class T, class F>
 DEVICE void solve(Team& team, const Batch<T>& batch, int64_t s, const System<T>& A, bool factored, T* x, T* r,
                   F cycle) {
@@ -163,8 +164,8 @@ DEVICE void solve(Team& team, const Batch<T>& batch, int64_t s, const System<T>&
   }
 }
 
-// Invert the block of `rows` rows at M, whose rows are s apart, in place: Gauss–Jordan with row pivoting. False if it is
-// singular.
+// Invert the block of `rows` rows at M, whose rows are s apart, in place: Gauss–Jordan with row pivoting. False if it
+// is singular.
 template <class T> DEVICE bool invert(T* M, Index rows, Index s) {
   int from[MOST_BLOCK];
   const auto swap = [](T& a, T& b) {

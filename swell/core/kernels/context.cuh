@@ -7,6 +7,10 @@
 #pragma once
 #include "pack.cuh"
 
+#define KERNEL __global__ void __launch_bounds__(512, 2)
+#define ROW_KERNEL __global__ void        // with bounds it would have up to twice the registers
+#define KERNELS(...)                      // the list of kernels is for CPUs
+
 struct Context {
   long long flags[FLAGS];
   double limits[LIMITS];
@@ -17,6 +21,7 @@ struct Context {
   int left_count;        // number of groups in `left`
   unsigned arrived;      // number of blocks that have reached the end of a kernel; 0 again after it
 };
+using Device = Context*;   // the first parameter of a text's kernel that is called outside loops
 
 DEVICE long long& flag(Context* ctx, Flag place) { return ctx->flags[place]; }
 DEVICE long long flag(const Context* ctx, Flag place) { return ctx->flags[place]; }

@@ -1,4 +1,5 @@
-// Real part, imaginary part and modulus of a scalar by operations that both devices round alike; modulus.cuh is for GPUs.
+// Real part, imaginary part and modulus of a scalar, by operations that both devices round alike; modulus.cuh is for
+// GPUs.
 #pragma once
 #ifdef __CUDACC__
 #include "modulus.cuh"

@@ -58,6 +58,7 @@ void leave_dots(Array<const V> y, Array<const double> scale, Array<const double>
 
 }  // namespace
 
-#define TYPES(f) INSTANCE(f, double, float), INSTANCE(f, complex<double>, complex<float>), INSTANCE(f, double, double), \
-    INSTANCE(f, complex<double>, complex<double>), INSTANCE(f, float, float), INSTANCE(f, complex<float>, complex<float>)
+#define TYPES(f) INSTANCE(f, double, float), INSTANCE(f, complex<double>, complex<float>), \
+    INSTANCE(f, double, double), INSTANCE(f, complex<double>, complex<double>), INSTANCE(f, float, float), \
+    INSTANCE(f, complex<float>, complex<float>)
 KERNELS("swell.core.precision", TYPES(enter), TYPES(leave), TYPES(leave_dots))

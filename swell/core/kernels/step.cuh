@@ -7,12 +7,6 @@
 #include "pack.cuh"
 #include "waiting.cuh"
 
-#define KERNEL __global__ void __launch_bounds__(512, 2)
-#define ROW_KERNEL __global__ void        // with bounds it would have up to twice the registers
-#define KERNELS(...)        // the list of kernels is for CPUs
-
-using Device = Context*;
-
 // A vector of a step: its pack i of the n elements that all vectors have.
 template <class T> struct Read {
   static constexpr int size = Pack<T>::size;
@@ -51,13 +45,16 @@ template <int N> struct Weights {
     DEVICE Pack<double, N> operator*(const Pack<double, N>& square) const { return given ? wide(at) * square : square; }
   } value;
   DEVICE void load(int64_t i, int64_t n) {
-    value.given = of.size && (!judged || due(judged));
     if (value.given)
 #pragma unroll
       for (int e = 0; e < N; ++e) value.at.at[e] = i * N + e < n ? of[i * N + e] : 0.0f;
   }
   DEVICE void store(int64_t i, int64_t n) const {}
 };
+template <class V> DEVICE void begin_with(V&) {}
+template <int N> DEVICE void begin_with(Weights<N>& w) {
+  w.value.given = w.of.size && (!w.judged || due(w.judged));
+}
 
 template <class T> DEVICE Read<T> vector(Array<const T> x) { return {x}; }
 template <class T> DEVICE Updated<T> vector(Array<T> x) { return {x}; }
@@ -101,6 +98,7 @@ DEVICE bool run(Context* ctx, List<V, More...>& vectors, Scalars scalars, List<S
   const int64_t n = vectors.first.of.size, packs = (n + V::size - 1) / V::size;
   const auto load = [&](int64_t i) { vectors.apply([=](auto&... v) { (v.load(i, n), ...); }); };
   int64_t i = thread_id();
+  vectors.apply([](auto&... v) { (begin_with(v), ...); });
   if (ahead && i < packs) load(i);
   const auto body = scalars();
   while (i < packs) {

@@ -35,7 +35,7 @@
 //
 // ROW_KERNEL, not KERNEL, declares a kernel of rows. A kernel whose first parameter is `Device` is called outside
 // loops: on a CPU without the judge's record, `ctx`. The other parameters are those by which Python calls it. The line
-// `launch:` above it is for a GPU (cuda_kernels.py).
+// `launch:` above it is for a GPU (core/cuda_sources.py).
 #pragma once
 #ifdef __CUDACC__
 #include "step.cuh"

@@ -1,4 +1,4 @@
-// A system of a batch on a CPU: one thread solves it. kernels/batch.hpp describes the Team, and has what follows from it.
+// A system of a batch on a CPU: one thread solves it. kernels/batch.hpp describes the Team, and has what follows.
 #pragma once
 #include <utility>
 #include <vector>
@@ -9,7 +9,6 @@
 #include "launcher.hpp"
 #include "products.hpp"
 
-#define KERNEL void
 // The four value types; HELD is for a GPU.
 #define SYSTEMS(f) INSTANCE(f, double, 0), INSTANCE(f, float, 0), INSTANCE(f, complex<double>, 0), \
     INSTANCE(f, complex<float>, 0)

@@ -92,7 +92,7 @@ inline double abs2(double a) { return a * a; }
 inline float abs2(float a) { return a * a; }
 template <class R> inline R divided(R a, R b) { return a / b; }
 template <class R> inline complex<R> divided(complex<R> a, R b) { return {a.re / b, a.im / b}; }
-INLINE Pack<double> abs2(Pack<double> a) { return a * a; }
+template <int N> INLINE Pack<double, N> abs2(Pack<double, N> a) { return a * a; }
 template <class R> INLINE R abs2(complex<R> a) { return a.re * a.re + a.im * a.im; }
 
 // LANES values from p on, and as many to p; of complex values, real and imaginary parts lie alternately.

@@ -1,7 +1,7 @@
 // How a kernel file registers its kernels. A kernel is a plain function, or function template, of numbers (bool,
-// int64_t, double, float, complex), Array, Unsigned, Table, Blocks, Context* and Contexts*; it returns nothing, a number or
-// a tuple of numbers. `Array<const T>` is read only. A first parameter Device, of a text for both devices, is no argument.
-// The file ends with its list:
+// int64_t, double, float, complex), Array, Unsigned, Table, Blocks, Context* and Contexts*; it returns nothing, a
+// number or a tuple of numbers. `Array<const T>` is read only. A first parameter Device, of a text for both devices, is
+// no argument. The file ends with its list:
 //
 //     KERNELS("swell.core.vector", VALUES(axpy), VALUES(dot))
 //
@@ -154,6 +154,8 @@ template <auto F, class R, class... A> struct launch<F, R (*)(A...)> {
 
 }  // namespace launcher
 
+#define KERNEL void
+#define ROW_KERNEL void
 #define PLAIN(f) launcher::launch<&f>::as(#f)
 #define INSTANCE(f, ...) launcher::launch<&f<__VA_ARGS__>>::as(#f)
 #define REALS(f) INSTANCE(f, double), INSTANCE(f, float)
@@ -162,8 +164,8 @@ template <auto F, class R, class... A> struct launch<F, R (*)(A...)> {
 #define INDICES(f) INSTANCE(f, int32_t), INSTANCE(f, int64_t)
 #define REALS_INDICES(f) INSTANCE(f, double, int32_t), INSTANCE(f, float, int32_t), INSTANCE(f, double, int64_t), \
     INSTANCE(f, float, int64_t)
-#define VALUES_INDICES(f) REALS_INDICES(f), INSTANCE(f, complex<double>, int32_t), INSTANCE(f, complex<float>, int32_t), \
-    INSTANCE(f, complex<double>, int64_t), INSTANCE(f, complex<float>, int64_t)
+#define VALUES_INDICES(f) REALS_INDICES(f), INSTANCE(f, complex<double>, int32_t), \
+    INSTANCE(f, complex<float>, int32_t), INSTANCE(f, complex<double>, int64_t), INSTANCE(f, complex<float>, int64_t)
 #define KERNELS(file, ...) \
   static constexpr launcher::Overload overloads[] = {__VA_ARGS__}; \
   static const launcher::Kernels registered(file, overloads, int(sizeof overloads / sizeof *overloads));

@@ -1,4 +1,4 @@
-// The level of x86-64 of this processor, as the processor itself says: compilers' own tests need their run-time library.
+// The level of x86-64 of this processor, as it says itself: compilers' own tests need their run-time library.
 #pragma once
 #include <cpuid.h>
 

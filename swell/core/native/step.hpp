@@ -6,8 +6,6 @@
 #include "lanes.hpp"
 #include "launcher.hpp"
 
-#define KERNEL void
-#define ROW_KERNEL void
 #define ALWAYS_INLINE __attribute__((always_inline))
 
 template <class T> struct Read {
@@ -82,7 +80,6 @@ template <int N> struct AddingLanes {
   Pack<double, N>& lanes;
   INLINE void operator+=(Pack<double, N> value) { lanes = lanes + value; }
 };
-template <int N> INLINE Pack<double, N> abs2(Pack<double, N> a) { return a * a; }
 
 // body(i, sums...) for rows i; for few of them at a time, so that the body keeps many real vectors in registers.
 template <int N, class F, class... P> INLINE void few(Rows<N> i, const F& body, P&... lanes) {
@@ -113,7 +110,9 @@ std::tuple<S...> run(List<V, More...> vectors, Body body) {
     });
   };
   if constexpr (sizeof...(S) == 0) return elements(vectors.first.data, rows), std::tuple<>();
-  else return sums<S...>(vectors.first.data.size, [=](auto i, auto&... sums) ALWAYS_INLINE { part<FEW>(i, rows, sums...); });
+  else return sums<S...>(vectors.first.data.size, [=](auto i, auto&... sums) ALWAYS_INLINE {
+    part<FEW>(i, rows, sums...);
+  });
 }
 
 template <class... S, class... V, class Scalars, class Last>

@@ -102,7 +102,7 @@ class Pool {
   }
 
  private:
-  // Work on share number `own`, then on what is left of the others. Each thread has the same share of equal loops, whose
+  // Work on share number `own`, then on what is left of the others. Each thread has the same share of equal loops: the
   // rows are then in its cache.
   void take(int own) {
     for (int k = 0; k < sharers; ++k) {

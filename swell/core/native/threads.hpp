@@ -13,7 +13,7 @@ constexpr int64_t CHUNKS = 64;         // most chunks of a loop
 constexpr int64_t CHUNK = 1024;        // least rows of a chunk
 
 int threads();                         // number of threads of this thread's loops, at least 1
-int set_threads(int count);            // for loops that this thread begins; 0: the process's number; returns the last one
+int set_threads(int count);            // of loops that this thread begins; 0: the process's number; returns the last
 void limit_threads(int count);         // for the process; 0: as many as it may use
 
 namespace pool {

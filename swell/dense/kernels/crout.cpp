@@ -49,7 +49,8 @@ template <class T, class F>
 void each_matrix(Array<T> lu, int64_t row, int64_t column, int64_t n, Array<int32_t> pivots, int64_t count,
                  const F& decompose) {
   ranges(count, lu.size, [=](int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) decompose(DenseMatrix<T>{lu.data + k * n * n, row, column}, pivots.data + k * n);
+    for (int64_t k = begin; k < end; ++k)
+      decompose(DenseMatrix<T>{lu.data + k * n * n, row, column}, pivots.data + k * n);
   });
 }
 

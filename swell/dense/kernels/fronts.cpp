@@ -76,8 +76,8 @@ Found settle_block(DenseMatrix<T> lu, DenseMatrix<const T> estimate, int64_t row
 // Iterate rows `top` to `bottom` of L, the front's columns `begin` to `end`, in place. Returns the iterations of the
 // slowest row. The front's rows and columns begin at `first`. With `divide`, for the transposed matrix: columns of U.
 template <class T>
-int64_t settle_lines(DenseMatrix<T> lu, DenseMatrix<const T> estimate, int64_t first, int64_t begin, int64_t end, bool divide,
-                     double tolerance, int64_t top, int64_t bottom) {
+int64_t settle_lines(DenseMatrix<T> lu, DenseMatrix<const T> estimate, int64_t first, int64_t begin, int64_t end,
+                     bool divide, double tolerance, int64_t top, int64_t bottom) {
   if (begin == end) return 0;
   if (end == begin + 1 && !divide) {                               // one column needs final entries only
     complete(lu.transposed(), first + begin, first, top, bottom);

@@ -14,7 +14,8 @@ namespace {
 
 // sums(i, j) = Σ m(i, k) m(k, j) over k < min(i, j) in a box, whose first element is sums(0, 0). Rows are contiguous.
 template <class T>
-void sum_products(DenseMatrix<const T> m, int64_t top, int64_t bottom, int64_t left, int64_t right, DenseMatrix<T> sums) {
+void sum_products(DenseMatrix<const T> m, int64_t top, int64_t bottom, int64_t left, int64_t right,
+                  DenseMatrix<T> sums) {
   for (int64_t i = top; i < bottom; ++i) {
     T* const row = &sums(i - top, 0);
     std::fill(row, row + (right - left), T(0));
@@ -29,8 +30,8 @@ void sum_products(DenseMatrix<const T> m, int64_t top, int64_t bottom, int64_t l
 // `compute` in a tile. Returns the number of elements that changed by more than `tolerance`. `scratch`: elements, as
 // many as a tile has.
 template <class T>
-int64_t compute_tile(DenseMatrix<const T> a, DenseMatrix<const T> lu, DenseMatrix<T> next, int64_t top, int64_t bottom, int64_t left,
-                     int64_t right, int64_t bad, double tolerance, T* scratch) {
+int64_t compute_tile(DenseMatrix<const T> a, DenseMatrix<const T> lu, DenseMatrix<T> next, int64_t top, int64_t bottom,
+                     int64_t left, int64_t right, int64_t bad, double tolerance, T* scratch) {
   const bool by_rows = lu.column == 1;
   const DenseMatrix<T> sums{scratch, by_rows ? right - left : 1, by_rows ? 1 : bottom - top};
   if (by_rows) sum_products(lu, top, bottom, left, right, sums);

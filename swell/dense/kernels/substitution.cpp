@@ -17,7 +17,8 @@ namespace {
 constexpr int64_t SIDES = 8;           // right-hand sides of a tile
 
 // X[i] = (X[i] − Σ lu(i, j) X[j]) / lu(i, i) over j from `begin` to `end`; without a division if `unit`.
-template <class T> void substitute(DenseMatrix<const T> lu, Table<T> X, int64_t i, int64_t begin, int64_t end, bool unit) {
+template <class T>
+void substitute(DenseMatrix<const T> lu, Table<T> X, int64_t i, int64_t begin, int64_t end, bool unit) {
   T* const x = X[i].data;
   const int64_t m = X.columns;
   if (m == 1) {

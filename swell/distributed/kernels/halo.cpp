@@ -1,8 +1,8 @@
 // Halo kernels of a distributed product on a CPU: pack the entries to send, add the off-diagonal product. halo.cu has
 // the GPU's.
 //
-// The off-diagonal part A is in BSR, with row-major blocks of `block` rows; blocks of 1 are CSR. It has one row for each
-// of `rows`, which are distinct.
+// The off-diagonal part A is in BSR, with row-major blocks of `block` rows; blocks of 1 are CSR. It has one row for
+// each of `rows`, which are distinct.
 #include "../../core/native/block_size.hpp"
 #include "../../core/native/lanes.hpp"
 #include "../../core/native/launcher.hpp"

@@ -36,8 +36,8 @@ DEVICE void each_block(Array<const I> indptr, Array<const I> indices, int64_t si
 // over all `block_rows`.
 // launch: elements of counts, 64 threads
 template <class I>
-KERNEL count_blocks(Device device, Array<const I> indptr, Array<const I> indices, int64_t size, int64_t block_rows,
-                    Array<int64_t> at, Array<int64_t> counts, Array<int64_t> entries) {
+ROW_KERNEL count_blocks(Device device, Array<const I> indptr, Array<const I> indices, int64_t size, int64_t block_rows,
+                        Array<int64_t> at, Array<int64_t> counts, Array<int64_t> entries) {
   groups(device, counts.size, size, [=](int64_t p) {
     const int64_t first = p * block_rows / counts.size * size;
     int64_t count = 0;
@@ -51,8 +51,8 @@ KERNEL count_blocks(Device device, Array<const I> indptr, Array<const I> indices
 // that lie one after the other. `ptr`: block row pointers.
 // launch: elements of ptr, 64 threads
 template <class I, class P>
-KERNEL place_blocks(Device device, Array<const I> indptr, Array<const I> indices, int64_t size, Array<int64_t> at,
-                    Array<const P> ptr, Array<P> columns, Array<P> positions) {
+ROW_KERNEL place_blocks(Device device, Array<const I> indptr, Array<const I> indices, int64_t size, Array<int64_t> at,
+                        Array<const P> ptr, Array<P> columns, Array<P> positions) {
   groups(device, ptr.size - 1, size, [=](int64_t p) {
     int64_t next = ptr[p], origin = 0;         // of the block, as if its first column were 0
     const auto block = [&](int64_t column) {

@@ -181,7 +181,7 @@ void close_gaps(Array<const int64_t> bounds, Array<const int64_t> starts, Array<
   }
 }
 
-// Write the values of C on its known pattern. Chunk c has the rows bounds[c] to bounds[c + 1] − 1; only GPUs use `rows`.
+// Write the values of C on its known pattern. Chunk c has the rows bounds[c] to bounds[c + 1] − 1. GPUs use `rows`.
 template <class T, class I, class J>
 void values(Array<const I> a_indptr, Array<const I> a_indices, Array<const T> a_data, Array<const I> b_indptr,
             Array<const I> b_indices, Array<const T> b_data, int64_t columns, Array<const int64_t> rows,
@@ -203,7 +203,7 @@ void values(Array<const I> a_indptr, Array<const I> a_indices, Array<const T> a_
 
 }  // namespace
 
-#define OUT(f, T) INSTANCE(f, T, int32_t, int32_t), INSTANCE(f, T, int32_t, int64_t), INSTANCE(f, T, int64_t, int32_t), \
-    INSTANCE(f, T, int64_t, int64_t)
+#define OUT(f, T) INSTANCE(f, T, int32_t, int32_t), INSTANCE(f, T, int32_t, int64_t), \
+    INSTANCE(f, T, int64_t, int32_t), INSTANCE(f, T, int64_t, int64_t)
 #define ALL(f) OUT(f, double), OUT(f, float), OUT(f, complex<double>), OUT(f, complex<float>)
 KERNELS("swell.formats.product", INDICES(products), INDICES(count), ALL(fill), VALUES_INDICES(close_gaps), ALL(values))

@@ -37,7 +37,8 @@ void precise(Array<const I> indptr, Array<const I> indices, Array<const T> data,
   each(indptr.size - 1, [=](int64_t k) {
     const int64_t i = boundary.size ? boundary[k] : k;
     acc_t<T> high = boundary.size ? r[i] : b[i], rest = boundary.size ? low[i] : 0.0 * b[i];
-    for (int64_t e = indptr[k]; e < indptr[k + 1]; ++e) subtract(high, rest, acc_t<T>(data[e]), acc_t<T>(x[indices[e]]));
+    for (int64_t e = indptr[k]; e < indptr[k + 1]; ++e)
+      subtract(high, rest, acc_t<T>(data[e]), acc_t<T>(x[indices[e]]));
     r[i] = high, low[i] = rest;
   });
 }

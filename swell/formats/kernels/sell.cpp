@@ -68,7 +68,8 @@ template <class T, class I> struct Sell {
   }
 
   // The same of one vector for a slice with 32-bit columns, whose upper halves begin at high[first].
-  __attribute__((noinline)) void wide(T (&sums)[ROWS], const T* x, int64_t begin, int64_t end, int64_t i, int64_t first) const {
+  __attribute__((noinline))
+  void wide(T (&sums)[ROWS], const T* x, int64_t begin, int64_t end, int64_t i, int64_t first) const {
     for (int k = 0; k < ROWS; ++k) {
       T total(0);
       for (int64_t e = begin; e < end; ++e) {

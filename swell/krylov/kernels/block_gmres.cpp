@@ -1,13 +1,14 @@
 // Fused steps of block GMRES on a CPU; block_gmres.cu has the same kernels for a GPU. Notation: krylov/block_gmres.py.
 //
 // `states` are the judge's records of all right-hand sides, and `rows` the bounds of slices, as in
-// core/native/block.hpp. `V`, m k vectors: the finished basis vectors. `UW`, 2 k vectors: the candidates U, then W = A M U. `sums`, shape
-// ((2 + m) k, 2 k): [U W V]ᴴ [U W]; `partial`: these of every slice. `H`, `R`, shape ((m + 1) k, m k): the block
+// core/native/block.hpp. `V`, m k vectors: the finished basis vectors. `UW`, 2 k vectors: the candidates U, then
+// W = A M U. `sums`, shape ((2 + m) k, 2 k): [U W V]ᴴ [U W]; `partial`: these of every slice. `H`, `R`, shape
+// ((m + 1) k, m k): the block
 // Hessenberg matrix and its triangular factor; `turns`, m of shape (2 k, 2 k): the unitary matrix that makes each block
 // of R triangular; `g`, shape ((m + 1) k, k): the rotated right-hand sides. `small`, k × k each: BlockGMRES of
 // krylov/slots.py. columns[0]: number of finished blocks of columns. `norm2`, shape (k, 2): Norms of each residual.
-// `j`: number of finished basis blocks. `count` = k; `side`: the power of two that is not below k. `height`: threads of a
-// block on a GPU.
+// `j`: number of finished basis blocks. `count` = k; `side`: the power of two that is not below k. `height`: threads of
+// a block on a GPU.
 #include "slots/swell/krylov/block_gmres.hpp"
 
 #include "../../core/native/block.hpp"

@@ -85,8 +85,8 @@ int64_t compact(Array<I> start, Array<const I> length, Array<I> lists, Array<con
 // Merge variables of ℒ_p, lists[first:end], with equal lists. Return the next free mark.
 //
 // key[i] is a hash of the list of variable i. bucket[h] and chain[i] are linked lists of the variables with hash h;
-// only these are compared. A variable j merged into i gets size[j] = 0 and into[j] = i. w[x] = `mark` marks the members of a
-// list.
+// only these are compared. A variable j merged into i gets size[j] = 0 and into[j] = i. w[x] = `mark` marks the members
+// of a list.
 template <class I>
 int64_t merge_alike(int64_t first, int64_t end, Array<const I> start, Array<const I> length,
                     const std::vector<I>& elements, Array<const I> lists, Array<I> size, std::vector<int64_t>& w,

@@ -44,8 +44,8 @@ DEVICE uint64_t weight(int64_t i, int64_t seed) {
 // in this round or only in the next. This affects when a vertex is coloured, not its colour.
 // launch: elements of colors, 256 threads
 template <class I>
-KERNEL jones_plassmann_round(Device device, Array<const I> indptr, Array<const I> neighbours, Array<int32_t> colors,
-                             int64_t seed) {
+ROW_KERNEL jones_plassmann_round(Device device, Array<const I> indptr, Array<const I> neighbours, Array<int32_t> colors,
+                                 int64_t seed) {
   rows(device, colors.size, [=](int64_t i) {
     if (colors[i] >= 0) return;
     const uint64_t mine = weight(i, seed);

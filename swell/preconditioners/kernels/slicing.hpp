@@ -14,8 +14,8 @@ DEVICE bool in_triangle(int64_t i, int64_t j, bool lower) { return lower ? j < i
 // bounds[level − 1] the first place of the level; with an empty `depth` all rows are one level.
 // launch: elements of order, 256 threads
 template <class I>
-KERNEL sort_keys(Device device, Array<const int64_t> order, Array<const int32_t> depth, Array<const I> bounds,
-                 Array<const I> indptr, int64_t window, Array<int64_t> keys) {
+ROW_KERNEL sort_keys(Device device, Array<const int64_t> order, Array<const int32_t> depth, Array<const I> bounds,
+                     Array<const I> indptr, int64_t window, Array<int64_t> keys) {
   const int64_t n = order.size;
   rows(device, n, [=](int64_t place) {
     const int64_t row = order[place], first = depth.size ? bounds[depth[row] - 1] : 0;
@@ -27,8 +27,8 @@ KERNEL sort_keys(Device device, Array<const int64_t> order, Array<const int32_t>
 // Write sequence = order[sorted] and place[row] = the place of each row in `sequence`.
 // launch: elements of order, 256 threads
 template <class I>
-KERNEL take_order(Device device, Array<const int64_t> order, Array<const int64_t> sorted, Array<I> sequence,
-                  Array<I> place) {
+ROW_KERNEL take_order(Device device, Array<const int64_t> order, Array<const int64_t> sorted, Array<I> sequence,
+                      Array<I> place) {
   rows(device, order.size, [=](int64_t t) {
     const int64_t row = order[sorted[t]];
     sequence[t] = I(row), place[row] = I(t);
@@ -39,8 +39,8 @@ KERNEL take_order(Device device, Array<const int64_t> order, Array<const int64_t
 // has the rows sequence[32 s:32 s + 32] of the CSR matrix; `lower` says which triangle. `sizes` are 0 before.
 // launch: elements of sequence, 256 threads
 template <class I>
-KERNEL measure_slices(Device device, Array<const I> indptr, Array<const I> indices, Array<const I> sequence, bool lower,
-                      Array<int64_t> sizes) {
+ROW_KERNEL measure_slices(Device device, Array<const I> indptr, Array<const I> indices, Array<const I> sequence,
+                          bool lower, Array<int64_t> sizes) {
   rows(device, sequence.size, [=](int64_t p) {
     const int64_t row = sequence[p];
     int64_t length = 0;
@@ -56,9 +56,9 @@ KERNEL measure_slices(Device device, Array<const I> indptr, Array<const I> indic
 // sequence[p], or 1.
 // launch: elements of ptr, 256 threads, a warp each
 template <class T, class V, class I, class P>
-KERNEL fill_slices(Device device, Array<const I> indptr, Array<const I> indices, Array<const T> data,
-                   Array<const T> scale, Array<const I> sequence, Array<const I> place_of, bool lower,
-                   Array<const P> ptr, Array<P> columns, Array<V> values, Array<V> inverse) {
+ROW_KERNEL fill_slices(Device device, Array<const I> indptr, Array<const I> indices, Array<const T> data,
+                       Array<const T> scale, Array<const I> sequence, Array<const I> place_of, bool lower,
+                       Array<const P> ptr, Array<P> columns, Array<V> values, Array<V> inverse) {
   rows(device, SLICE * (ptr.size - 1), [=](int64_t p) {
     const int64_t end = ptr[p / SLICE + 1];
     int64_t at = ptr[p / SLICE] + p % SLICE;

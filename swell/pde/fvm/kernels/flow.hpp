@@ -85,8 +85,8 @@ ROW_KERNEL momentum_fluxes(Device device, Array<const J> owner, Array<const J> n
 // Assemble the momentum matrix and its right-hand sides, and measure the residual at `start`.
 //
 // The matrix has Σ F − u Σ φ and the time term `rate` V, its diagonal D divided by `relaxation`. All components share
-// it if `extra` has one row. Else unknown k c + i is component i of cell c, and the diagonal has D + `extra`; `extra` is
-// the part of planes of symmetry.
+// it if `extra` has one row. Else unknown k c + i is component i of cell c, and the diagonal has D + `extra`, where
+// `extra` is the part of planes of symmetry.
 //
 // Writes D to `diagonal`, D/α + Σ off-diagonal to `row_sums`, each cell's Σ |residual| to `lost`, and the sum of the
 // forces on it (pressure, flux through the boundary) to `acting`.

@@ -1,6 +1,6 @@
 // Aggregates of nodes on a GPU; aggregates.py one folder up describes them. All decisions equal a CPU's.
-#include "hashing.cuh"
 #include "rows.cuh"
+#include "hashing.hpp"
 #include "waiting.cuh"
 
 // The row pointers and values of a matrix whose rows have a single entry 1 each.

@@ -2,8 +2,8 @@
 // to a CPU's.
 //
 // Several lanes share a row; their number depends on the mean row length.
-#include "hashing.cuh"
 #include "rows.cuh"
+#include "hashing.hpp"
 #include "waiting.cuh"
 
 // counts[j] += the number of rows that depend strongly on row j.

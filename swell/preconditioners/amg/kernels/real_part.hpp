@@ -9,7 +9,8 @@ namespace {
 // out = bᵢⱼ = Re(aᵢⱼ āᵢᵢ) / |aᵢᵢ| for each entry of a complex CSR matrix; 0 in rows without a diagonal.
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class T, class I>
-KERNEL turned(Device device, Array<const I> indptr, Array<const I> indices, Array<const T> data, Array<double> out) {
+ROW_KERNEL turned(Device device, Array<const I> indptr, Array<const I> indices, Array<const T> data,
+                  Array<double> out) {
   entries(device, indptr, data.size, [=](auto row) {
     double a = 0, b = 0;
     row.each([&](int64_t k) {
@@ -24,8 +25,8 @@ KERNEL turned(Device device, Array<const I> indptr, Array<const I> indices, Arra
 // mirror[k] = aⱼᵢ for each entry k = (i, j) of a CSR matrix with sorted columns; 0 where it is not stored.
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I>
-KERNEL mirrored(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
-                Array<double> mirror) {
+ROW_KERNEL mirrored(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
+                    Array<double> mirror) {
   entries(device, indptr, data.size, [=](auto row) {
     row.each([&](int64_t k) {
       const int64_t j = indices[k], end = indptr[j + 1];

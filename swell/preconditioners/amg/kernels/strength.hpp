@@ -8,8 +8,8 @@ namespace {
 // `least` and at most `most`.
 // launch: elements of indptr, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I>
-KERNEL strong_links(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
-                    double least, double most, double max_row_sum, Array<uint8_t> strong) {
+ROW_KERNEL strong_links(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
+                        double least, double most, double max_row_sum, Array<uint8_t> strong) {
   entries(device, indptr, data.size, [=](auto row) {
     double diagonal = 0, total = 0, positive = 0, largest = 0;
     row.each([&](int64_t k, double& total, double& positive) {
@@ -33,8 +33,8 @@ KERNEL strong_links(Device device, Array<const I> indptr, Array<const I> indices
 // marked[i] = 1 if row i has an entry aᵢⱼ > bound aᵢᵢ off its diagonal, else 0.
 // launch: elements of marked, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I>
-KERNEL positive_rows(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
-                     double bound, Array<uint8_t> marked) {
+ROW_KERNEL positive_rows(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
+                         double bound, Array<uint8_t> marked) {
   entries(device, indptr, data.size, [=](auto row) {
     double diagonal = 0, largest = 0;
     row.each([&](int64_t k) {
@@ -48,8 +48,8 @@ KERNEL positive_rows(Device device, Array<const I> indptr, Array<const I> indice
 // forced[i] = 1 if row i, or a column of one of its entries, is marked, else 0.
 // launch: elements of forced, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I>
-KERNEL with_neighbours(Device device, Array<const I> indptr, Array<const I> indices, Array<const uint8_t> marked,
-                       Array<uint8_t> forced) {
+ROW_KERNEL with_neighbours(Device device, Array<const I> indptr, Array<const I> indices, Array<const uint8_t> marked,
+                           Array<uint8_t> forced) {
   entries(device, indptr, indices.size, [=](auto row) {
     uint8_t found = marked[row.i];
     row.each([&](int64_t k) { found |= marked[indices[k]]; });

@@ -6,7 +6,7 @@ namespace {
 // modes, `width` numbers a row: 1 in the column that is the unknown's place among the `width` unknowns of its node,
 // else 0. nodes[d] = d / width.
 // launch: elements of nodes, 256 threads
-template <class I> KERNEL constants(Device device, Array<I> nodes, int64_t width, Array<double> modes) {
+template <class I> ROW_KERNEL constants(Device device, Array<I> nodes, int64_t width, Array<double> modes) {
   rows(device, nodes.size, [=](int64_t d) {
     const int64_t node = d / width, place = d - node * width;
     nodes[d] = I(node);
@@ -18,7 +18,7 @@ template <class I> KERNEL constants(Device device, Array<I> nodes, int64_t width
 // point after point. Row d·i + a is the displacement of point i along axis a.
 // launch: elements of points, 256 threads
 template <class T>
-KERNEL rigid_motions(Device device, Array<const double> points, int64_t dimensions, Array<double> modes) {
+ROW_KERNEL rigid_motions(Device device, Array<const double> points, int64_t dimensions, Array<double> modes) {
   const int64_t width = dimensions * (dimensions + 1) / 2;
   rows(device, points.size, [=](int64_t d) {
     const int64_t point = d / dimensions * dimensions, axis = d % dimensions, row = d * width;
@@ -37,8 +37,8 @@ KERNEL rigid_motions(Device device, Array<const double> points, int64_t dimensio
 // R in B = Q R, row after row. A mode is left out if less than `dependent` times its norm remains.
 // launch: elements of ranks, 128 threads, a warp each
 template <class I>
-KERNEL orthonormalise(Device device, Array<const I> starts, Array<const I> members, int64_t width, double dependent,
-                      Array<double> q, Array<double> coefficients, Array<int32_t> ranks) {
+ROW_KERNEL orthonormalise(Device device, Array<const I> starts, Array<const I> members, int64_t width, double dependent,
+                          Array<double> q, Array<double> coefficients, Array<int32_t> ranks) {
   entries(device, Array<const I>{starts.data, ranks.size + 1}, members.size, [=](auto aggregate) {
     const int64_t R = aggregate.i * width * width;
     const auto dot = [=](int64_t a, int64_t b) {
@@ -69,7 +69,7 @@ KERNEL orthonormalise(Device device, Array<const I> starts, Array<const I> membe
 // lengths[d] = the rank of the aggregate members[d] of unknown d; 0 if it has none.
 // launch: elements of lengths, 256 threads
 template <class I>
-KERNEL row_lengths(Device device, Array<const I> members, Array<const int32_t> ranks, Array<int32_t> lengths) {
+ROW_KERNEL row_lengths(Device device, Array<const I> members, Array<const int32_t> ranks, Array<int32_t> lengths) {
   rows(device, lengths.size, [=](int64_t d) { lengths[d] = members[d] < ranks.size ? ranks[members[d]] : 0; });
 }
 
@@ -77,8 +77,8 @@ KERNEL row_lengths(Device device, Array<const I> members, Array<const int32_t> r
 // aggregate g, and members[d] the aggregate of unknown d.
 // launch: elements of members, 256 threads
 template <class I>
-KERNEL place(Device device, Array<const I> members, Array<const I> first, int64_t width, Array<const double> q,
-             Array<const I> indptr, Array<I> indices, Array<double> data) {
+ROW_KERNEL place(Device device, Array<const I> members, Array<const I> first, int64_t width, Array<const double> q,
+                 Array<const I> indptr, Array<I> indices, Array<double> data) {
   rows(device, members.size, [=](int64_t d) {
     for (int64_t k = indptr[d], c = 0; k < indptr[d + 1]; ++k, ++c)
       indices[k] = I(first[members[d]] + c), data[k] = q[d * width + c];
@@ -88,8 +88,8 @@ KERNEL place(Device device, Array<const I> members, Array<const I> first, int64_
 // modes and nodes of the next level: unknown first[g] + c has node g and row c of its R.
 // launch: elements of first, 256 threads
 template <class I>
-KERNEL coarse_modes(Device device, Array<const I> first, int64_t width, Array<const double> coefficients,
-                    Array<double> modes, Array<I> nodes) {
+ROW_KERNEL coarse_modes(Device device, Array<const I> first, int64_t width, Array<const double> coefficients,
+                        Array<double> modes, Array<I> nodes) {
   rows(device, first.size - 1, [=](int64_t g) {
     for (int64_t d = first[g], from = g * width * width; d < first[g + 1]; ++d, from += width) {
       nodes[d] = I(g);
@@ -101,9 +101,9 @@ KERNEL coarse_modes(Device device, Array<const I> first, int64_t width, Array<co
 // out = the values of P = T − diag(scales)² A T on the pattern of A T, which contains T's pattern.
 // launch: elements of scales, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I, class P>
-KERNEL smooth(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
-              Array<const P> t_indptr, Array<const P> t_indices, Array<const double> t_data,
-              Array<const double> scales, Array<double> out) {
+ROW_KERNEL smooth(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
+                  Array<const P> t_indptr, Array<const P> t_indices, Array<const double> t_data,
+                  Array<const double> scales, Array<double> out) {
   entries(device, indptr, data.size, [=](auto row) {
     const double weight = scales[row.i] * scales[row.i];
     const P last = t_indptr[row.i + 1];
