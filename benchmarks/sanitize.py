@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -53,14 +54,17 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--tools", default="memcheck,racecheck,synccheck")
     parser.add_argument("--groups", type=int, default=8, help="processes a tool")
+    parser.add_argument("--only", default="", help="pattern of the kernels to launch, such as 'krylov/|batch/(cg|gmres):'")
     parser.add_argument("--limit", type=int, default=400, help="seconds after which a process is ended, and said")
     parser.add_argument("--gpus", default="0", help="numbers, by commas; processes take turns")
     given = parser.parse_args()
     notes = [json.loads(line) for file in given.notes.glob("*.jsonl") for line in file.read_text().splitlines()]
     notes = [note for note in notes if "test_gpus" not in note["test"] and "bddc_gpus" not in note["test"]]
+    for note in notes:
+        note["kernels"] = [kernel for kernel in note["kernels"] if re.match(given.only, kernel)]
     picked = chosen(notes)
     tests, covered = [note["test"] for note in picked], {k for note in picked for k in note["kernels"]}
-    every, gpus = all_kernels(), given.gpus.split(",")
+    every, gpus = {kernel for kernel in all_kernels() if re.match(given.only, kernel)}, given.gpus.split(",")
     print(f"{len(tests)} tests launch {len(covered & every)} of {len(every)} kernels")
     print("not launched:", ", ".join(sorted(every - covered)) or "none")
     given.out.mkdir(parents=True, exist_ok=True)
