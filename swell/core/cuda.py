@@ -14,7 +14,7 @@ from swell.core.ahead import foreseen
 from swell.core.caches import for_cupy
 from swell.core.columns import Columns
 from swell.core.cuda_columns import ColumnKernel, for_columns
-from swell.core.cuda_kernels import C_TYPES, Kernel, Kernels, functions
+from swell.core.cuda_kernels import C_TYPES, Gpu, Kernel, Kernels, functions
 from swell.core.cuda_sources import kernel_file
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
@@ -121,6 +121,7 @@ class CudaSpace(Space):
             self.dependent_launch = self.bulk_copies = major >= 9
             self.cluster_blocks = 1 if major < 9 else 16 if major <= 10 else 8
             self._name = properties["name"].decode()
+            self.gpu = Gpu(device, self.describe(), self.multiprocessors, self.shared_memory, self.dependent_launch)
             self._kernels = {}
             with self.stream:
                 self.context = cupy.zeros(columns * CONTEXT.itemsize, np.uint8)      # one for each right-hand side
@@ -190,7 +191,7 @@ class CudaSpace(Space):
         return self.xp.cuda.get_current_stream().ptr
 
     def empty(self, shape, dtype):
-        return self.xp.empty(shape, dtype)
+        return self.xp.ndarray(shape, dtype)
 
     def mapped(self, shape, dtype):
         cuda, shape = self.xp.cuda, tuple(np.atleast_1d(shape).tolist())

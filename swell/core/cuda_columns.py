@@ -14,10 +14,9 @@ first column's. The twin writes nothing for a column that has stopped.
 from __future__ import annotations
 
 from swell.core.columns import Columns
-from swell.core.cuda_kernels import WIDE, Kernel
+from swell.core.cuda_kernels import Kernel
 from swell.core.cuda_sources import signatures
 from swell.core.each_column import EACH
-from swell.core.errors import InputError
 
 TILES = 2, 4, 8         # columns that a block may treat together
 BUSY = 2048             # threads a multiprocessor that hide latency: a short matrix gets a smaller tile, so more blocks
@@ -42,12 +41,8 @@ class ColumnKernel(Kernel):
         super().__init__(space, path, name, dtype)
         twin = f"{name}_columns"
         self._twin = type(self)(space, path, twin, dtype) if twin in signatures(path) else None
-        self._steps = {}
-        pointers = [p.name for p in self.signature.parameters if p.form]
-        self._pointers, self._launches = pointers, self._launcher("q" * len(pointers))
 
     def __call__(self, *arguments):
-        self._steps = {}
         if not any(type(a) is Columns for a in arguments):
             super().__call__(*arguments)
         elif self._twin is not None:
@@ -58,62 +53,36 @@ class ColumnKernel(Kernel):
         else:
             self._run_each(arguments)
 
-    def _function(self, values, shared, form=""):
-        """Like `Kernel._function`; it also refuses columns at a distance that is no multiple of 16 bytes, if the kernel
-        reads 16 bytes at once. `Space.buffer` makes columns at such distances."""
-        for k in self._form.wide:
-            name = self.signature.parameters[k].name
-            if self._steps.get(name, 0) * values[k].itemsize % WIDE:
-                raise InputError(f"{self.path.name}: {self.signature.name} takes {name} 16 bytes at a time, and its "
-                                 "columns do not begin at multiples of 16 bytes: copy them to Space.buffer")
-        return super()._function(values, shared, form)
-
     def _run_each(self, arguments):
         """Launch once for all columns, each with its own blocks."""
-        self._steps = {p.name: a.step for p, a in zip(self.signature.parameters, arguments) if type(a) is Columns}
-        values = [a.array[0] if type(a) is Columns else a for a in arguments]
-        grid, block, shared, cluster = self._complete(values)
-        if not grid:
-            return
-        function = self._function(values, shared, EACH)
-        pack, buffer, launch = self._launches
-        pack(buffer, 0, self.space.context.data.ptr, *self._flatten(values),
-             *(self._steps.get(name, 0) for name in self._pointers))
-        launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster, self.space.columns)
-        self.space.launches += 1
+        self._run(self._form.launcher(EACH), _first(arguments), self._steps(arguments), self.space.columns)
 
     def _run_one(self, j, arguments):
         """Launch for column j alone."""
-        values = [a.array[j] if type(a) is Columns else a for a in arguments]
-        grid, block, shared, cluster = self._complete(values)
-        if not grid:
-            return
-        function = self._function(values, shared)
-        self._pack(self._buffer, 0, self._context_of(j), *self._flatten(values))
-        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
-        self.space.launches += 1
-
-    def _context_of(self, j):
-        """The address of column j's context."""
-        return self.space.context.data.ptr + j * (self.space.context.size // self.space.columns)
+        values = tuple([a.array[j] if type(a) is Columns else a for a in arguments])
+        self._run(self._form.launcher(), values, None, 1, j * (self.space.context.size // self.space.columns))
 
     def run_together(self, arguments):
         """Launch this twin with the arguments of its kernel: its blocks for each tile of columns."""
         columns, tile = self.space.columns, tile_for(self.space.columns)
-        self._steps = {p.name: a.step for p, a in zip(self.signature.parameters, arguments) if type(a) is Columns}
-        values = [*(a.array[0] if type(a) is Columns else a for a in arguments), tile, columns]
-        grid, block, shared, cluster = self._complete(values)
-        if not grid:
-            return
+        launcher, steps, values = self._form.launcher(), self._steps(arguments), _first(arguments)
+        grid, block = launcher.geometry((*values, tile, columns), steps)
         while tile > TILES[0] and grid * block * -(-columns // tile) < BUSY * self.space.multiprocessors:
             tile //= 2
-        values[self._form.at["tile"]] = tile
-        function = self._function(values, shared)
-        self._pack(self._buffer, 0, self.space.context.data.ptr, *self._flatten(values))
-        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster,
-                     -(-columns // tile))
-        self.space.launches += 1
+        self._run(launcher, (*values, tile, columns), steps, -(-columns // tile))
 
-    def _measure(self, values, extra):
-        name, _, what = extra.rpartition("_")
-        return self._steps.get(name, 0) if what == "step" else super()._measure(values, extra)
+    def _run(self, launcher, values, steps, columns, offset=0):
+        """Launch with ``columns`` blocks in the grid's second dimension, and the context ``offset`` bytes behind the
+        first one."""
+        space = self.space
+        space.launches += launcher.launch(space.context.data.ptr + offset, space.current_stream(), values, steps, columns)
+
+    def _steps(self, arguments):
+        """Return the distance between the columns of each parameter, a tuple; 0 for what all columns share."""
+        given = [a.step if type(a) is Columns else 0 for a in arguments]
+        return tuple(given + [0] * (len(self.signature.parameters) - len(given)))
+
+
+def _first(arguments):
+    """Return the arguments of the first column, a tuple."""
+    return tuple([a.array[0] if type(a) is Columns else a for a in arguments])

@@ -6,26 +6,29 @@ from __future__ import annotations
 import functools
 import pathlib
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 
 from swell.core.ahead import Ahead
 from swell.core.compilation import counted
 from swell.core.cuda_sources import OPTIONS, headers_digest, name_expression, signatures, source
+from swell.core.each_column import EACH
 from swell.core.errors import InputError
-from swell.core.launch import COOPERATIVE, DEPENDENT, Launch, packing
+from swell.core.launch import COOPERATIVE, DEPENDENT, address_of_launch, allow_large_clusters, raise_failed
+from swell.core.library import _native
 from swell.core.log import LOG
 from swell.core.sharing import Shareable
 
 C_TYPES = {"float32": "float", "float64": "double", "complex64": "complex<float>", "complex128": "complex<double>",
            "int32": "int", "int64": "long long", "uint8": "unsigned char", "uint16": "unsigned short",
            "uint32": "unsigned"}
-# `struct` formats of the arguments passed by value; each begins at a multiple of 8 bytes.
-FORMATS = {"float": "f4x", "double": "d", "complex<float>": "ff", "complex<double>": "dd", "int": "i4x",
-           "long long": "q", "int64_t": "q", "bool": "?7x"}
-COMPLEX = ("ff", "dd")
-# Formats of arrays (array.hpp): address, then size, shape and row stride, or shape.
-VIEWS = {"*": "Q", "Array": "Qq", "Table": "Qqqq", "Blocks": "Qqqq"}
+# How `Launcher` (native/launch.cpp) passes an argument, by the type of a number or the form of an array (array.hpp).
+NUMBERS = {"float": "f", "double": "d", "complex<float>": "F", "complex<double>": "D", "int": "i", "long long": "q",
+           "int64_t": "q", "bool": "?"}
+ARRAYS = {"*": "p", "Array": "A", "Table": "T", "Blocks": "B"}
+FILLS = {"size": "z", "stride": "r", "step": "c"}           # NAME_size and so on: what the loader adds for array NAME
+COUNTS = {"slices": 1, "rows": 2, "elements": 3, "columns": 4}
 WIDE = 16                   # bytes of the widest access (``Pack``)
 
 
@@ -62,44 +65,76 @@ def loaded(path: pathlib.Path, device: int, expression: str):
 
 
 class Form:
-    """The parts of a kernel's launch that all spaces share, for one value type on one device.
+    """A kernel for one value type on one device, for all spaces: its compiled functions, and how it is launched.
 
     Every call of ``swell.solve`` makes a space. Forms outlive the space, so a second call finds its kernels ready.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    name : str
+    dtype : numpy.dtype
+        The value type.
+    gpu : Gpu
+    columns : int
+        Number of right-hand sides of the space.
     """
 
-    def __init__(self, path, name, dtype, device):
-        self.path, self.signature, self.device = path, signatures(path)[name], device
+    def __init__(self, path, name, dtype, gpu, columns):
+        self.path, self.signature, self.gpu, self._columns = path, signatures(path)[name], gpu, columns
         self.value = C_TYPES[dtype.name]
         parameters, launch = self.signature.parameters, self.signature.launch
         self.at = {p.name: k for k, p in enumerate(parameters)}
-        self.each = WIDE // dtype.itemsize if launch["pack"] else 1
-        self.wide = [k for k, p in enumerate(parameters) if p.wide]
-        formats = [self._format(p) for p in parameters]
-        self.forms = ["complex" if format in COMPLEX else p.form for p, format in zip(parameters, formats)]
-        self.formats = "Q", *formats
+        self._each = WIDE // dtype.itemsize if launch["pack"] else 1
+        self.all_at_once = launch["all_at_once"] or launch["cooperative"]
         # (kind, index of the deciding argument) for each template parameter except T
         self._deciding = [(kind, next(k for k, p in enumerate(parameters) if p.type == T) if kind == "typename"
                            else self.at[T.lower()]) for kind, T in self.signature.template if T != "T"]
-        self._functions = {}
 
-    def _format(self, parameter):
-        """Return the `struct` format of one kernel parameter; it fills a multiple of 8 bytes."""
-        kind = self.value if parameter.type == "T" else parameter.type
-        return VIEWS.get(parameter.form) or FORMATS[kind]
+    @functools.cache
+    def launcher(self, form=""):
+        """Return the `Launcher` of native/launch.cpp; ``form``: `EACH` for the kernel that runs once for every column."""
+        parameters = tuple((self._passed(p), *self._fill(p)) for p in self.signature.parameters)
+        deciding = tuple(("t" if kind == "typename" else kind[0], k) for kind, k in self._deciding)
+        wide = tuple(k for k, p in enumerate(self.signature.parameters) if p.wide)
+        return _native.Launcher(Owner(self, form), address_of_launch(), parameters, deciding, wide,
+                                {**self._rule(), "each_column": int(form == EACH)})
+
+    def _passed(self, parameter):
+        """Return the letter that says how the parameter is passed."""
+        return ARRAYS.get(parameter.form) or NUMBERS[self.value if parameter.type == "T" else parameter.type]
+
+    def _fill(self, parameter):
+        """Return (the letter of what the loader adds for a parameter that the caller leaves out, number of its array)."""
+        if parameter.name == "n":
+            return "n", -1
+        name, _, what = parameter.name.rpartition("_")
+        return (FILLS[what], self.at[name]) if what in FILLS and name in self.at else ("", -1)
+
+    def _rule(self):
+        """Return the numbers of a launch's geometry, a dict (native/launch.cpp)."""
+        launch, at = self.signature.launch, self.at
+        counted = next((what for what in ("slices", "rows") if launch[what]), launch["what"])
+        attribute = COOPERATIVE if self.all_at_once else DEPENDENT if self.gpu.dependent_launch else 0
+        rule = {"attribute": attribute, **{f"{what}_at": at[launch[what]] for what in ("shared", "cluster", "height")
+                                           if launch[what]}}
+        if launch["single"]:
+            blocks = int(launch["all"]) * self.gpu.multiprocessors if launch["all"] else 1
+            return {**rule, "blocks": blocks + bool(launch["more"]), "threads": int(launch["single"])}
+        rule |= {"count": COUNTS[counted], "count_at": at[launch["array"] or launch[counted]], "each": self._each}
+        for what, fixed in (("threads", launch["threads"]), ("lanes", launch["lanes"] or ("32" if launch["warp"] else "1"))):
+            rule |= {} if fixed is None else {what: int(fixed)} if fixed.isdigit() else {f"{what}_at": at[fixed]}
+        most = int(launch["per"] or 0) * self.gpu.multiprocessors
+        return {**rule, "most": max(1, most // self._columns) if launch["of_all"] else most}
 
     def function(self, values, form=""):
         """Return the compiled instantiation for the types of ``values``, the arguments of a launch in order.
 
         ``form``: `EACH` for the kernel that runs once for every column."""
-        key = tuple([values[k].dtype.num if kind == "typename" else int(values[k]) if kind == "int"
-                     else values[k].size > 0 for kind, k in self._deciding])
-        if (key, form) not in self._functions:
-            with counted():
-                types = {"T": self.value, **self._types(values)}
-                expression = name_expression(self.signature, types, form)
-                LOG.debug("loading %s of %s", expression, self.path.name)
-                self._functions[key, form] = loaded(self.path, self.device, expression)
-        return self._functions[key, form]
+        with counted():
+            expression = name_expression(self.signature, {"T": self.value, **self._types(values)}, form)
+            LOG.debug("loading %s of %s", expression, self.path.name)
+            return loaded(self.path, self.gpu.device, expression)
 
     def _types(self, values):
         """Return the template arguments except T, by name, for ``values``, the arguments of a launch in order."""
@@ -108,145 +143,81 @@ class Form:
                 else "true" if values[k].size else "false" for name, (kind, k) in zip(names, self._deciding)}
 
 
+class Gpu(NamedTuple):
+    """What a launch must know of a GPU: its number and description, multiprocessors, bytes of shared memory that a block
+    may have, and whether kernels may begin while the one before them drains."""
+
+    device: int
+    name: str
+    multiprocessors: int
+    shared_memory: int
+    dependent_launch: bool
+
+
+class Owner:
+    """Answers the questions of a `Launcher` (native/launch.cpp): it compiles functions and raises errors."""
+
+    failed, widen = staticmethod(raise_failed), staticmethod(allow_large_clusters)
+
+    def __init__(self, form, kind):
+        self._form, self._kind, self._held = form, kind, []
+
+    def resolve(self, values, shared):
+        """Return (address of the function for complete ``values``, bytes of dynamic shared memory that it may have).
+
+        Raises InputError if the GPU has less than ``shared``."""
+        form, gpu = self._form, self._form.gpu
+        function = form.function(values, self._kind)
+        self._held.append(function)
+        if shared > function.max_dynamic_shared_size_bytes:
+            most = gpu.shared_memory - function.shared_size_bytes
+            if shared > most:
+                raise InputError(f"{form.path.name}: {form.signature.name} needs {shared} bytes of shared memory a block, "
+                                 f"and {gpu.name} has {most}: choose smaller blocks")
+            function.max_dynamic_shared_size_bytes = shared
+        return function.kernel.ptr, function.max_dynamic_shared_size_bytes
+
+    def require_aligned(self, number, array, step):
+        """Raise InputError if an array, one of its rows or of its columns does not begin at a multiple of 16 bytes.
+
+        ``number``: of the parameter. ``step``: the distance between columns in elements, 0 for an array that they
+        share; `Space.buffer` makes columns at such distances."""
+        form = self._form
+        takes = f"{form.path.name}: {form.signature.name} takes {form.signature.parameters[number].name} 16 bytes at a time"
+        if step * array.itemsize % WIDE:
+            raise InputError(f"{takes}, and its columns do not begin at multiples of 16 bytes: copy them to "
+                             "Space.buffer")
+        if misaligned(array, array.data.ptr):
+            raise InputError(f"{takes}, and it (or a row of it) does not begin at a multiple of 16 bytes, as a slice "
+                             "need not: give a copy, as x[1:].copy() is, or a slice that begins at a multiple of "
+                             f"{WIDE // array.itemsize} entries")
+
+
 form = functools.lru_cache(maxsize=None)(Form)
 
 
 class Kernel(Shareable):
     """One kernel for one value type; called with the arguments of the C++ kernel of its name.
 
-    A launch costs the host some microseconds, so everything constant is prepared once. One call packs the arguments
-    into a buffer whose addresses never change. A space has one caller at a time.
+    A setup launches hundreds of kernels, most of them shorter than a launch, so a call is one call of C++.
     """
 
     constant = True
 
     def __init__(self, space, path, name, dtype):
         self.space, self.path, self.dtype = space, path, np.dtype(dtype)
-        self._form = form(path, name, self.dtype, space.device)
-        self.signature = self._form.signature
-        launch = self.signature.launch
-        self.all_at_once = launch["all_at_once"] or launch["cooperative"]
-        self._attribute = COOPERATIVE if self.all_at_once else DEPENDENT if space.dependent_launch else None
-        self._pack, self._buffer, self._launch = self._launcher(())
-
-    def _launcher(self, more):
-        """Return (pack, buffer, launch) for the kernel's parameters and ``more``, formats of further ones."""
-        pack, buffer, addresses = packing((*self._form.formats, *more))
-        return pack, buffer, Launch(addresses, self._attribute)
+        self._form = form(path, name, self.dtype, space.gpu, space.columns)
+        self.signature, self.all_at_once = self._form.signature, self._form.all_at_once
+        self._launch = self._form.launcher().launch
 
     def __call__(self, *arguments):
-        values = list(arguments)
-        grid, block, shared, cluster = self._complete(values)
-        if not grid:
-            return
-        function = self._function(values, shared)
-        self._pack(self._buffer, 0, self.space.context.data.ptr, *self._flatten(values))
-        self._launch(function.kernel.ptr, grid, block, self.space.current_stream(), shared, cluster)
-        self.space.launches += 1
-
-    def _complete(self, values):
-        """Append the values that C++ needs to ``values``, the arguments of a launch in order.
-
-        Returns (blocks, threads in a block, bytes of dynamic shared memory, blocks in a cluster)."""
-        launch, count = self.signature.launch, self._count(values)
-        for extra in self.signature.parameters[len(values):]:
-            values.append(count if extra.name == "n" else self._measure(values, extra.name))
-        shared = int(values[self._form.at[launch["shared"]]]) if launch["shared"] else 0
-        cluster = int(values[self._form.at[launch["cluster"]]]) if launch["cluster"] else 1
-        return *self._geometry(count, values), shared, cluster
-
-    def _function(self, values, shared, form=""):
-        """Return the compiled function for complete ``values``, which may use ``shared`` bytes of shared memory."""
-        function = self._form.function(values, form)
-        if shared and shared > function.max_dynamic_shared_size_bytes:
-            self._allow(function, shared)
-        for k in self._form.wide:
-            self._require_aligned(values[k], self.signature.parameters[k].name)
-        return function
-
-    def _flatten(self, values):
-        """Return what a launch passes for ``values``: addresses and sizes of arrays, parts of complex numbers."""
-        flat = []
-        for value, form in zip(values, self._form.forms):
-            if not form:
-                flat.append(value)
-            elif form == "complex":
-                flat += value.real, value.imag
-            else:
-                flat.append(value.data.ptr if value.size else 0)
-                if form == "Array":
-                    flat.append(value.size)
-                elif form == "Table":
-                    flat += *value.shape, value.strides[0] // value.itemsize
-                elif form == "Blocks":
-                    flat += value.shape
-        return flat
+        space = self.space
+        space.launches += self._launch(space.context.data.ptr, space.current_stream(), arguments, None, 1)
 
     def shared(self, sharing):
-        """Return a new Kernel like this one for the space ``sharing.space``, with its own buffer of arguments."""
+        """Return a new Kernel like this one for the space ``sharing.space``."""
         space = sharing.space.local
         return space.kernel_class(space, self.path, self.signature.name, self.dtype)
-
-    def _require_aligned(self, array, name):
-        """Raise InputError if ``array`` or one of its rows does not begin at a multiple of 16 bytes.
-
-        ``name``: the parameter's name, for the message."""
-        if misaligned(array, array.data.ptr):
-            raise InputError(f"{self.path.name}: {self.signature.name} takes {name} 16 bytes at a time, and it (or a "
-                             "row of it) does not begin at a multiple of 16 bytes, as a slice need not: give a copy, "
-                             "as x[1:].copy() is, or a slice that begins at a multiple of "
-                             f"{WIDE // array.itemsize} entries")
-
-    def _allow(self, function, shared):
-        """Set the attribute of a compiled function that allows ``shared`` bytes of dynamic shared memory.
-
-        Raises InputError if the GPU has less."""
-        most = self.space.shared_memory - function.shared_size_bytes
-        if shared > most:
-            raise InputError(f"{self.path.name}: {self.signature.name} needs {shared} bytes of shared memory a block, "
-                             f"and {self.space.describe()} has {most}: choose smaller blocks")
-        function.max_dynamic_shared_size_bytes = shared
-
-    def _measure(self, values, extra):
-        """Return the size or row stride of the array NAME, for the parameter ``extra``, NAME_size or NAME_stride.
-
-        ``values``: the arguments of the launch in order."""
-        name, _, what = extra.rpartition("_")
-        array = values[self._form.at[name]]
-        return array.size if what == "size" else array.strides[0] // array.itemsize
-
-    def _count(self, values):
-        """Return the count that kernels get as ``n``: elements, columns, slices or rows; 1 for a fixed grid.
-
-        ``values``: the arguments of the launch in order."""
-        launch = self.signature.launch
-        if launch["single"]:
-            return 1
-        if launch["slices"]:
-            return max(values[self._form.at[launch["slices"]]].size - 1, 0)
-        if launch["rows"]:
-            return values[self._form.at[launch["rows"]]].shape[0]
-        array = values[self._form.at[launch["array"]]]
-        return array.size if launch["what"] == "elements" else array.shape[-1]
-
-    def _geometry(self, count, values):
-        """Return (blocks, threads in a block) for a launch over ``count`` elements, columns, slices or rows.
-
-        ``values``: the arguments of the launch in order."""
-        launch = self.signature.launch
-        if launch["height"]:
-            return count, int(values[self._form.at[launch["height"]]])
-        if launch["single"]:
-            blocks = int(launch["all"]) * self.space.multiprocessors if launch["all"] else 1
-            return blocks + (1 if launch["more"] else 0), int(launch["single"])
-        threads = launch["threads"]
-        threads = int(threads) if threads.isdigit() else int(values[self._form.at[threads]])
-        lanes = int(values[self._form.at[launch["lanes"]]]) if launch["lanes"] else 32 if launch["warp"] else 1
-        blocks = -(-count * lanes // (threads * self._form.each))
-        if launch["per"]:
-            most = int(launch["per"]) * self.space.multiprocessors
-            blocks = min(blocks, max(1, most // self.space.columns) if launch["of_all"] else most)
-        return blocks, threads
 
 
 class Kernels(Shareable):

@@ -45,30 +45,48 @@ class Array:
         self.data = types.SimpleNamespace(ptr=address)
 
 
+class Attribute(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_char * 4), ("value", ctypes.c_int), ("rest", ctypes.c_char * 60)]
+
+
+class Config(ctypes.Structure):
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint), ("stream", ctypes.c_void_p),
+                ("attributes", ctypes.POINTER(Attribute)), ("count", ctypes.c_uint)]
+
+
 class Driver:
     """Keeps what the last launch was given."""
 
     status = 0
 
-    def cuLaunchKernelEx(self, reference, function, addresses, extra):
-        self.config, self.function, self.addresses = reference._obj, function.value, list(addresses)
-        attribute = self.config.attributes.contents
-        self.attribute = (attribute.id, attribute.value) if self.config.count else None
+    def __init__(self):
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Config), ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p),
+                                ctypes.c_void_p)
+        self.held = kind(self.launch)
+        self.address = ctypes.cast(self.held, ctypes.c_void_p).value
+
+    def launch(self, config, function, addresses, extra):
+        config = config.contents
+        self.grid, self.block, self.shared, self.stream = tuple(config.grid), tuple(config.block), config.shared, config.stream
+        self.function, attribute = function, config.attributes.contents
+        self.attribute = (attribute.id, attribute.value) if config.count else None
+        self.words = [ctypes.string_at(addresses[k], 16 if f == "D" else 8) for k, f in enumerate(self.formats)]    # gone afterwards
         return self.status
 
-    def read(self, formats):
-        return [READ[f].from_address(address).value if f in READ else
-                np.ctypeslib.as_array(((ctypes.c_float if f == "F" else ctypes.c_double) * 2).from_address(address))
-                .view(np.dtype(f))[0] for f, address in zip(formats, self.addresses, strict=True)]
+    def read(self):
+        """The values of the last launch, of which ``formats`` names the types."""
+        return [np.ctypeslib.as_array(((ctypes.c_float if f == "F" else ctypes.c_double) * 2).from_buffer_copy(word.ljust(16)))
+                .view(np.dtype(f))[0] if f in "FD" else READ[f].from_buffer_copy(word).value
+                for f, word in zip(self.formats, self.words, strict=True)]
 
 
 @pytest.fixture
 def driver(monkeypatch):
     made = Driver()
-    monkeypatch.setattr(launch, "_driver", lambda: made)
+    monkeypatch.setattr(cuda_kernels, "address_of_launch", lambda: made.address)
     function = types.SimpleNamespace(kernel=types.SimpleNamespace(ptr=77), max_dynamic_shared_size_bytes=49152,
                                      shared_size_bytes=1024)
-    made.compiled = []
+    made.compiled, made.formats = [], ""
     monkeypatch.setattr(cuda_kernels, "loaded", lambda *what: made.compiled.append(what[-1]) or function)
     made.code = function
     return made
@@ -78,21 +96,21 @@ def driver(monkeypatch):
 def kernel(tmp_path, driver):
     path = tmp_path / "kernels.cu"
     path.write_text(SOURCE)
-    space = types.SimpleNamespace(context=Array(1, "u1", 64), dependent_launch=True, multiprocessors=3, device=0, launches=0,
-                                  shared_memory=200_000, current_stream=lambda: 5, describe=lambda: "a GPU")
+    gpu = cuda_kernels.Gpu(0, "a GPU", 3, 200_000, True)
+    space = types.SimpleNamespace(context=Array(1, "u1", 64), gpu=gpu, launches=0, columns=1, current_stream=lambda: 5)
     return lambda name, dtype="float64": Kernel(space, path, name, dtype)
 
 
 @pytest.mark.parametrize("dtype, letter", [("float32", "f"), ("float64", "d"), ("complex64", "F"), ("complex128", "D")])
 def test_every_type_of_argument_arrives(dtype, letter, kernel, driver):
     alpha = np.dtype(dtype).type(1.5 - 2.25j if letter in "FD" else 1.5)
-    plain = kernel("plain", dtype)
+    plain, driver.formats = kernel("plain", dtype), "QQQQi" + "qd?" + letter + "qq"
     for first in (-3, np.int64(1 << 40)):
         plain(Array(7, "int32", 128), Array(0, dtype, 999), Array(600, dtype, 512), 4, first, np.float64(0.1), np.True_,
               alpha)
-        assert driver.read("QQQQi" + "qd?" + letter + "qq") == [64, 128, 0, 512, 4, first, 0.1, True, alpha, 600, 0]
-    config = driver.config
-    assert (config.grid, config.block, config.shared, config.stream, driver.function) == (3, 256, 0, 5, 77)
+        assert driver.read() == [64, 128, 0, 512, 4, first, 0.1, True, alpha, 600, 0]
+    assert (driver.grid, driver.block, driver.shared, driver.stream) == ((3, 1, 1), (256, 1, 1), 0, 5)
+    assert driver.function == 77
     assert driver.attribute == (launch.DEPENDENT, 1)
     assert driver.compiled == [f"plain<{cuda_kernels.C_TYPES[dtype]}, int, 4>"]      # looked up once
 
@@ -110,11 +128,11 @@ def test_a_whole_number_is_no_real_one(kernel, driver):
 
 
 def test_packs(kernel, driver):
-    packs = kernel("packs", "float32")
+    packs, driver.formats = kernel("packs", "float32"), "QQQq"
     packs(Array(8, "float32"), Array((3, 8), "float32", 1024))
-    assert driver.read("QQQq") == [64, 4096, 1024, 8] and driver.config.grid == 1
+    assert driver.read() == [64, 4096, 1024, 8] and driver.grid[0] == 1
     packs(Array(8, "float32"), Array(10**6, "float32"))
-    assert driver.config.grid == 6                               # at most 2 a multiprocessor
+    assert driver.grid[0] == 6                               # at most 2 a multiprocessor
     with pytest.raises(cuda_kernels.InputError, match="packs takes x 16 bytes at a time"):
         packs(Array(8, "float32", 4100), Array(8, "float32"))
 
@@ -122,7 +140,7 @@ def test_packs(kernel, driver):
 def test_all_at_once(kernel, driver):
     together = kernel("together")
     together(Array(5, "float64"))
-    assert (driver.config.grid, driver.config.block, driver.attribute) == (6, 512, (launch.COOPERATIVE, 1))
+    assert (driver.grid[0], driver.block[0], driver.attribute) == (6, 512, (launch.COOPERATIVE, 1))
     for driver.status in launch.TOO_LARGE:
         with pytest.raises(cuda_kernels.InputError, match="6 blocks of 512 threads.*method='cg'"):
             together(Array(5, "float64"))
@@ -134,20 +152,20 @@ def test_all_at_once(kernel, driver):
 def test_shared_memory(kernel, driver):
     slices = kernel("slices")
     slices(Array(5, "int32"), 64, 60_000)
-    assert (driver.config.grid, driver.config.block, driver.config.shared) == (4, 64, 60_000)
+    assert (driver.grid[0], driver.block[0], driver.shared) == (4, 64, 60_000)
     assert driver.code.max_dynamic_shared_size_bytes == 60_000
     with pytest.raises(cuda_kernels.InputError, match="needs 201000 bytes"):
         slices(Array(5, "int32"), 64, 201_000)
     slices(Array(1, "int32"), 64, 0)                             # no slice: nothing is launched
-    assert driver.config.shared == 60_000
+    assert driver.shared == 60_000
 
 
 def test_devices_without_dependent_launch(kernel, driver):
     plain = kernel("plain")
-    plain.space.dependent_launch = False
+    plain.space.gpu = plain.space.gpu._replace(dependent_launch=False)
     other = Kernel(plain.space, plain.path, "plain", "float64")
     other(Array(7, "int32"), Array(5, "float64"), Array(6, "float64"), 1, 0, 0.0, False, 1.0)
-    assert driver.attribute is None and driver.config.count == 0
+    assert driver.attribute is None
 
 
 @pytest.mark.parametrize("rows, kernels, bodies", [(0, 1, 16), (0, 3, 16), (0, 4, 15), (0, 50, 2), (0, 200, 1),

@@ -6,6 +6,7 @@
 //     threads(), set_threads(count)        threads of this thread's loops; the latter returns the last count
 //     limit_threads(count)                 threads of the loops of this process
 //     digest                               of the sources (sources.py)
+//     Launcher                             launches of GPU kernels (launch.cpp)
 //
 // A call takes some 0.1 µs. The types of the arguments choose the overload; the last one is tried first. Arrays are
 // read by NumPy's own inline accessors: the buffer protocol takes 0.1 µs an array, as it writes a format string.
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "launch.hpp"
 #include "launcher.hpp"
 #include "sources_digest.hpp"
 #include "threads.hpp"
@@ -293,5 +295,6 @@ PyMODINIT_FUNC INIT(SWELL_MODULE)() {
   type = PyType_FromSpec(&spec);
   PyObject* module = type ? PyModule_Create(&definition) : nullptr;
   if (module && PyModule_AddStringConstant(module, "digest", SWELL_SOURCES)) Py_CLEAR(module);
+  if (module && !add_launcher(module, NAME_IN_PACKAGE(SWELL_MODULE) ".Launcher")) Py_CLEAR(module);
   return module;
 }

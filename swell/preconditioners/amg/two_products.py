@@ -24,7 +24,8 @@ class TwoProducts:
         self._kernels = level.A.space.kernels("swell.preconditioners.amg", "cycle", dtype)
         self.S, self.Q = self._values()
         self.R, self._order = transposed(self.Q)
-        self._write_restriction()
+        if hermitian and self.Q.dtype.kind == "c":
+            self._write_restriction()
         self.b_coarse, self.x_coarse = (level.A.space.empty(coarse.size, dtype) for _ in range(2))
 
     def _values(self):
