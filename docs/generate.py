@@ -90,7 +90,9 @@ def choice() -> str:
                       for name, costs in COSTS.items())
     return between(CHOICE, "choices", "\n".join([
         *lines, "", f"Large means at least {sizes}. In the class with a positive diagonal the graph's layers may ask for more "
-        f"iterations: {LAYER_ITERATIONS['jacobi']:g} for each with Jacobi, {LAYER_ITERATIONS['ic']:g} with IC(0)."]))
+        f"iterations: {LAYER_ITERATIONS['jacobi']:g} for each with Jacobi, {LAYER_ITERATIONS['ic']:g} with IC(0). On a GPU "
+        f"swell expects {COSTS['cuda'].difficulty:g} times these iterations of all methods but multigrid, and of elastic bodies "
+        f"{COSTS['cuda'].difficulty * COSTS['cuda'].elastic_difficulty:g} times."]))
 
 
 def stub(package: types.ModuleType) -> str:

@@ -72,6 +72,9 @@ class Solver:
             if not resident:
                 raise
             self._choose(adapt, resident=False)
+            return
+        for choice in self.choices[1:2]:         # threads compile its kernels while the first choice runs
+            self.space.compile_ahead(choice.parts, self.A.dtype)
 
     @property
     def choices(self) -> list[Configuration]:

@@ -17,14 +17,18 @@ from swell.core import cuda_kernels
 from swell.core.ahead import MATRIX, ROOT, TABLE
 
 ROWS = 2500
-SYMMETRIC = "cg", "resident_cg", "minres"
+SYMMETRIC = "cg", "resident_cg", "minres", "cocg"
 METHODS = (*SYMMETRIC, "bicgstab", "gmres")
-PRECONDS = {"jacobi": "cg", "ic": "cg", "amg": "cg", "ilu": "gmres"}
+# Method, system and rows, of which each adds its kernels: large levels of a hierarchy have others than small ones.
+PRECONDS = {"jacobi": [("cg", "poisson2d", ROWS)], "ic": [("cg", "poisson2d", ROWS)],
+            "ilu": [("gmres", "convection_diffusion2d", ROWS)],
+            "amg": [("cg", "poisson2d", 9 * ROWS), ("bicgstab", "convection_diffusion2d", ROWS)],
+            "smoothed_aggregation": [("cg", "elasticity2d", 2 * ROWS)]}
 OF_THE_DEVICE = "iterate<",      # instantiations that the number of multiprocessors chooses
 
 
-def launched(method, precond=None):
-    """The kernels of one solve, as the table has them."""
+def launched(method, system, rows, precond=None):
+    """The kernels of one solve of a gallery's system, as the table has them."""
     found, original = {}, cuda_kernels.loaded
 
     def noted(path, device, expression):
@@ -33,7 +37,7 @@ def launched(method, precond=None):
         return original(path, device, expression)
 
     cuda_kernels.form.cache_clear()              # so that this solve binds its kernels anew
-    A = swell.gallery.get("poisson2d" if method in SYMMETRIC else "convection_diffusion2d", ROWS)
+    A = swell.gallery.get(system, rows)
     cuda_kernels.loaded = noted
     try:
         result = swell.solve(A, np.ones(A.shape[0]), device="cuda", method=method, precond=precond, maxiter=40)
@@ -45,12 +49,15 @@ def launched(method, precond=None):
 
 def table():
     """The whole table."""
-    by_method = {method: launched(method) for method in METHODS}
+    systems = {method: "poisson2d" if method in SYMMETRIC else "convection_diffusion2d" for method in METHODS}
+    by_method = {method: launched(method, system, ROWS) for method, system in systems.items()}
     rows = {MATRIX: [kernel for kernel in by_method["cg"] if all(kernel in kernels for kernels in by_method.values())]}
     for method, kernels in by_method.items():
         rows[f"method {method}"] = [kernel for kernel in kernels if kernel not in rows[MATRIX]]
-    for precond, method in PRECONDS.items():
-        rows[f"precond {precond}"] = [kernel for kernel in launched(method, precond) if kernel not in by_method[method]]
+    for precond, solves in PRECONDS.items():
+        found = dict.fromkeys(kernel for method, system, size in solves
+                              for kernel in launched(method, system, size, precond) if kernel not in by_method[method])
+        rows[f"precond {precond}"] = list(found)
     return rows
 
 

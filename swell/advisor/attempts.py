@@ -63,7 +63,7 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original) -> Result:
     final = _final(attempts, memory)
     final.attempts = [r for r in attempts if r is not final]
     final.choices = order.finished(attempts)
-    final.notes += notes
+    final.notes += order.notes + notes
     if final.reason not in FINAL:
         LOG.warning("%r: %s", final, final.message)
     return final

@@ -41,7 +41,7 @@ class Case:
     @cached_property
     def elastic(self):
         """True if the unknowns come in groups, coupled as in elasticity."""
-        return large(self) and not self.m_matrix and like_elasticity(self.A)
+        return self.facts.hermitian and large(self) and not self.m_matrix and like_elasticity(self.A)
 
 
 # Conditions on a `Case`; docs/CHOICE.md shows their docstrings.
@@ -180,6 +180,7 @@ CLASSES = (
     Class("any other", lambda facts: True, _other, (
         Rule("bicgstab", "ilu"),
         Rule("bicgstab", "jacobi"),
+        Rule("bicgstab", "amg", large_m_matrix, "; its couplings are negative: AMG suits it"),
         Rule("minres", "none", hermitian),
     )),
 )
@@ -226,10 +227,11 @@ def predicted_choices(A, facts, named, form, machine, resident, incomplete_lu) -
             choices.append(_configuration(rule, case, first_class.why(facts), named, form, incomplete_lu))
             predictions.append(
                 direct(A, machine, CERTAIN[A.space.name]) if rule.method == "direct" else
-                iterative(A, facts, choices[-1], machine, rule.part in MULTIGRID and case.m_matrix, case.layers))
+                iterative(A, facts, choices[-1], machine, rule.part in MULTIGRID and case.m_matrix, case.layers,
+                          case.elastic))
 
     def seconds(k):
-        return predictions[k].setup + predictions[k].margin + predictions[k].solve
+        return predictions[k].setup + predictions[k].solve
 
     first = fastest_choice(predictions, range(len(choices)), seconds)        # it may refine a lower bound
     order = sorted(range(len(choices)), key=lambda k: (k != first, seconds(k)))

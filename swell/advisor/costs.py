@@ -48,8 +48,12 @@ class Costs:
         Method → (products and applications of M an iteration, cost of the rest of an iteration).
     setups, applied : dict
         Preconditioner or scaling → cost of its setup, and of an application.
-    margin : float
-        Seconds that multigrid must save, since a GPU compiles its kernels for long at their first use.
+    difficulty, elastic_difficulty : float
+        Factors on the iterations that a well-behaved system takes with a Krylov method, and on those of an elastic
+        body. A CPU starts without: there an attempt that is given up has cost little beside multigrid's setup. On a GPU
+        that setup takes as long as some hundred iterations, and few systems behave that well.
+    unsymmetric : float
+        Factor on the setup of AMG for a matrix that is not symmetric.
     multigrid_from : int
         Least number of unknowns for which multigrid is a choice; for fewer it saves little.
     further_entry, further_calls : float
@@ -65,7 +69,9 @@ class Costs:
     methods: dict
     setups: dict
     applied: dict
-    margin: float
+    difficulty: float
+    elastic_difficulty: float
+    unsymmetric: float
     multigrid_from: int
     further_entry: float
     further_calls: float
@@ -108,7 +114,7 @@ CPU = Costs(
         "shifted_laplacian": Cost(5, 3, 3, True), "amg": Cost(12, 2, 45),
         "smoothed_aggregation": Cost(40, 3.5, 35),                   # the default W-cycle with steps of degree 2
     },
-    margin=0.0, multigrid_from=4_000, further_entry=0.6, further_calls=1.0)
+    difficulty=1.0, elastic_difficulty=1.0, unsymmetric=1.5, multigrid_from=4_000, further_entry=0.6, further_calls=1.0)
 
 # A triangular solve takes a step for each level; meshes have about √n levels, and a cost a row stands for them. cuDSS
 # spends most of its time on its analysis, so `direct` has a cost for entries and rows.
@@ -123,15 +129,15 @@ CUDA = Costs(
     setups={
         "none": Cost(0), "jacobi": Cost(20, 0, 0.1), "ic": Cost(3000, 2, 0, False, 1.0),
         "ilu": Cost(3000, 2, 0, False, 1.0),
-        "shifted_laplacian": Cost(5000, 5, 0, False, 2.0), "amg": Cost(3400, 0.9, 0),
-        "smoothed_aggregation": Cost(4500, 2.5, 0),
+        "shifted_laplacian": Cost(5000, 5, 0, False, 2.0), "amg": Cost(2200, 0.2, 6.5),
+        "smoothed_aggregation": Cost(3500, 2.0, 0),
     },
     applied={
         "none": Cost(0), "jacobi": Cost(0.2, 0, 0.001), "ic": Cost(100, 0, 2.5), "ilu": Cost(100, 0, 2.5),
-        "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(30, 0.015, 0.04),
-        "smoothed_aggregation": Cost(60, 0.035, 0.04),
+        "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(50, 0.004, 0.17),
+        "smoothed_aggregation": Cost(60, 0.018, 0.04),
     },
-    margin=0.005, multigrid_from=2_000, further_entry=0.7, further_calls=0.05)
+    difficulty=2.0, elastic_difficulty=4.0, unsymmetric=2.0, multigrid_from=2_000, further_entry=0.7, further_calls=0.05)
 RESIDENT, BISECTED = Cost(0, 0, 1), Cost(1000, 0, 20)            # setup of resident_cg, of consecutive rows or bisected
 
 COSTS = {"cpu": CPU, "cuda": CUDA}

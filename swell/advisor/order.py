@@ -6,8 +6,12 @@ it converges; it fails, and its choice is removed; or it is overtaken, because t
 faster. The next attempt then starts from the x of the overtaken one. An overtaken choice is resumed only if every other
 choice fails.
 
-A finished setup costs nothing more. The cost of another setup is divided by the number of solves, this one included. So
-a solver that is used often may pay for a setup that makes each solve cheaper.
+A finished setup costs nothing more. A factorisation's setup is divided by the number of solves, this one included: its
+seconds are certain, so a solver that is used often pays for it once the solves have taken as long (ski rental).
+
+Once a choice has converged, later solves take it, or another one that has. They explore an untried iterative choice only
+if it is predicted to be faster with all of its setup, and if that takes at most `EXPLORED` of the last solve: what the
+watch then lets it spend makes the solve at most 1.5 times as long. A note tells of it.
 
 Choices without predictions are tried as they are listed.
 """
@@ -20,11 +24,12 @@ from functools import partial
 from swell.advisor.costs import MULTIGRID
 from swell.advisor.watch import Watch
 from swell.core.stopping import Reason
-from swell.solving.choice_cost import ChoiceCost
+from swell.solving.choice_cost import ChoiceCost, paired
 
 REFINE_FROM = 8         # a bound is refined only if the seconds to beat are this many times the seconds of refining it
 REFINE_UP_TO = 10       # refining stops once the bound is this many times the seconds to beat
 MAX_DIFFICULTY = 1e3    # the difficulty of a system on which a residual does not fall
+EXPLORED = 0.2          # of a solve's seconds, which the setup of an untried iterative choice may take
 SLOWDOWN = 1.5          # residuals often fall more slowly later: factor on an extrapolation, for other choices
 
 
@@ -72,12 +77,15 @@ class Choices:
         One for each configuration, with the iterations that solves have found; empty if a configuration has none.
     solves : int
         Solves so far; always 0 without ``adapt``.
+    tried, converged : set of int
+        The choices that have run, and those that have solved a system; empty without ``adapt``.
     """
 
     def __init__(self, configurations, adapt=True):
         predictions = [configuration.prediction for configuration in configurations]
         self.predictions = self._first = [] if None in predictions else predictions
         self.configurations, self.adapt, self.solves = configurations, adapt, 0
+        self.tried, self.converged = set(), set()
 
     def order(self, prepared, columns=1) -> "Order":
         """Return a new Order for the next solve. ``prepared``: numbers of the choices that are set up already;
@@ -92,25 +100,52 @@ class Choices:
 
 
 class Order:
-    """The order in which one solve tries the `Choices`. Its methods name a choice by its number."""
+    """The order in which one solve tries the `Choices`. Its methods name a choice by its number.
+
+    Attributes
+    ----------
+    notes : list of str
+        Tells of a choice that a later solve tries for the first time.
+    """
 
     def __init__(self, choices, prepared, columns=1):
         self._choices, self._prepared, self._columns = choices, set(prepared), columns
         self._remaining, self._overtaken = list(range(len(choices.configurations))), []
         self._predictions, self._failures = list(choices.predictions), {}
-        self._watches, self._x, self._difficulty, self._begun = {}, None, 1.0, False
+        self._watches, self._x, self._difficulty, self._begun, self.notes = {}, None, 1.0, False, []
 
     def seconds(self, k) -> float:
         """Return the seconds that choice k is predicted to need from here on, with its share of the setup."""
         p = self._predictions[k]
-        setup = 0.0 if k in self._prepared else (p.setup + p.margin) / (1 + self._choices.solves)
-        return setup + p.at_best(self._columns) * (self._difficulty if p.grows else 1.0)
+        shared = 1 if self._uncertain(k) else 1 + self._choices.solves
+        return self._setup(k) / shared + p.at_best(self._columns) * (self._difficulty if p.grows else 1.0)
+
+    def _setup(self, k):
+        return 0.0 if k in self._prepared else self._predictions[k].setup
+
+    def _uncertain(self, k):
+        """True for an iterative choice, whose iterations are not known before it has run."""
+        return self._predictions[k].grows or self._choices.configurations[k].part in MULTIGRID
+
+    def _candidates(self):
+        """Return the choices that this solve may begin with, or go on with: all that are left, until one has converged."""
+        known = self._choices.converged.intersection(self._remaining)
+        if not known:
+            return self._remaining
+        limit = EXPLORED * min(self._predictions[k].at_best(self._columns) for k in known)
+        return [k for k in self._remaining if k in known or k not in self._choices.tried
+                and not (self._uncertain(k) and self._setup(k) > limit)]
 
     def next(self) -> int | None:
         """Return the number of the choice to try next; None if no choice is left."""
         if not self._predictions:
             return self._remaining[0] if self._remaining else None
-        k = fastest_choice(self._predictions, self._remaining, self.seconds)
+        k = fastest_choice(self._predictions, self._candidates(), self.seconds)
+        if k is not None and self._choices.converged and k not in self._choices.tried:
+            configuration, p = self._choices.configurations[k], self._predictions[k]
+            self.notes.append(f"{paired(configuration.name('method'), configuration.part)} was tried for the first time, "
+                              f"after {self._choices.solves} solves: predicted {self._setup(k):.2g} s for its setup, and "
+                              f"{p.at_best(self._columns):.2g} s for a solve")
         if k is None and self._overtaken:
             k = self._overtaken.pop(0)
         elif k is None and not self._begun:      # no prediction is finite: try something all the same
@@ -199,4 +234,6 @@ class Order:
             updated.append(now if now.iterations == iterations else replace(now, iterations=iterations))
         if choices.adapt:
             choices.predictions, choices.solves = updated, choices.solves + 1
+            choices.tried |= {r.choice for r in attempts}
+            choices.converged |= {r.choice for r in attempts if r.final and r.converged}
         return costs

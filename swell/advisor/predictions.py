@@ -67,8 +67,6 @@ class Prediction:
     grows : bool
         True for a Krylov method, whose iterations grow with the difficulty of the system: if one such choice takes more
         iterations than expected, the others will, too. False for AMG and for the direct method.
-    margin : float
-        Seconds that the choice must save in the solves so far: a GPU's kernels for it compile for long at first use.
     certain : bool
         True for a choice that is taken without comparison, since it is quick and its seconds are certain.
     refine : callable or None
@@ -84,7 +82,6 @@ class Prediction:
     iteration: float
     iterations: float
     grows: bool = True
-    margin: float = 0.0
     certain: bool = False
     refine: Callable | None = field(default=None, compare=False)
     refining: float = 0.0
@@ -112,7 +109,7 @@ class Prediction:
         return self.iteration + (columns - 1) * min(self.iteration, self.further) if columns > 1 else self.iteration
 
 
-def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0) -> Prediction:
+def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0, elastic=False) -> Prediction:
     """Return the Prediction for ``choice``, a Configuration with an iterative method and a known preconditioner.
 
     Parameters
@@ -125,6 +122,8 @@ def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0
         True if A is an M-matrix, for which AMG's iterations are few.
     layers : int
         Levels of a breadth-first search in A's graph, if A is Hermitian with a positive diagonal.
+    elastic : bool
+        True if the unknowns are coupled as in elasticity.
     """
     costs, name, part = COSTS[A.space.name], choice.name("method"), choice.part
     products, rest = costs.methods[name]
@@ -136,30 +135,35 @@ def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0
     further = math.inf if name == "resident_cg" else (
         products * (seconds(costs.further(costs.product)) + seconds(costs.further(costs.applied[part])))
         + seconds(rest._replace(calls=rest.calls * costs.further_calls)))
-    setup = seconds(costs.solve) + seconds(costs.setups[part])
+    setup = seconds(costs.solve) + seconds(costs.setups[part]) * (
+        costs.unsymmetric if part == "amg" and not facts.symmetric else 1.0)
     if name == "resident_cg":
         parts = usual_counts(facts.n, A.space)[0]
         consecutive = parts == 1 or 2 * facts.bandwidth * parts <= MAX_HALO * facts.n  # few ghost values between parts
         setup += seconds(RESIDENT if consecutive else BISECTED)
-    return Prediction(setup, iteration, _iterations(facts, name, part, m_matrix, layers), part not in MULTIGRID,
-                      costs.margin if part in MULTIGRID else 0.0, further=further)
+    difficulty = costs.difficulty * (costs.elastic_difficulty if elastic else 1.0)
+    return Prediction(setup, iteration, _iterations(facts, name, part, m_matrix, layers, difficulty),
+                      part not in MULTIGRID, further=further)
 
 
-def _iterations(facts, method, part, m_matrix, layers):
+def _iterations(facts, method, part, m_matrix, layers, difficulty=1.0):
     """Return the number of iterations that a well-behaved system would take.
 
     ``facts``: `Facts` of A. ``method``, ``part``: names of the method and of the preconditioner or scaling.
-    ``m_matrix``, ``layers``: see `iterative`."""
+    ``m_matrix``, ``layers``: see `iterative`. ``difficulty``: a factor, for methods whose iterations grow."""
     if part in MULTIGRID:
         return AMG_ITERATIONS[m_matrix] if part == "amg" else AGGREGATION_ITERATIONS
     sparse = facts.nnz < NEARLY_FULL * facts.n**2                # n iterations are expected for a full matrix
     count = ITERATIONS[part] * (facts.n ** (1 / 3) if sparse else facts.n) * (GMRES_FACTOR if method == "gmres" else 1)
+    count *= difficulty if sparse else 1.0
     if method == "cocg" and part != "jacobi":
         count *= WAVE_FACTOR
+    _, low, high = facts.gershgorin
+    if method == "bicgstab" and low > 0:         # Jacobi's sweeps reduce the error by 1 − low/high or more
+        count = min(count, math.log(2e8) / (-2 * math.log1p(-low / high)) if low < high else 1.0)
     if facts.hermitian and facts.positive_diagonal:
         if part in LAYER_ITERATIONS:
-            count = max(count, min(LAYER_ITERATIONS[part] * layers, facts.n))
-        _, low, high = facts.gershgorin
+            count = max(count, min(difficulty * LAYER_ITERATIONS[part] * layers, facts.n))
         if low > 0:                              # CG reduces the error by 2 ((√κ − 1)/(√κ + 1))ᵏ
             bound = 0.5 * math.sqrt(high / low) * math.log(2e8)
             count = min(count, bound if part in ("none", "jacobi") else bound / 2)

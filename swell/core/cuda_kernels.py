@@ -93,7 +93,7 @@ class Form:
 
     @functools.cache
     def launcher(self, form=""):
-        """Return the `Launcher` of native/launch.cpp; ``form``: `EACH` for the kernel that runs once for every column."""
+        """Return the `Launcher` of native/launch.cpp. ``form``: `EACH` for the kernel that runs once for each column."""
         parameters = tuple((self._passed(p), *self._fill(p)) for p in self.signature.parameters)
         deciding = tuple(("t" if kind == "typename" else kind[0], k) for kind, k in self._deciding)
         wide = tuple(k for k, p in enumerate(self.signature.parameters) if p.wide)
@@ -105,7 +105,7 @@ class Form:
         return ARRAYS.get(parameter.form) or NUMBERS[self.value if parameter.type == "T" else parameter.type]
 
     def _fill(self, parameter):
-        """Return (the letter of what the loader adds for a parameter that the caller leaves out, number of its array)."""
+        """Return (the letter of what the loader adds for a parameter that the caller leaves out, its array's number)."""
         if parameter.name == "n":
             return "n", -1
         name, _, what = parameter.name.rpartition("_")
@@ -122,7 +122,8 @@ class Form:
             blocks = int(launch["all"]) * self.gpu.multiprocessors if launch["all"] else 1
             return {**rule, "blocks": blocks + bool(launch["more"]), "threads": int(launch["single"])}
         rule |= {"count": COUNTS[counted], "count_at": at[launch["array"] or launch[counted]], "each": self._each}
-        for what, fixed in (("threads", launch["threads"]), ("lanes", launch["lanes"] or ("32" if launch["warp"] else "1"))):
+        lanes = launch["lanes"] or ("32" if launch["warp"] else "1")
+        for what, fixed in (("threads", launch["threads"]), ("lanes", lanes)):
             rule |= {} if fixed is None else {what: int(fixed)} if fixed.isdigit() else {f"{what}_at": at[fixed]}
         most = int(launch["per"] or 0) * self.gpu.multiprocessors
         return {**rule, "most": max(1, most // self._columns) if launch["of_all"] else most}
@@ -144,8 +145,8 @@ class Form:
 
 
 class Gpu(NamedTuple):
-    """What a launch must know of a GPU: its number and description, multiprocessors, bytes of shared memory that a block
-    may have, and whether kernels may begin while the one before them drains."""
+    """What a launch must know of a GPU: its number and description, multiprocessors, bytes of shared memory that a
+    block may have, and whether kernels may begin while the one before them drains."""
 
     device: int
     name: str
@@ -172,8 +173,8 @@ class Owner:
         if shared > function.max_dynamic_shared_size_bytes:
             most = gpu.shared_memory - function.shared_size_bytes
             if shared > most:
-                raise InputError(f"{form.path.name}: {form.signature.name} needs {shared} bytes of shared memory a block, "
-                                 f"and {gpu.name} has {most}: choose smaller blocks")
+                raise InputError(f"{form.path.name}: {form.signature.name} needs {shared} bytes of shared memory a "
+                                 f"block, and {gpu.name} has {most}: choose smaller blocks")
             function.max_dynamic_shared_size_bytes = shared
         return function.kernel.ptr, function.max_dynamic_shared_size_bytes
 
@@ -183,7 +184,8 @@ class Owner:
         ``number``: of the parameter. ``step``: the distance between columns in elements, 0 for an array that they
         share; `Space.buffer` makes columns at such distances."""
         form = self._form
-        takes = f"{form.path.name}: {form.signature.name} takes {form.signature.parameters[number].name} 16 bytes at a time"
+        name = form.signature.parameters[number].name
+        takes = f"{form.path.name}: {form.signature.name} takes {name} 16 bytes at a time"
         if step * array.itemsize % WIDE:
             raise InputError(f"{takes}, and its columns do not begin at multiples of 16 bytes: copy them to "
                              "Space.buffer")

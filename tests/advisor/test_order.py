@@ -149,6 +149,31 @@ class TestOrder:
             order.finished([Outcome(firsts[-1], Reason.CONVERGED, 10 if firsts[-1] == 0 else 1)])
         assert firsts == [0, 0, 0, 1]
 
+    @pytest.mark.parametrize("setup, explored", [(1.5, True), (3, False)])
+    def test_what_has_not_run_is_explored_only_if_it_costs_little(self, setup, explored):
+        """A solve takes 10 s. Jacobi was given up in the first one, and promises a second each time; it does not run again."""
+        given = [Choice(Prediction(0, 1, 1)), Choice(Prediction(0, 1, 10, False)), Choice(Prediction(setup, 1, 4))]
+        choices, firsts, told = Choices(given), [], []
+        order = choices.order([])
+        order.next()
+        order.ended(0, given_up := Outcome(0, Reason.STAGNATED, 1))
+        order.finished([given_up, Outcome(1, Reason.CONVERGED, 10)])
+        for _ in range(3):
+            order = choices.order([1])
+            firsts.append(order.next())
+            told += order.notes
+            order.finished([Outcome(firsts[-1], Reason.CONVERGED, 10 if firsts[-1] == 1 else 12)])
+        assert firsts == ([2, 1, 1] if explored else [1, 1, 1]) and len(told) == explored
+
+    def test_a_choice_that_fails_later_opens_all_others(self):
+        given = [Choice(Prediction(0, 1, 10)), Choice(Prediction(50, 1, 4))]
+        choices = Choices(given)
+        choices.order([]).finished([Outcome(0, Reason.CONVERGED, 10)])
+        order = choices.order([0])
+        assert order.next() == 0
+        order.ended(0, Outcome(0, Reason.STAGNATED, 10))
+        assert order.next() == 1
+
     def test_a_solve_without_iterations_tells_nothing(self):
         """As for b = 0, and for a start from the solution."""
         given = [Choice(Prediction(0, 1, 10)), Choice(Prediction(300, 1, 1, False))]
@@ -199,6 +224,26 @@ class TestChoices:
         """Classical multigrid is no choice there: it takes 5 to 28 times the iterations."""
         found = listed(A())
         assert ("cg", "smoothed_aggregation") in found and ("cg", "amg") not in found
+
+    def test_blocks_that_are_no_points_of_a_body(self):
+        """As of elements of higher degree: a constant in one unknown of each block is no motion that costs nothing."""
+        A = gallery.poisson2d(60) @ gallery.poisson2d(60)                         # positive entries
+        held = sp.kron(A, np.eye(2)) + 100 * sp.kron(np.eye(A.shape[0]), np.array([[1, -1], [-1, 1]]))
+        held = sp.csr_array(held)
+        held.sum_duplicates()
+        assert not any(part == "smoothed_aggregation" for _, part in listed(held))
+
+    def test_multigrid_is_a_choice_for_convection(self):
+        A = gallery.advection((24, 24, 24), "rotating", 0.01)
+        assert ("bicgstab", "amg") in listed(A)
+        assert ("bicgstab", "amg") not in listed(gallery.convection_diffusion((24, 24, 24), 3.0))        # no M-matrix
+
+    def test_dominant_rows_bound_jacobis_iterations_for_unsymmetric_systems(self):
+        """As short time steps have them: multigrid would be set up in vain."""
+        A = sp.csr_array(gallery.advection((24, 24, 24), "rotating", 0.01))
+        A = csr(A + 10 * A.diagonal().max() * sp.eye_array(A.shape[0]))
+        choices = {(c.name("method"), c.part): c.prediction for c in choose(A, Configuration(None))[0]}
+        assert choices["bicgstab", "jacobi"].iterations < 10
 
     def test_coupled_diffusion_keeps_classical_multigrid(self):
         found = listed(gallery.multiconductor(6000, 4))

@@ -10,6 +10,8 @@ from __future__ import annotations
 from swell.formats.blocks import detect
 
 FILL = 1.5              # stored values of all blocks over entries: regular meshes of elastic cells miss some couplings
+UNMOVED = 1e-2          # largest force on an unknown beside its diagonal entry that counts as none
+MOVED = 0.5             # largest share of unknowns that a rigid motion may move, next to boundaries
 MIXED = 0.25            # least share of positive entries off the diagonal
 
 
@@ -20,8 +22,20 @@ def unknowns(A) -> int:
 
 
 def like_elasticity(A) -> bool:
-    """True if points of a real symmetric CSRMatrix A with a positive diagonal have two unknowns or more, and at least a
-    quarter of the entries off the diagonal is positive."""
-    n = A.shape[0]
-    positive = A.space.find_true(A.data > 0)[1] - n  # sync
-    return positive > 0 and positive >= MIXED * (A.nnz - n) and unknowns(A) > 1
+    """True if points of a real symmetric CSRMatrix A with a positive diagonal have two unknowns or more, at least a
+    quarter of the entries off the diagonal is positive, and A moves no point where all points move alike.
+
+    Elements of higher degree have blocks and positive entries, too. In them a constant in one unknown of each block is
+    no motion: A changes it in most rows."""
+    n, space = A.shape[0], A.space
+    positive = space.find_true(A.data > 0)[1] - n  # sync
+    if not (positive > 0 and positive >= MIXED * (A.nnz - n)):
+        return False
+    size = unknowns(A)
+    if size == 1:
+        return False
+    first, forces = space.xp.zeros(n, A.dtype), space.empty(n, A.dtype)
+    first[::size] = 1
+    A.apply(first, forces)
+    moved = space.find_true(abs(forces) > UNMOVED * A.diagonal())[1]  # sync
+    return moved <= MOVED * n
