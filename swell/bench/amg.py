@@ -5,8 +5,9 @@ with each preconditioner, and swell's own choice. Four wall times are taken: the
 memory to a solver, with checks and conversions; the solve of one right-hand side in the device's memory; a second such
 solve; and an update for new values on the same pattern. Each is the minimum of a few runs, in which the solvers take
 turns, after small systems have compiled the kernels. On a CPU, if PyAMG is installed, its Ruge–Stüben and smoothed
-aggregation run in the same process, with CG and default settings. hypre's figures are stored: BoomerAMG on one H200,
-the best of five settings.
+aggregation run in the same process, with CG and default settings. hypre's BoomerAMG runs beside it if --hypre names a
+driver (hypre.py); else its figures on one H200 are stored, the best of five settings. Unsymmetric systems get BiCGSTAB
+in place of CG. --matrices takes the gallery's names and those of kinds.py.
 """
 from __future__ import annotations
 
@@ -20,12 +21,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from swell import api
-from swell.bench import engine
+from swell.bench import engine, hypre
+from swell.bench.kinds import KINDS
 from swell.cli import source
 from swell.core.devices import make_space
 from swell.core.errors import FactorisationError, InputError
 from swell.core.stopping import Stopping
-from swell.gallery import anisotropic2d, jumping_diffusion, poisson2d, poisson3d
+from swell.gallery import advection, anisotropic2d, jumping_diffusion, poisson2d, poisson3d
 from swell.gallery.poisson import diffusion
 from swell.preconditioners.amg.report import facts
 
@@ -36,11 +38,16 @@ MAX_SECONDS = 20.0      # seconds that a solver may spend on a matrix before its
 TIMES = ("setup_seconds", "solve_seconds", "again_seconds", "update_seconds")
 PEER_ITERATIONS = 1000
 MAX_UNKNOWNS = {"cpu": 2_200_000, "cuda": 64_000_000}    # unknowns of the largest systems of --scaling
-SOLVERS = {"AMG": {"method": "cg", "precond": "amg"}, "IC(0)": {"method": "cg", "precond": "ic0"},
+SOLVERS = {"AMG": {"method": "cg", "precond": "amg"}, "IC(0)": {"method": "cg", "precond": "ic"},
+           "SA": {"method": "cg", "precond": "smoothed_aggregation"},
            "Jacobi": {"method": "cg", "scaling": "jacobi"}, "by itself": {}}
+UNSYMMETRIC = {"AMG": {"method": "bicgstab", "precond": "amg"}, "Jacobi": {"method": "bicgstab", "precond": "jacobi"},
+               "by itself": {}}
 PEERS = {"PyAMG RS": "ruge_stuben_solver", "PyAMG SA": "smoothed_aggregation_solver"}
 HEADER = ("matrix", "solver", "n", "setup s", "solve s", "setup + solve", "its time / AMG's", "again s", "update s",
-          "iterations", "operator complexity", "true residual", "hypre on one H200, ms (iterations)")
+          "iterations", "operator complexity", "true residual", "hypre's time / its", "hypre's again / its")
+BESIDE = ("matrix", "best named", "best named / nothing named", "hypre / best named", "hypre / nothing named",
+          "again: hypre / best named", "hypre's settings")
 SCALING = ("family", "system", "n", "iterations", "levels", "operator complexity", "setup s", "solve s",
            "true residual")
 
@@ -59,8 +66,9 @@ def run(arguments) -> int:
     systems = chain(_systems(arguments.matrices, arguments.scale), engine.files(arguments.files))
     wanted = _wanted(arguments.solvers)
     repeat = arguments.repeat or REPEAT
-    findings.take(record for name, A in systems for record in measure(space, name, A, repeat, wanted))
+    findings.take(record for name, A in systems for record in measure(space, name, A, repeat, wanted, arguments.hypre))
     findings.table(f"Whole solves to {RTOL:g}", HEADER, _rows(findings.records))
+    findings.table("swell's choice beside its best named one, and hypre beside both", BESIDE, _beside(findings.records))
     findings.report(("Setup and solve", _figure(findings.records)))
     return 0
 
@@ -70,7 +78,9 @@ def _systems(text, scale):
     ``scale``: a factor for the sizes."""
     for name in filter(None, map(str.strip, text.split(","))):
         kind, _, unknowns = name.partition(":")
-        if unknowns.isdecimal():
+        if name in KINDS:
+            yield name, KINDS[name](scale)
+        elif unknowns.isdecimal():
             yield kind, source.read_system(f"gallery:{kind}:{max(64, round(scale * int(unknowns)))}")[0]
         else:
             yield from engine.matrices(name, scale)
@@ -88,13 +98,14 @@ def _wanted(named):
 def compile_kernels(space):
     """Run each solver once on a small system, so that no measured time includes compilation."""
     A = jumping_diffusion((20, 20))
-    for label in SOLVERS:
-        try:
-            solver = _prepare(space, on_device(space, A), label)
-            solver.solve(right_hand_side(space, A))
-            solver.update(on_device(space, A))
-        except InputError as error:
-            engine.tell(f"{label} is left out: {error}")
+    for M, solvers in ((A, SOLVERS), (upwind(20), UNSYMMETRIC)):
+        for label, named in solvers.items():
+            try:
+                solver = _prepare(space, on_device(space, M), named)
+                solver.solve(right_hand_side(space, M))
+                solver.update(on_device(space, M))
+            except InputError as error:
+                engine.tell(f"{label} is left out: {error}")
 
 
 def right_hand_side(space, A):
@@ -112,19 +123,28 @@ def on_device(space, A):
         return cupyx.scipy.sparse.csr_matrix(A)
 
 
-def _prepare(space, A, label):
-    return api.prepare(A, device=space.device_name, stopping=Stopping(rtol=RTOL), **SOLVERS[label])
+def upwind(m):
+    """Return an unsymmetric SciPy matrix on m × m cells, for which AMG is a choice."""
+    return advection((m, m), "rotating", 0.01)
 
 
-def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS)):
+def _prepare(space, A, named):
+    return api.prepare(A, device=space.device_name, stopping=Stopping(rtol=RTOL), **named)
+
+
+def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS), driver=None):
     """Return an iterator over the records (dicts of results) of one SciPy matrix, one for each solver of swell and
     PyAMG in ``wanted``.
 
-    All solvers run in turn, ``repeat`` times; a record holds the minimum of each time.
+    All solvers run in turn, ``repeat`` times; a record holds the minimum of each time. ``driver``: path of hypre's.
     """
     b, there, spent, best = right_hand_side(space, A), on_device(space, A), {}, {}
-    runs = {label: partial(_ours, space, name, A, there, b, label) for label in SOLVERS if label in wanted}
-    peers = [label for label in PEERS if label in wanted and space.name == "cpu"]
+    symmetric = abs(A - A.T).max() <= 1e-12 * abs(A).max()
+    beside = _hypre(space, name, A, b, symmetric, driver)
+    solvers = SOLVERS if symmetric else UNSYMMETRIC
+    runs = {label: partial(_ours, space, name, A, there, b, label, named, beside) for label, named in solvers.items()
+            if label in wanted}
+    peers = [label for label in PEERS if label in wanted and space.name == "cpu" and symmetric]
     if peers and importlib.util.find_spec("pyamg") is None:
         engine.tell("PyAMG is not installed, and is left out: pip install pyamg")
     else:
@@ -146,16 +166,31 @@ def measure(space, name, A, repeat, wanted=(*SOLVERS, *PEERS)):
     yield from best.values()
 
 
-def _ours(space, name, A, there, b, label):
+def _hypre(space, name, A, b, symmetric, driver):
+    """Return hypre's figures, a dict: measured by the ``driver`` if there is one, else stored; {} if there are none."""
+    if driver is None:
+        return stored(name, A.shape[0])
+    engine.tell(f"{name}: hypre")
+    A.sort_indices()
+    try:
+        found = hypre.solve(driver, A, space.to_host(b), RTOL, symmetric)
+    except InputError as error:
+        engine.tell(f"{name}: {error}")
+        return {}
+    return {"setup_ms": 1e3 * found["setup_seconds"], "solve_ms": 1e3 * found["solve_seconds"],
+            "iterations": found["iterations"], "settings": found["settings"]}
+
+
+def _ours(space, name, A, there, b, label, named, beside):
     """Measure one of swell's solvers once; return the record, a dict. ``there``: A in the device's memory; ``label``:
-    the solver, a key of ``SOLVERS``."""
-    solver, setup = timed(lambda: _prepare(space, there, label))
+    the solver, with the keywords ``named``; ``beside``: hypre's figures."""
+    solver, setup = timed(lambda: _prepare(space, there, named))
     result, solve = timed(lambda: solver.solve(b))
     again = timed(lambda: solver.solve(b))[1]
     update = timed(lambda: solver.update(there))[1]
     complexity = solver.M.hierarchy.operator_complexity if label == "AMG" and solver.M is not None else math.nan
     return _record(space, name, A, label, space.to_host(result.x), (setup, solve, again, update), result.iterations,
-                   complexity)
+                   complexity, beside)
 
 
 def _peer(space, name, A, b, label):
@@ -176,15 +211,15 @@ def timed(call):
     return call(), time.perf_counter() - start
 
 
-def _record(space, name, A, label, x, times, iterations, complexity):
+def _record(space, name, A, label, x, times, iterations, complexity, beside=None):
     b = A @ np.random.default_rng(SEED).random(A.shape[0])
     return {"benchmark": "amg", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "solver": label,
             **dict(zip(TIMES, times)), "iterations": iterations, "operator_complexity": complexity,
             "residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b)),
-            "hypre": hypre(name, A.shape[0]), **engine.circumstances(space)}
+            "hypre": beside or {}, **engine.circumstances(space)}
 
 
-def hypre(name, n) -> dict:
+def stored(name, n) -> dict:
     """Return hypre's stored figures for a system of this name and n unknowns, a dict; empty if there are none."""
     return next((figures for figures in engine.stored("cuda")["hypre_amg"] if figures["matrix"] == name
                  and figures["n"] == n), {})
@@ -260,13 +295,37 @@ def _rows(records):
         rows.append((r["matrix"], r["solver"], r["n"], setup, solve, both, engine.cell(ratio, 2), again, update,
                      r["iterations"],
                      engine.cell(r["operator_complexity"], 2), f"{r['residual']:.1e}",
-                     _stored(r["hypre"]) if r["solver"] == "AMG" else ""))
+                     engine.cell(_ratio(r["hypre"], total), 2), engine.cell(_ratio(r["hypre"], r["again_seconds"], True), 2)))
     return rows
 
 
-def _stored(figures):
-    """Return hypre's stored figures (the dict of ``hypre``) as a table cell: setup + solve (iterations)."""
-    return f"{figures['setup_ms']:g} + {figures['solve_ms']:g} ({figures['iterations']})" if figures else ""
+def _ratio(figures, seconds, again=False):
+    """Return hypre's time over ``seconds``: of setup and solve, or of the solve alone; NaN without its ``figures``."""
+    if not figures or not seconds:
+        return math.nan
+    return 1e-3 * (figures["solve_ms"] + (0 if again else figures["setup_ms"])) / seconds
+
+
+def _beside(records):
+    """Return the rows of the table `BESIDE`, with the geometric means of its ratios at the end."""
+    rows, ratios = [], []
+    for name in dict.fromkeys(r["matrix"] for r in records):
+        solved = [r for r in records if r["matrix"] == name and r["residual"] <= 2 * RTOL and "hypre" in r]
+        chosen = next((r for r in solved if r["solver"] == "by itself"), None)
+        named = [r for r in solved if r is not chosen and r["solver"] not in PEERS]
+        if chosen is None or not named:
+            continue
+        whole = {id(r): r["setup_seconds"] + r["solve_seconds"] for r in solved}
+        best, again = min(named, key=lambda r: whole[id(r)]), min(r["again_seconds"] for r in named)
+        figures = best["hypre"]
+        ratios.append((whole[id(best)] / whole[id(chosen)], _ratio(figures, whole[id(best)]),
+                       _ratio(figures, whole[id(chosen)]), _ratio(figures, again, True)))
+        rows.append((name, best["solver"], *(engine.cell(ratio, 2) for ratio in ratios[-1]), figures.get("settings", "")))
+    if rows:
+        means = (math.exp(np.nanmean(np.log(column))) if not np.isnan(column).all() else math.nan
+                 for column in np.array(ratios).T)
+        rows.append(("geometric mean", "", *(engine.cell(mean, 2) for mean in means), ""))
+    return rows
 
 
 def _scaling_rows(records):

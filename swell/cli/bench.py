@@ -36,7 +36,7 @@ BENCHMARKS = {
                ("matrices", "iterations", "repeat", "no-solves")),
     "amg": ("Algebraic multigrid: whole solves beside PyAMG, IC(0) and Jacobi; with --scaling iterations over n, "
             "anisotropy, jumps and stretched cells.",
-            ("matrices", "files", "repeat", "scaling", "most", "solvers")),
+            ("matrices", "files", "repeat", "scaling", "most", "solvers", "hypre")),
     "auto": ("Regret: a solve by swell's own choice, beside every sensible configuration, SuperLU and PyAMG, on "
              "generated systems of every class and on files.", ("files", "sets", "only", "limit", "quick")),
     "smoothers": ("Smoothers by the protocol of the finite-volume paper: table 4.1, figures 4.2 and 4.3.",
@@ -74,6 +74,8 @@ OPTIONS = {
              "standard, fitted, judged (two halves of further families: rules may be fitted to one, the other judges "
              "them); default %(default)s"},
     "quick": {"action": "store_true", "help": "end each configuration at twice the best time so far"},
+    "hypre": {"metavar": "PATH", "help": "a driver of hypre's BoomerAMG that you have built, to measure beside "
+              "(swell/bench/hypre.py says how it is called)"},
     "limit": {"type": float, "default": 20.0, "metavar": "S", "help": "time limit in seconds; failures and longer "
               "solves count as this; default %(default)g"},
     "matrices": {"metavar": "LIST", "help": "names of the gallery, separated by commas; for amg and block-gmres also "
