@@ -72,7 +72,7 @@ def test_hypre_runs_beside(tmp_path, monkeypatch, capsys):
     assert main([*command, str(driver), "--out", str(tmp_path / "r.jsonl")]) == 0
     found = records(tmp_path / "r.jsonl")
     assert [r["hypre"]["setup_ms"] for r in found] == [1.5, 1.5] and found[0]["hypre"]["iterations"] == 7
-    assert "17,0,4,0.25,18,1,cg" in capsys.readouterr().out
+    assert found[0]["hypre"]["settings"] == "17,0,4,0.25,18,1,cg"
     monkeypatch.setenv("RESIDUAL", "5e-7")
     assert main([*command, str(driver)]) == 0 and "did not reach 1e-08" in capsys.readouterr().err
     assert main([*command, str(tmp_path / "none")]) == 0 and "expected the path of a driver" in capsys.readouterr().err
