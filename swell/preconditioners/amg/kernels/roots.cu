@@ -1,5 +1,5 @@
-// The roots of aggregates on a GPU; aggregates.py one folder up describes them. All decisions equal a CPU's, which sorts
-// the nodes and takes one after the other.
+// The roots of aggregates on a GPU; aggregates.py one folder up describes them. All decisions equal a CPU's, which
+// sorts the nodes and takes one after the other.
 #include "context.cuh"
 #include "hashing.hpp"
 #include "waiting.cuh"
