@@ -274,7 +274,7 @@ def _scaled(space, family, systems):
         A = make()
         b = right_hand_side(space, A)
         there = on_device(space, A)
-        solver, setup = timed(lambda: _prepare(space, there, "AMG"))
+        solver, setup = timed(lambda: _prepare(space, there, SOLVERS["AMG"]))
         result, solve = timed(lambda: solver.solve(b))
         hierarchy = facts(solver.M)
         yield {"benchmark": "amg scaling", "family": family, "system": name, "n": A.shape[0], "nnz": A.nnz,

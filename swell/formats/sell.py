@@ -126,7 +126,8 @@ class SELLMatrix(Matrix):
         self.high_ptr, halves = upper_halves(kernels, space, self.ptr, wide)
         self.values, self.offsets = space.empty(stored, self.dtype), space.empty(stored, np.uint16)
         self.high, self.rows = space.empty(halves, np.uint16), space.empty(order.size, self._row_type)
-        kernels.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base, H, window, self.high_ptr,
+        entries = space.kernels("swell.formats", "sell_entries", csr.dtype)
+        entries.place_entries(csr.indptr, csr.indices, csr.data, order, self.ptr, self.base, H, window, self.high_ptr,
                               self.values, self.offsets, self.high, self.rows)
         space.synchronize()                      # a product may read the matrix before the preceding kernel has ended
 
@@ -137,7 +138,7 @@ class SELLMatrix(Matrix):
     def _where(self, csr):
         """Return a new array: the index into ``values`` of each entry of ``csr``, in CSR order."""
         where = self.space.empty(csr.nnz, self.ptr.dtype)
-        kernels = self.space.kernels("swell.formats", "sell_layout", csr.dtype)
+        kernels = self.space.kernels("swell.formats", "sell_entries", csr.dtype)
         kernels.find_where(csr.indptr, self.place, self.ptr, self.height, where)
         return where
 

@@ -197,10 +197,6 @@ class ICOperator(IncompleteOperator):
 def lower_pattern(A):
     """Return new arrays (indptr, indices): the pattern of the lower triangle of a CSRMatrix, diagonal included."""
     space, n = A.space, A.shape[0]
-    if space.name == "cpu":
-        rows = A.rows()
-        keep = A.indices <= rows
-        return space.row_pointers(rows[keep], n, A.indptr.dtype), A.indices[keep]
     kernels, counts = space.kernels("swell.preconditioners", "ic", A.dtype), space.empty(n, np.int64)
     kernels.count_lower(A.indptr, A.indices, counts)
     indptr = space.empty(n + 1, A.indptr.dtype)
@@ -213,30 +209,17 @@ def lower_pattern(A):
 def scatter(A, lower):
     """Write the lower triangle of A into the values of ``lower``, a CSRMatrix whose pattern contains it; other entries
     of ``lower`` become zero."""
-    if A.space.name != "cpu":
-        kernels = A.space.kernels("swell.preconditioners", "ic", A.dtype)
-        kernels.take_values(A.indptr, A.indices, A.data, lower.indptr, lower.indices, lower.data)
-        return
-    rows = A.rows()
-    keep = A.indices <= rows
-    data = A.data[keep]
-    if data.size == lower.nnz:                   # the same pattern
-        lower.data[...] = data
-        return
-    n = A.shape[1]
-    here = lower.rows().astype(np.int64) * n + lower.indices
-    there = rows[keep].astype(np.int64) * n + A.indices[keep]
-    at = np.searchsorted(here, there)
-    stored = here[np.minimum(at, here.size - 1)] == there                      # A may store a zero on one side only
-    lower.data.fill(0)
-    lower.data[at[stored]] = data[stored]
+    kernels = A.space.kernels("swell.preconditioners", "ic", A.dtype)
+    kernels.take_values(A.indptr, A.indices, A.data, lower.indptr, lower.indices, lower.data)
 
 
 class CholeskyFactorisation(Factorisation):
     """Base of the three algorithms. A call takes the shift α and factors A + α diag(A), from A's lower triangle."""
 
+    _kernels = "ic_rows"
+
     def __init__(self, lower, factor):
-        super().__init__(factor, "ic", 1)
+        super().__init__(factor, self._kernels, 1)
         self.lower = lower
 
 
@@ -269,6 +252,8 @@ class LevelFactor(CholeskyFactorisation):
 
 class FixedPointFactor(CholeskyFactorisation):
     """Chow and Patel's sweeps. They start from A's lower triangle, its columns divided by √aⱼⱼ."""
+
+    _kernels = "ic"
 
     def __init__(self, lower, factor, sweeps):
         super().__init__(lower, factor)

@@ -36,8 +36,10 @@ class LUFactorisation(Factorisation):
 
     ``factor``: the CSRMatrix of L and U to be written. ``diagonal``: the places of its diagonal entries."""
 
+    _kernels = "ilu_rows"
+
     def __init__(self, factor, diagonal):
-        super().__init__(factor, "ilu", MIN_PIVOT)
+        super().__init__(factor, self._kernels, MIN_PIVOT)
         self.diagonal, self.rows, self.block = diagonal, diagonal.size, 1
         self.pattern = factor.indptr, factor.indices, diagonal
 
@@ -85,7 +87,7 @@ def levels(indptr, indices, diagonal):
 
     ``indptr`` and ``indices`` are the pattern of L and U, ``diagonal`` the places of its diagonal entries."""
     depth = np.empty(diagonal.size, np.int64)
-    native_kernels("swell.preconditioners", "ilu").find_depths(indptr, indices, diagonal, depth)
+    native_kernels("swell.preconditioners", "ilu_rows").find_depths(indptr, indices, diagonal, depth)
     return np.argsort(depth, kind="stable").astype(indptr.dtype), np.concatenate([[0], np.cumsum(np.bincount(depth))])
 
 
@@ -149,6 +151,8 @@ def relative_change(space, old, fresh):
 
 class FixedPoint(LUFactorisation):
     """Chow and Patel's sweeps. They start from the triangles of A, the columns of the lower one divided by aⱼⱼ."""
+
+    _kernels = "ilu"
 
     def __init__(self, factor, diagonal, sweeps):
         super().__init__(factor, diagonal)

@@ -198,7 +198,7 @@ def diagonal_places(A, name, named="row {}".format, lacking="rows have no diagon
     xp, n = A.space.xp, A.shape[0]
     if A.space.name == "cpu":                    # one pass; the array expressions below take three and more memory
         places = np.empty(n, A.indptr.dtype)
-        if A.space.kernels("swell.preconditioners", "ilu", A.dtype).find_diagonal(A.indptr, A.indices, places):
+        if A.space.kernels("swell.preconditioners", "ilu_rows", A.dtype).find_diagonal(A.indptr, A.indices, places):
             places = places[places >= 0]
     else:
         places = xp.flatnonzero(A.indices == A.rows())

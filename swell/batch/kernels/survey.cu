@@ -1,4 +1,4 @@
-// What the choice of a method asks of each system of a batch: a block looks at one.
+// What the choice of a method asks of each system of a batch: a block looks at one, on a CPU a thread (survey.cpp).
 #include "batch.hpp"
 
 // definite[s] = 1 if system s is Hermitian, to `tolerance` of its largest entry, with a positive diagonal, or if it is

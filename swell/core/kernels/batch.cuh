@@ -10,8 +10,6 @@ constexpr int MOST_WARPS = 16, MOST_SUMS = 7;
 template <class T> DEVICE double size(T z) { return modulus<T>(z); }
 template <class T> DEVICE T plus_times(T c, T a, T b) { return fused(a, b, c); }         // c + a b
 template <class T> DEVICE T minus_times(T c, T a, T b) { return fused(-a, b, c); }       // c − a b
-DEVICE double divided(double a, double b) { return a / b; }
-DEVICE complex<double> divided(complex<double> a, double b) { return {a.re / b, a.im / b}; }
 
 // A sum of a thread, as doubles: how many, its type, and entry i's part of it.
 template <class S> struct Summed;

@@ -35,6 +35,8 @@ template <class R> DEVICE complex<R> unfused(complex<R> a, complex<R> b, complex
 DEVICE float abs2(float a) { return a * a; }
 DEVICE double abs2(double a) { return a * a; }
 template <class R> DEVICE R abs2(complex<R> a) { return fused(a.re, a.re, a.im * a.im); }
+template <class R> DEVICE R divided(R a, R b) { return a / b; }
+template <class R> DEVICE complex<R> divided(complex<R> a, R b) { return {a.re / b, a.im / b}; }
 DEVICE float conj_mul(float a, float b) { return a * b; }                       // conj(a) b
 DEVICE double conj_mul(double a, double b) { return a * b; }
 template <class R> DEVICE complex<R> conj_mul(complex<R> a, complex<R> b) {

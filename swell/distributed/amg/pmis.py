@@ -11,7 +11,6 @@ import numpy as np
 
 
 STEPS = 4               # steps of a rank between two exchanges
-GREATEST = np.iinfo(np.int64).max
 
 
 def states(A, window, border, strong, forced):
@@ -34,10 +33,8 @@ def states(A, window, border, strong, forced):
     counts, keys = xp.zeros(window.size, np.int32), space.empty(window.rows, np.int64)
     state, pending = space.empty(window.rows, np.uint8), space.empty(window.rows, np.uint8)
     indptr = A.indptr[rows.start:rows.stop + 1]
-    kernels.influences(A.indices, strong, counts)
+    space.kernels("swell.preconditioners.amg", "independent_set", A.dtype).influences(A.indices, strong, counts)
     kernels.begin(indptr, strong, counts[rows], forced, window.space.ranks.first, keys, state)
-    if forced.size:
-        keys[forced != 0] = GREATEST             # as on a GPU
     keys = window.around(keys, border.values(keys))
     state = window.around(state, border.values(state))
     while True:

@@ -1,5 +1,5 @@
 // Halo kernels of a distributed product on a GPU: pack the entries to send, add the off-diagonal product.
-// halo.cpp has the CPU's.
+// halo.cpp has the CPU's: there the size of the blocks chooses a loop, here it is a constant of the kernel.
 //
 // The off-diagonal part A is in BSR, with blocks of BLOCK rows, row-major; blocks of 1 are CSR. It has one row for each
 // of ``rows``, which are distinct. A thread has one row: the threads of a block row read adjoining rows of the same

@@ -2,6 +2,7 @@
 //
 // As in SELL, a thread has 32 registers, so that 2048 threads share a multiprocessor. It issues a batch of loads before
 // it uses the first. Matrix entries bypass the cache. Padding has column -1 and ends a row: nothing after it is read.
+// A CPU has tiles of 64 rows and no such batches (ell.cpp).
 #include "sliced.cuh"
 
 template <class T, class I> DEVICE Batch<T, I> load_batch(const I* columns, const T* values, I at, int left, I pitch) {

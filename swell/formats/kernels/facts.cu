@@ -1,7 +1,8 @@
 // Facts of a matrix in CSR, gathered in one pass on a GPU; formats/slots.py names them, formats/facts.py reads them.
 //
 // A warp has 32 rows. The mean row length decides how many lanes share a row; the whole warp takes a much longer row. A
-// thread keeps its sums and maxima in registers. The results of blocks are merged in a fixed order.
+// thread keeps its sums and maxima in registers. The results of blocks are merged in a fixed order. A CPU compares each
+// pair once, from below the diagonal: so the two devices have a text each.
 #include "context.cuh"
 
 constexpr int TOTALS = LARGEST, COUNT = REACH + 1;                   // totals first, then extremes

@@ -10,8 +10,6 @@
 
 namespace {
 
-constexpr uint16_t PAD = 0xFFFF;
-
 // high_ptr = where the upper 16 bits of each slice's columns begin, −1 for none; halves[0] = their number. `ptr`: where
 // each slice's entries begin. `wide`: nonzero for slices with 32-bit columns.
 template <class J>
@@ -22,16 +20,6 @@ void find_upper(Array<const J> ptr, Array<const uint8_t> wide, Array<J> high_ptr
     if (wide[s]) total += ptr[s + 1] - ptr[s];
   }
   halves[0] = total;
-}
-
-// where = the index in a SELL matrix's values of each entry of a CSR matrix. `place`: each row's place in the sorted
-// order; empty: unsorted. `ptr`: starts of slices; `height`: their rows.
-template <class I, class J>
-void find_where(Array<const I> indptr, Array<const I> place, Array<const J> ptr, int64_t height, Array<J> where) {
-  each(indptr.size - 1, [=](int64_t i) {
-    const int64_t p = place.size ? place[i] : i, first = ptr[p / height] + p % height, begin = indptr[i];
-    for (int64_t k = begin; k < indptr[i + 1]; ++k) where[k] = J(first + (k - begin) * height);
-  });
 }
 
 // counts[l] = the number of rows of length l among rows first to last − 1; rows past the end of the matrix are empty.
@@ -125,35 +113,8 @@ void find_bases(Array<const I> indptr, Array<const I> indices, Array<const I> or
   });
 }
 
-// Write a CSR matrix into the arrays of SELL: `values`, `offsets`, `high`, `rows`. The other arguments are arrays of
-// formats/sell.py that are known already.
-template <class T, class I, class J, class R>
-void place_entries(Array<const I> indptr, Array<const I> indices, Array<const T> data, Array<const I> order,
-                   Array<const J> ptr, Array<const J> base, int64_t height, int64_t window, Array<const J> high_ptr,
-                   Array<T> values, Array<uint16_t> offsets, Array<uint16_t> high, Array<R> rows) {
-  each_slice(ptr.size - 1, height, [=](int64_t s) {
-    const int64_t first = ptr[s], width = (ptr[s + 1] - first) / height, columns = first / height;
-    const int64_t upper = high_ptr.size ? int64_t(high_ptr[s]) : -1;
-    for (int64_t lane = 0; lane < height; ++lane) {
-      const Row row = row_at(indptr, order, s * height + lane);
-      if (rows.size) rows[s * height + lane] = R(row.row % window);
-      for (int64_t k = 0; k < width; ++k) {
-        const int64_t at = k * height + lane;
-        const bool stored = k < row.length;
-        const int64_t column = stored ? indices[row.begin + k] : 0;
-        values[first + at] = stored ? data[row.begin + k] : T(0);
-        offsets[first + at] = stored ? uint16_t(column - base[columns + k]) : PAD;
-        if (upper >= 0) high[upper + at] = stored ? uint16_t(column >> 16) : PAD;
-      }
-    }
-  });
-}
-
 }  // namespace
 
-#define MIXES(f) INSTANCE(f, int32_t, int32_t), INSTANCE(f, int32_t, int64_t), INSTANCE(f, int64_t, int64_t)
-#define FORMS(T, R) INSTANCE(place_entries, T, int32_t, int32_t, R), INSTANCE(place_entries, T, int32_t, int64_t, R), \
-    INSTANCE(place_entries, T, int64_t, int64_t, R)
-#define ALL(R) FORMS(double, R), FORMS(float, R), FORMS(complex<double>, R), FORMS(complex<float>, R)
-KERNELS("swell.formats.sell_layout", INDICES(find_upper), MIXES(find_where), INDICES(measure_windows),
-        INDICES(sort_windows), MIXES(find_bases), ALL(uint8_t), ALL(uint16_t))
+KERNELS("swell.formats.sell_layout", INDICES(find_upper), INDICES(measure_windows), INDICES(sort_windows),
+        INSTANCE(find_bases, int32_t, int32_t), INSTANCE(find_bases, int32_t, int64_t),
+        INSTANCE(find_bases, int64_t, int64_t))

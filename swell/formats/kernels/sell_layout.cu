@@ -1,7 +1,6 @@
-// Kernels that build the layout of SELL on a GPU. formats/sell.py describes the layout; sell_layout.cpp is for CPUs.
+// Kernels that build the layout of SELL on a GPU, whose blocks sort and reduce in shared memory. formats/sell.py
+// describes the layout; sell_layout.cpp is for CPUs.
 #include "scan.cuh"
-
-constexpr int PAD = 0xFFFF;
 
 // high_ptr = where each slice's upper halves of columns begin, -1 if it has none; halves[0] = their number.
 // launch: one block of 1024 threads
@@ -170,39 +169,4 @@ __global__ void find_bases(Context* ctx, const I* indptr, const I* indices, cons
   if (threadIdx.x == 0) wide[s] = far;
   if (far)
     for (int k = threadIdx.x; k < width; k += height) base[first + k] = 0;
-}
-
-// Write the entries, the padding, and the row numbers in the windows to their places.
-// launch: a block of height threads for each slice of ptr
-template <typename T, typename I, typename P, typename W>
-__global__ void place_entries(Context* ctx, const I* indptr, const I* indices, const T* data, const I* order,
-    const P* ptr, const P* base, int height, int window, const P* high_ptr, T* values, unsigned short* offsets,
-    unsigned short* high, W* rows, long long indptr_size, long long high_ptr_size) {
-  if (stopped(ctx)) return;
-  const long long s = blockIdx.x, place = s * height + threadIdx.x, first = ptr[s], columns = first / height;
-  const int width = int((ptr[s + 1] - ptr[s]) / height);
-  const long long upper = high_ptr_size ? (long long)high_ptr[s] : -1;
-  const Entries<I> row = entries_at(indptr, order, place, indptr_size - 1);
-  if (rows) rows[place] = W(row.row % window);
-  for (int k = 0; k < width; ++k) {
-    const long long at = first + (long long)k * height + threadIdx.x;
-    const bool there = k < row.length;
-    const long long column = there ? (long long)indices[row.begin + k] : 0;
-    values[at] = there ? data[row.begin + k] : T(0);
-    offsets[at] = there ? (unsigned short)((column - base[columns + k]) & PAD) : PAD;
-    if (upper >= 0) high[upper + (long long)k * height + threadIdx.x] = there ? (unsigned short)(column >> 16) : PAD;
-  }
-}
-
-// where = the index in the slices of each entry of a CSR matrix.
-// launch: elements of indptr, 256 threads
-template <typename I, typename P>
-__global__ void find_where(Context* ctx, const I* indptr, const I* place, const P* ptr, int height, P* where,
-    long long n) {
-  if (stopped(ctx)) return;
-  const long long row = thread_id();
-  if (row >= n - 1) return;
-  const long long p = place ? (long long)place[row] : row;
-  const long long first = ptr[p / height] + p % height;
-  for (I k = indptr[row]; k < indptr[row + 1]; ++k) where[k] = P(first + (long long)(k - indptr[row]) * height);
 }

@@ -73,7 +73,8 @@ def aggregates(graph, strength, first=0):
     strong, state = space.empty(graph.nnz, np.uint8), space.empty(nodes, np.uint8)
     pattern = graph.indptr, graph.indices
     kernels.strong_pairs(*pattern, graph.data, graph.diagonal(), strength**2, strong, state)
-    kernels.choose_roots(*pattern, strong, first, space.empty(2 * nodes, graph.indices.dtype), state)
+    deciding = space.kernels("swell.preconditioners.amg", "roots", np.float64)
+    deciding.choose_roots(*pattern, strong, first, space.empty(2 * nodes, graph.indices.dtype), state)
     numbers = coarse_numbers(graph, state)
     joined, aggregate_of = (space.empty(nodes, graph.indices.dtype) for _ in range(2))
     kernels.join_roots(*pattern, graph.data, strong, state, numbers, joined)

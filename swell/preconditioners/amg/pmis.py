@@ -29,12 +29,13 @@ def pmis(A, strong, forced, first=0):
         The number of row 0 in the whole matrix.
     """
     space, n = A.space, A.shape[0]
-    kernels = space.kernels("swell.preconditioners.amg", "pmis", A.dtype)
+    kernels, deciding = (space.kernels("swell.preconditioners.amg", stem, A.dtype)
+                         for stem in ("pmis", "independent_set"))
     counts, keys, state = space.xp.zeros(n, np.int32), space.empty(n, np.int64), space.empty(n, np.uint8)
     rivals, lengths, rows = (space.empty(size, A.indices.dtype) for size in (A.nnz, n, n))
-    kernels.influences(A.indices, strong, counts)
+    deciding.influences(A.indices, strong, counts)
     kernels.begin(A.indptr, strong, counts, forced, first, keys, state)
-    kernels.decide(A.indptr, A.indices, strong, keys, state, rivals, lengths, rows)
+    deciding.decide(A.indptr, A.indices, strong, keys, state, rivals, lengths, rows)
     return state
 
 

@@ -16,5 +16,5 @@ class State:
     ISOLATED = enum.auto()          # without strong links: the smoother alone corrects it
 
 
-STEMS = {"pmis": (State,), "interpolation": (State,), "aggregates": (State,), "local_restriction": (State,),
-         "air_cycle": (State,)}
+STEMS = {stem: (State,) for stem in ("pmis", "independent_set", "interpolation", "aggregates", "roots",
+                                     "local_restriction", "air_cycle")}

@@ -1,6 +1,7 @@
 // Sparse approximate inverses of triangular matrices on a GPU, a warp a row; see isai.py. Single entries are blocks of
 // 1. Lane (g, c) has column c of a block. A warp has 32 / BLOCK groups g; they have different entries of a row of T, or
-// different rows of a block. BLOCK is a constant.
+// different rows of a block. BLOCK is a constant. A CPU has a thread a row, without
+// groups: so it has a text of its own.
 #include "context.cuh"
 
 // Place of a column in sorted columns, or `end`.

@@ -1,28 +1,7 @@
-// Pivots of incomplete LU factorisations on a CPU.
+// The record of bad pivots of incomplete LU factorisations on a CPU.
 #pragma once
-#include <math.h>
-
 #include "../../core/native/lanes.hpp"
-
-inline double modulus(double a) { return fabs(a); }
-inline float modulus(float a) { return fabsf(a); }
-inline double modulus(complex<double> a) { return hypot(a.re, a.im); }
-inline float modulus(complex<float> a) { return hypotf(a.re, a.im); }
-
-// True if the pivot is finite and larger in modulus than `tiny` × `scale`.
-template <class T> bool is_good(T pivot, double scale, double tiny) {
-  const double size = modulus(pivot);
-  return tiny * scale < size && size < INFINITY;
-}
-
-// The replacement of a tiny pivot: `scale` × `replacement`, with the pivot's sign (or complex phase). 1 is the sign of
-// a zero pivot. Infinite where the replacement underflows to zero, by which nothing can be divided.
-template <class T> T replaced(T pivot, double scale, double replacement) {
-  const real_t<T> size = modulus(pivot);
-  const double wanted = scale * replacement;
-  const T sign = size > 0 && size < INFINITY ? divided(pivot, size) : T(1);
-  return T((wanted > 0 ? wanted : INFINITY) * acc_t<T>(sign));
-}
+#include "../../core/kernels/pivots.hpp"
 
 // The bad pivots of some rows: the first such row, and their number.
 struct Bad {

@@ -1,4 +1,5 @@
-// Gauss-Seidel by colours on a GPU, one thread for each row; gauss_seidel.py has the kernels for a CPU.
+// Gauss-Seidel by colours on a GPU, one thread for each row. gauss_seidel.cpp has the kernels for a CPU, which needs no
+// four loads in flight.
 #include "context.cuh"
 
 // Solve the rows of one colour, which do not couple. Slices of 32 rows store their entries position by position. -1

@@ -1,4 +1,5 @@
-// Sweeps that update each row by itself, one thread for each row, in modified SELL; pointwise.py has them for a CPU.
+// Sweeps that update each row by itself, one thread for each row, in modified SELL. pointwise.cpp has them for a CPU,
+// which needs no four loads in flight and no tiles of columns.
 #include "columns.cuh"
 
 // b - A x in row i. Padding (column 0) ends a row; the loads of four entries are in flight at a time.

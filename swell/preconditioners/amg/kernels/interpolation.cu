@@ -8,7 +8,8 @@
 // `interpolate` makes many short rows, each by a thread, which searches its candidates: a tenth of the instructions of
 // a warp that shares the row. If a thread has no room for the candidates of its row, its warp makes the row.
 //
-// `interpolate_long` makes rows by warps (interpolation.cuh).
+// `interpolate_long` makes rows by warps (interpolation.cuh). A CPU's thread has a place for
+// every coarse column instead.
 #include "interpolation.cuh"
 
 constexpr int EACH_ROOM = 24;                                            // most candidates of a thread

@@ -1,9 +1,8 @@
-// PMIS on a GPU; pmis.py one folder up describes it. All numbers are integers, so the result is equal in any order, and
-// to a CPU's.
+// The independent set of PMIS on a GPU; pmis.py one folder up describes it. All numbers are integers, so the result is
+// equal in any order, and to a CPU's. A CPU has rounds instead of rows that wait.
 //
 // Several lanes share a row; their number depends on the mean row length.
 #include "rows.cuh"
-#include "hashing.hpp"
 #include "waiting.cuh"
 
 // counts[j] += the number of rows that depend strongly on row j.
@@ -13,26 +12,6 @@ __global__ void influences(Context* ctx, const I* indices, const unsigned char* 
   if (stopped(ctx)) return;
   const long long k = thread_id();
   if (k < n && strong[k]) atomicAdd(counts + indices[k], 1);
-}
-
-// Write each row's key and first state. Key: its count, then the hash of its number; the greatest of all for a row that
-// must be coarse. first: the number of row 0 in the whole matrix.
-// launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I>
-__global__ void begin(Context* ctx, const I* indptr, const unsigned char* strong, const int* counts,
-    const unsigned char* forced, long long first, long long* keys, unsigned char* state, long long n,
-    long long strong_size, long long forced_size) {
-  if (stopped(ctx)) return;
-  visit_all(indptr, n, lanes_for(n, strong_size), [&](const Portion& p) {
-    bool linked = false;
-    for (long long k = p.begin + p.part; !linked && k < p.end; k += p.lanes) linked = strong[k];
-    linked = any_lane(linked, p.lanes);
-    if (!p.there || p.part) return;
-    const int count = counts[p.row];
-    const bool chosen = forced_size && forced[p.row];
-    keys[p.row] = chosen ? 0x7FFFFFFFFFFFFFFFll : (long long)count << 32 | scattered(first + p.row);
-    state[p.row] = chosen ? COARSE : !linked ? ISOLATED : count == 0 ? FINE : UNDECIDED;
-  });
 }
 
 // The undecided rows of the warps (`rows`), and their rivals with list lengths. A warp owns `share` neighbouring rows.
@@ -118,48 +97,4 @@ __global__ void __launch_bounds__(512, 2) decide(Context* ctx, const I* indptr, 
       keep(stays<I>(rivals, nullptr, keys, state, lists, row, there, begin, end, lanes), row);
     }
   }
-}
-
-// One step of PMIS across ranks: decide the undecided rows whose rivals are decided. Row r of `indptr` and `left` is
-// row first + r of `keys` and `state`. left[r] = 1 for a row that stays undecided. Each row is decided once, by facts
-// that do not change any more: so the result is the same in any order, also if a row reads another one that this launch
-// decides.
-// launch: elements of left, 256 threads
-template <typename I>
-__global__ void advance(Context* ctx, const I* indptr, const I* indices, const unsigned char* strong,
-    const long long* keys, unsigned char* state, long long first, unsigned char* left, long long n) {
-  const long long r = thread_id();
-  if (stopped(ctx) || r >= n) return;
-  const long long i = first + r;
-  unsigned char own = peek(state + i);
-  if (own == UNDECIDED) {
-    bool covered = false, open = false;
-    for (long long k = indptr[r]; !covered && k < indptr[r + 1]; ++k) {
-      if (!strong[k] || keys[indices[k]] <= keys[i]) continue;
-      const unsigned char its = peek(state + indices[k]);
-      covered = its == COARSE;
-      open |= its == UNDECIDED;
-    }
-    if (covered || !open) post(state + i, own = covered ? (unsigned char)FINE : (unsigned char)COARSE);
-  }
-  left[r] = own == UNDECIDED;
-}
-
-// marked[i] = 1 for a coarse row, else 0.
-// launch: elements of state, 256 threads
-template <typename T>
-__global__ void mark_coarse(Context* ctx, const unsigned char* state, unsigned char* marked, long long n) {
-  if (stopped(ctx)) return;
-  const long long i = thread_id();
-  if (i < n) marked[i] = state[i] == COARSE;
-}
-
-// kept[numbers[i]] = marked[i] of each coarse row i.
-// launch: elements of state, 256 threads
-template <typename I>
-__global__ void carry(Context* ctx, const unsigned char* state, const I* numbers, const unsigned char* marked,
-    unsigned char* kept, long long n) {
-  if (stopped(ctx)) return;
-  const long long i = thread_id();
-  if (i < n && state[i] == COARSE) kept[numbers[i]] = marked[i];
 }

@@ -1,7 +1,7 @@
-// Incomplete LU on a CPU: rows one after the other, by levels, and the fixed-point sweeps. One CSR pattern holds L,
-// without its unit diagonal, and U; `diagonal` has the places of the diagonal entries. A pivot of at most `tiny` times
-// its row's `scale` is replaced by `replacement` times `scale`. bad[0] becomes the first such row, bad[1] the number of
-// such rows.
+// Incomplete LU on a CPU: rows one after the other, and by levels. On a GPU rows wait for one another instead. One CSR
+// pattern holds L, without its unit diagonal, and U; `diagonal` has the places of the diagonal entries. A pivot of at
+// most `tiny` times its row's `scale` is replaced by `replacement` times `scale`. bad[0] becomes the first such row,
+// bad[1] the number of such rows.
 #include "../../core/native/lanes.hpp"
 #include "../../core/native/launcher.hpp"
 #include "pivot.hpp"
@@ -135,43 +135,7 @@ void factor_levels(Array<const I> indptr, Array<const I> indices, Array<const I>
   }
 }
 
-// One sweep of lᵢⱼ = (aᵢⱼ − Σ lᵢₘ uₘⱼ) / uⱼⱼ and uᵢⱼ = aᵢⱼ − Σ lᵢₘ uₘⱼ, over m < min(i, j), from the old factors to the
-// new. It merges row i and column j up to min(i, j); both have an entry there or behind it, their diagonal.
-//
-// `data` is A, `old` and `fresh` are the old and new factors on one pattern. Writes `fresh` and `bad`; pivots are
-// treated as in `factor`. entry_rows[k] is the row of entry k. Column j has its rows and places from starts[j] on, in
-// `column_rows` and `places`.
-template <class T, class I>
-void fixed_point(Array<const I> indptr, Array<const I> indices, Array<const I> diagonal, Array<const I> entry_rows,
-                 Array<const I> starts, Array<const I> column_rows, Array<const I> places, Array<const T> data,
-                 Array<const real_t<T>> scale, Array<const T> old, Array<T> fresh, double tiny, double replacement,
-                 Array<int64_t> bad) {
-  Bad found[CHUNKS];
-  const int64_t chunks = chunks_of(data.size);
-  parallel_for(data.size, chunks, [&](int64_t chunk) {
-    const int64_t end = chunk_begin(data.size, chunk + 1, chunks);
-    for (int64_t k = chunk_begin(data.size, chunk, chunks); k < end; ++k) {
-      const int64_t i = entry_rows[k], j = indices[k], stop = std::min(i, j);
-      T total = data[k];
-      for (int64_t p = indptr[i], q = starts[j]; indices[p] < stop && column_rows[q] < stop;) {
-        const I a = indices[p], b = column_rows[q];
-        if (a == b) total -= old[p] * old[places[q]];
-        p += a <= b;
-        q += b <= a;
-      }
-      if (i > j) {
-        total = total / old[diagonal[j]];
-      } else if (i == j && !is_good(total, scale[i], tiny)) {
-        total = replaced(total, scale[i], replacement);
-        found[chunk].add(i);
-      }
-      fresh[k] = total;
-    }
-  });
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) found[chunk].add_to(bad);
-}
-
 }  // namespace
 
-KERNELS("swell.preconditioners.ilu", INDICES(find_diagonal), VALUES_INDICES(factor), VALUES_INDICES(factor_halves),
-        INDICES(find_depths), VALUES_INDICES(factor_levels), VALUES_INDICES(fixed_point))
+KERNELS("swell.preconditioners.ilu_rows", INDICES(find_diagonal), VALUES_INDICES(factor), VALUES_INDICES(factor_halves),
+        INDICES(find_depths), VALUES_INDICES(factor_levels))

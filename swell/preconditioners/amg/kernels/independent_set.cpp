@@ -1,13 +1,13 @@
-// PMIS on a CPU, threads sharing the rows; see pmis.py one folder up.
+// The independent set of PMIS on a CPU, in rounds that threads share; see pmis.py one folder up. A GPU's rows wait for
+// one another instead.
 //
 // Each round shortens the list of undecided rows. A processor cannot predict the outcome of a comparison of keys: so
 // each link makes one write without a branch, to an unused byte if it decides nothing. Several threads may write one
 // byte; all write 1, so their order does not matter.
 #include <vector>
 
-#include "slots/swell/preconditioners/amg/pmis.hpp"
+#include "slots/swell/preconditioners/amg/independent_set.hpp"
 
-#include "../../../core/kernels/hashing.hpp"
 #include "../../../core/native/launcher.hpp"
 #include "../../../core/native/threads.hpp"
 
@@ -19,20 +19,6 @@ constexpr int64_t LINE = 64;           // bytes of a cache line
 // 0.
 template <class I> void influences(Array<const I> indices, Array<const uint8_t> strong, Array<int32_t> counts) {
   for (int64_t k = 0; k < indices.size; ++k) counts[indices[k]] += strong[k];
-}
-
-// Each row's key, (counts[i], then a hash of its row number), and its first state. counts[i]: the number of rows that
-// depend strongly on row i. forced[i]: 1 for a row that must be coarse; may be empty. first: the number of row 0 in the
-// whole matrix, if these are local rows.
-template <class I>
-void begin(Array<const I> indptr, Array<const uint8_t> strong, Array<const int32_t> counts,
-           Array<const uint8_t> forced, int64_t first, Array<int64_t> keys, Array<uint8_t> state) {
-  each(state.size, [=](int64_t i) {
-    bool linked = false;
-    for (int64_t k = indptr[i]; k < indptr[i + 1]; ++k) linked |= strong[k] != 0;
-    keys[i] = int64_t(counts[i]) << 32 | int64_t(scattered(first + i));
-    state[i] = forced.size && forced[i] ? COARSE : !linked ? ISOLATED : counts[i] == 0 ? FINE : UNDECIDED;
-  });
 }
 
 template <class I> struct Links {
@@ -112,44 +98,6 @@ void decide(Array<const I> indptr, Array<const I> indices, Array<const uint8_t> 
   }
 }
 
-// Decide the undecided rows whose rivals are decided: one step of PMIS across ranks. left[r] = 1 for a row that stays
-// undecided, else 0. Row r of `indptr` and `left` is row first + r of `keys` and `state`. A rival of a row is a row
-// with a greater key on which it depends strongly. A row is fine if a rival is coarse, and coarse if all rivals are
-// decided otherwise; so a step may use rows that it has just decided, and the result is the same for any order.
-template <class I>
-void advance(Array<const I> indptr, Array<const I> indices, Array<const uint8_t> strong, Array<const int64_t> keys,
-             Array<uint8_t> state, int64_t first, Array<uint8_t> left) {
-  each(left.size, [=](int64_t r) {
-    const int64_t i = first + r;
-    bool covered = false, open = false;
-    if (state[i] == UNDECIDED) {
-      for (int64_t k = indptr[r]; k < indptr[r + 1]; ++k) {
-        const int64_t j = indices[k];
-        const bool rival = (strong[k] != 0) & (keys[j] > keys[i]);
-        covered |= rival & (state[j] == COARSE);
-        open |= rival & (state[j] == UNDECIDED);
-      }
-      if (covered) state[i] = FINE;
-      else if (!open) state[i] = COARSE;
-    }
-    left[r] = state[i] == UNDECIDED;
-  });
-}
-
-// marked[i] = 1 for a coarse row, else 0.
-void mark_coarse(Array<const uint8_t> state, Array<uint8_t> marked) {
-  each(state.size, [=](int64_t i) { marked[i] = state[i] == COARSE; });
-}
-
-// kept[numbers[i]] = marked[i] for each coarse row i: flags of rows, renumbered as on the next level.
-template <class I>
-void carry(Array<const uint8_t> state, Array<const I> numbers, Array<const uint8_t> marked, Array<uint8_t> kept) {
-  each(state.size, [=](int64_t i) {
-    if (state[i] == COARSE) kept[numbers[i]] = marked[i];
-  });
-}
-
 }  // namespace
 
-KERNELS("swell.preconditioners.amg.pmis", INDICES(influences), INDICES(begin), INDICES(decide), INDICES(advance),
-        PLAIN(mark_coarse), INDICES(carry))
+KERNELS("swell.preconditioners.amg.independent_set", INDICES(influences), INDICES(decide))
