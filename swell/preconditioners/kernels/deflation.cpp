@@ -62,7 +62,7 @@ void add_tile(Table<const B> V, Array<const A> y, int64_t lo, int64_t n, Array<T
   if (conjugate) conjugate_all(x, n);
   for (int64_t j = 0; j < y.size; j += 4) {
     const FourRows<T, B> rows(V, j, y.size, lo);
-    const Weights<T> by(y, j, y.size);
+    const Coefficients<T> by(y, j, y.size);
     tile_elements<T>(n, [=](auto i) { store(x, i, load(x, i) + combined(rows, by, i)); });
   }
   if (conjugate) conjugate_all(x, n);
