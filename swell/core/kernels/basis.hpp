@@ -103,7 +103,8 @@ DEVICE void products(Context* ctx, Table<const B> V, Array<T> y, Array<A> out, L
   products<S>(ctx, V, y, out, [=] { return [=](auto i) { return load(y, i); }; }, last);
 }
 template <class T, class A, class B, class F>
-DEVICE void plus_rows(Device ctx, Array<const T> x, double sign, Array<const A> y, Table<const B> V, bool conjugate, F f) {
+DEVICE void plus_rows(Device ctx, Array<const T> x, double sign, Array<const A> y, Table<const B> V, bool conjugate,
+                      F f) {
   packs(ctx, x, [=] {
     return [=](auto i) {
       auto sum = load(x, i);
