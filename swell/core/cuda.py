@@ -155,7 +155,7 @@ class CudaSpace(Space):
         return -(-n // 4) * 4                    # rows of a basis begin at multiples of 16 bytes
 
     def collect(self, dots):
-        self.kernels("swell.core", "vector", dots.dtype).collect_dots(dots)
+        self.kernels("swell.core", "reductions", dots.dtype).collect_dots(dots)
 
     def send_context(self):
         """Copy ``host_context``, the record that all kernels read, to the device, in the stream's order."""
@@ -286,7 +286,7 @@ class CudaSpace(Space):
             self._counting.largest(_as_numbers(x), most)
         else:
             most = self.empty(1, np.float64)
-            self.kernels("swell.core", "vector", np.float64).maximum(x.astype(np.float64, copy=False), most)
+            self.kernels("swell.core", "reductions", np.float64).maximum(x.astype(np.float64, copy=False), most)
         return float(most[0])  # sync
 
     def find_true(self, mask):

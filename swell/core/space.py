@@ -177,7 +177,7 @@ class Space(ABC):
 
     def norm_inf(self, x, out):
         """``out[0] = ‖x‖∞``."""
-        self.kernels("swell.core", "vector", x.dtype).norm_inf(x, out)
+        self.kernels("swell.core", "reductions", x.dtype).norm_inf(x, out)
 
     # -- array functions for setups: NumPy on a CPU, kernels of swell on a GPU -----------------------------------------
 
@@ -309,7 +309,7 @@ class Space(ABC):
             held[dtype.char] = self.mapped((3, 2), dtype)
         scalars, host = held[dtype.char]
         for k, v in enumerate(vectors):
-            self.kernels("swell.core", "vector", v.dtype).norms(v, scalars[k])
+            self.kernels("swell.core", "reductions", v.dtype).norms(v, scalars[k])
         self.synchronize()  # sync
         if self.columns == 1:
             pairs = host.real.tolist()

@@ -9,19 +9,18 @@ template <class T, int N = 16 / sizeof(T)> struct alignas(N * sizeof(T)) Pack {
   T at[N];
 };
 template <class T, class I> DEVICE I packs_of(I n) { return (n + Pack<T>::size - 1) / Pack<T>::size; }
-template <class T, class I> DEVICE Pack<T> load(const T* p, I i, I n) {
-  constexpr int S = Pack<T>::size;
-  if ((i + 1) * S <= n) return reinterpret_cast<const Pack<T>*>(p)[i];
-  Pack<T> out;
+template <int N, class T, class I> DEVICE auto load(const T* p, I i, I n) {
+  Pack<T, N> out;
+  if ((i + 1) * N <= n) return reinterpret_cast<const Pack<T, N>*>(p)[i];
 #pragma unroll
-  for (int e = 0; e < S; ++e) out.at[e] = i * S + e < n ? p[i * S + e] : T(0);
+  for (int e = 0; e < N; ++e) out.at[e] = i * N + e < n ? p[i * N + e] : T(0);
   return out;
 }
-template <class T, class I> DEVICE void store(T* p, I i, I n, const Pack<T>& in) {
-  constexpr int S = Pack<T>::size;
-  if ((i + 1) * S <= n) { reinterpret_cast<Pack<T>*>(p)[i] = in; return; }
+template <class T, class I> DEVICE Pack<T> load(const T* p, I i, I n) { return load<Pack<T>::size>(p, i, n); }
+template <class T, class I, int N> DEVICE void store(T* p, I i, I n, const Pack<T, N>& in) {
+  if ((i + 1) * N <= n) { reinterpret_cast<Pack<T, N>*>(p)[i] = in; return; }
 #pragma unroll
-  for (int e = 0; e < S; ++e) if (i * S + e < n) p[i * S + e] = in.at[e];
+  for (int e = 0; e < N; ++e) if (i * N + e < n) p[i * N + e] = in.at[e];
 }
 
 // The pack of f(each value).

@@ -218,7 +218,7 @@ void add_product(Table<const T> P, int64_t lo, int64_t n, Table<const T> C, Tabl
       const int64_t end = min(first + GROUP, P.rows);
       for (int64_t i = first; i < end; i += 4) {
         const FourRows<T, T> rows(P, i, end, lo);
-        const Weights<T> by(C[j], i, end);
+        const Coefficients<T> by(C[j], i, end);
         tile_elements<T>(n, [=](auto r) { store(x, r, load(x, r) + combined(rows, by, r)); });
       }
     }

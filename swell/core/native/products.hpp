@@ -2,6 +2,7 @@
 // has the same bits for any processor, as in lanes.hpp.
 #pragma once
 #include <utility>
+#include <vector>
 
 #include "lanes.hpp"
 
@@ -83,6 +84,21 @@ inline void add_row_products(Table<const S> V, int64_t begin, int64_t end, int64
     if (k < end) add_row_products<TWO, ROWS / 2>(V, k, end, lo, n, x, y, xs + (k - begin), ys + (k - begin));
 }
 
+// Write `count` sums over n rows to `out`: add(lo, rows, sums) adds what the tile of `rows` rows from `lo` on gives.
+template <class A, class F> void tile_sums(int64_t n, int64_t tile, int64_t count, Array<A> out, const F& add) {
+  const int64_t tiles = (n + tile - 1) / tile, parts = std::min(tiles, CHUNKS);
+  std::vector<A> partial(parts * count, A(0));
+  A* const all = partial.data();
+  parallel_for(n, parts, [=](int64_t part) {
+    for (int64_t k = chunk_begin(tiles, part, parts); k < chunk_begin(tiles, part + 1, parts); ++k)
+      add(k * tile, std::min(n, (k + 1) * tile) - k * tile, all + part * count);
+  });
+  for (int64_t j = 0; j < count; ++j) {
+    out[j] = A(0);
+    for (int64_t part = 0; part < parts; ++part) out[j] += all[part * count + j];
+  }
+}
+
 // body(lo, hi) for tiles of `tile` rows that cover 0 to rows − 1.
 template <class F> void tiles(int64_t rows, int64_t tile, const F& body) {
   ranges((rows + tile - 1) / tile, rows, [=](int64_t begin, int64_t end) {
@@ -131,13 +147,13 @@ template <class T, class B> struct FourRows {
       : v{V[k].from(lo), V[std::min(k + 1, end - 1)].from(lo), V[std::min(k + 2, end - 1)].from(lo),
           V[std::min(k + 3, end - 1)].from(lo)} {}
 };
-template <class T> struct Weights {
+template <class T> struct Coefficients {
   T c[4];
-  template <class A> Weights(Array<const A> from, int64_t k, int64_t end) {
+  template <class A> Coefficients(Array<const A> from, int64_t k, int64_t end) {
     for (int r = 0; r < 4; ++r) c[r] = k + r < end ? T(from[k + r]) : T(0);
   }
 };
-template <class T, class B, class I> INLINE auto combined(const FourRows<T, B>& rows, const Weights<T>& by, I i) {
+template <class T, class B, class I> INLINE auto combined(const FourRows<T, B>& rows, const Coefficients<T>& by, I i) {
   return (by.c[0] * as<T, B>(load(rows.v[0], i)) + by.c[1] * as<T, B>(load(rows.v[1], i)))
       + (by.c[2] * as<T, B>(load(rows.v[2], i)) + by.c[3] * as<T, B>(load(rows.v[3], i)));
 }

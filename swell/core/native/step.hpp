@@ -115,16 +115,16 @@ std::tuple<S...> run(List<V, More...> vectors, Body body) {
   });
 }
 
-template <class... S, class... V, class Scalars, class Last>
-void step(Context*, List<V...> vectors, Scalars scalars, Last last) {
+template <class... S, class D, class... V, class Scalars, class Last>
+void step(D, List<V...> vectors, Scalars scalars, Last last) {
   std::apply(last, vectors.apply([&](auto&... v) {
     constexpr bool weighted = (std::is_same_v<V, Weights> || ...);
     if (weighted && (given(v) || ...)) return run<S...>(list(weighing<weighted>(v)...), scalars());
     return run<S...>(list(weighing<false>(v)...), scalars());
   }));
 }
-template <class... V, class Scalars> void step(Context* ctx, List<V...> vectors, Scalars scalars) {
-  step(ctx, vectors, scalars, [] {});
+template <class D, class... V, class Scalars> void step(D device, List<V...> vectors, Scalars scalars) {
+  step(device, vectors, scalars, [] {});
 }
 
 template <class F> void once(Context*, F f) { f(); }

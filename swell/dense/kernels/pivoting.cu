@@ -1,4 +1,5 @@
 // The choice of a pivot and the swap of two rows, on a GPU; pivoting.cpp is the CPU's version.
+// The threads of a block search a column together here; a CPU scans it, in crout.cpp too.
 #include "context.cuh"
 #include "pivot.cuh"
 

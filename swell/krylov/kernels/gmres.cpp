@@ -28,7 +28,7 @@ void subtract_tile(Table<const B> V, Array<const A> sums, int64_t begin, int64_t
                    Array<T> y) {
   for (int64_t k = begin; k < end; k += 4) {
     const FourRows<T, B> rows(V, k, end, lo);
-    const Weights<T> s(sums, k, end), t(sums.from(length(sums)), k, end);
+    const Coefficients<T> s(sums, k, end), t(sums.from(length(sums)), k, end);
     tile_elements<T>(n, [=](auto i) {
       store(x, i, load(x, i) - combined(rows, s, i));
       store(y, i, load(y, i) - combined(rows, t, i));
@@ -212,7 +212,7 @@ void combine(Context* ctx, Table<const B> V, Array<const acc_t<T>> y, Array<cons
     if (!add) std::fill(out.data + lo, out.data + hi, T(0));
     for (int64_t i = 0; i < k; i += 4) {
       const FourRows<T, B> rows(V, i, k, lo);
-      const Weights<T> by(y, i, k);
+      const Coefficients<T> by(y, i, k);
       tile_elements<T>(hi - lo, [=](auto at) { store(x, at, load(x, at) + combined(rows, by, at)); });
     }
   });

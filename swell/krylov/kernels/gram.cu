@@ -1,4 +1,5 @@
-// Inner products of two blocks of vectors on a GPU; gram.cpp has the same kernel for a CPU.
+// Inner products of two blocks of vectors on a GPU; gram.cpp has the same kernel for a CPU. They differ as block.cuh
+// and block.hpp do: sums of a warp and shared memory, tiles in the cache.
 #include "block.cuh"
 
 // launch: a block of height threads for each slice of rows
