@@ -402,3 +402,15 @@ def test_a_band_is_factored_by_lapack(below, above, dtype):
     assert np.allclose(A.conj().T @ out, A.conj().T @ x[:, 0], rtol=1e-2, atol=1e-2)
     A.data[A.indptr[7]:A.indptr[8]] = 0
     assert solver.update(A).solve(x[:, 0]).reason is swell.Reason.SINGULAR
+
+
+@pytest.mark.parametrize("module, library, word", [(False, False, "nvmath-python is not installed"),
+                                                   (True, False, "cuDSS's library was not found"), (True, True, None)])
+def test_what_cudss_needs_is_named(module, library, word, monkeypatch):
+    """nvmath-python alone is not enough: the advisor then has no direct solver, and the error says what is missing."""
+    from swell.preconditioners import direct
+    monkeypatch.setattr(direct.importlib.util, "find_spec", lambda name: object() if module else None)
+    monkeypatch.setattr(direct, "_libraries", lambda pattern: ["libcudss.so.0"] if library else [])
+    monkeypatch.setattr(direct, "_loads", lambda name: False)
+    sentence = direct.missing.__wrapped__()
+    assert sentence is None if word is None else word in sentence and "pip install 'swell[cuda13]'" in sentence
