@@ -114,7 +114,7 @@ CPU = Costs(
         "shifted_laplacian": Cost(5, 3, 3, True), "amg": Cost(12, 2, 45),
         "smoothed_aggregation": Cost(40, 3.5, 35),                   # the default W-cycle with steps of degree 2
     },
-    difficulty=1.0, elastic_difficulty=1.0, unsymmetric=1.5, multigrid_from=4_000, further_entry=0.6, further_calls=1.0)
+    difficulty=1.0, elastic_difficulty=1.0, unsymmetric=3.0, multigrid_from=4_000, further_entry=0.6, further_calls=1.0)
 
 # A triangular solve takes a step for each level; meshes have about √n levels, and a cost a row stands for them. cuDSS
 # spends most of its time on its analysis, so `direct` has a cost for entries and rows.
