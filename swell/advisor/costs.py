@@ -137,7 +137,8 @@ CUDA = Costs(
         "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(50, 0.004, 0.17),
         "smoothed_aggregation": Cost(60, 0.018, 0.04),
     },
-    difficulty=2.0, elastic_difficulty=4.0, unsymmetric=2.0, multigrid_from=2_000, further_entry=0.7, further_calls=0.05)
+    difficulty=2.0, elastic_difficulty=4.0, unsymmetric=2.0, multigrid_from=2_000,
+    further_entry=0.7, further_calls=0.05)
 RESIDENT, BISECTED = Cost(0, 0, 1), Cost(1000, 0, 20)            # setup of resident_cg, of consecutive rows or bisected
 
 COSTS = {"cpu": CPU, "cuda": CUDA}

@@ -236,7 +236,8 @@ def _libraries(pattern) -> list[str]:
     spec = importlib.util.find_spec("nvidia")
     folders = [path for root in (spec.submodule_search_locations if spec else ()) for path in
                sorted(pathlib.Path(root).glob("cu*/lib"))]
-    return [str(path) for folder in (*folders, pathlib.Path(sys.prefix) / "lib") for path in sorted(folder.glob(pattern))]
+    folders = *folders, pathlib.Path(sys.prefix) / "lib"
+    return [str(path) for folder in folders for path in sorted(folder.glob(pattern))]
 
 
 def _loads(name) -> bool:
