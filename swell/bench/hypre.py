@@ -1,9 +1,9 @@
 """hypre's BoomerAMG in the same run, by a driver that whoever measures has built.
 
 The driver is called ``PATH FOLDER RTOL SETTINGS ...``. The folder has A and b as raw files: ``indptr`` and ``indices``
-of 32 bits, ``data`` and ``b`` in double precision. Settings are "interpolation,aggressive levels,entries a row,strength,
-relaxation,unknowns a point,method" in hypre's own numbers, with the methods cg and gm. For each it solves twice, and
-prints ``... rep 1: setup S ms solve S ms its N true R``, with the true relative residual R.
+of 32 bits, ``data`` and ``b`` in double precision. Settings are "interpolation,aggressive levels,entries a
+row,strength,relaxation,unknowns a point,method" in hypre's own numbers, with the methods cg and gm. For each it solves
+twice, and prints ``... rep 1: setup S ms solve S ms its N true R``, with the true relative residual R.
 """
 from __future__ import annotations
 

@@ -432,7 +432,8 @@ PyMethodDef methods[] = {
 bool add_launcher(PyObject* module, const char* name) {
   names = {PyUnicode_InternFromString("data"), PyUnicode_InternFromString("ptr"), PyUnicode_InternFromString("size"),
            PyUnicode_InternFromString("shape"), PyUnicode_InternFromString("strides"),
-           PyUnicode_InternFromString("itemsize"), PyUnicode_InternFromString("dtype"), PyUnicode_InternFromString("num"), PyUnicode_InternFromString("real"),
+           PyUnicode_InternFromString("itemsize"), PyUnicode_InternFromString("dtype"),
+           PyUnicode_InternFromString("num"), PyUnicode_InternFromString("real"),
            PyUnicode_InternFromString("imag")};
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)},
                          {Py_tp_dealloc, reinterpret_cast<void*>(destroy)}, {Py_tp_methods, methods}, {}};
