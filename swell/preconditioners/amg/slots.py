@@ -16,5 +16,5 @@ class State:
     ISOLATED = enum.auto()          # without strong links: the smoother alone corrects it
 
 
-STEMS = {"pmis": (State,), "interpolation": (State,), "aggregates": (State,), "local_restriction": (State,),
-         "air_cycle": (State,)}
+STEMS = {"pmis": (State,), "interpolation": (State,), "aggregates": (State,), "links": (State,),
+         "local_restriction": (State,), "air_cycle": (State,)}

@@ -71,12 +71,13 @@ class SmoothedAggregation(SmoothedMultigrid):
     coordinates: Any = field(default=None, repr=False)
     nodes: Any = field(default=None, repr=False)
     block: int | None = None
-    strength: float = 0.08
+    strength: float = 0.25
     degree: int = field(default=2, kw_only=True)
     cycle: str = field(default="W", kw_only=True)
 
     problem = "symmetric positive definite systems with known near null vectors, such as elasticity"
     cost = "a W-cycle: some 9 products with A in single precision"
+    diagonal = "point"
     hermitian_only = True
     beside_nullspace = True
     kinds = "f"

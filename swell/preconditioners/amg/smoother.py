@@ -42,19 +42,25 @@ def relaxation(name: str, degree: int) -> float:
     return b * beta
 
 
-def scales(A, omega: float):
-    """Return √(ω / dᵢ) of each row of a CSRMatrix in double precision, dᵢ = Σⱼ |aᵢⱼ|, a new float64 array."""
-    diagonal = A.space.empty(A.shape[0], np.float64)
-    A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, diagonal)
-    return diagonal
+def scales(A, omega: float, diagonal="l1"):
+    """Return √(ω / dᵢ) of each row of a CSRMatrix in double precision, a new float64 array; 1 where dᵢ = 0.
+
+    ``diagonal``: "l1", dᵢ = Σⱼ |aᵢⱼ|; or "point", dᵢ = |aᵢᵢ|."""
+    if diagonal == "point":
+        xp, d = A.space.xp, abs(A.diagonal())
+        return xp.sqrt(xp.where(d > 0, omega / xp.where(d > 0, d, 1), 1))
+    roots = A.space.empty(A.shape[0], np.float64)
+    A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, roots)
+    return roots
 
 
-def radius(A) -> float:
-    """Return an estimate of the largest eigenvalue of D⁻¹A for a CSRMatrix in double precision, at most 1.
+def radius(A, diagonal="l1") -> float:
+    """Return an estimate of the largest eigenvalue of D⁻¹A for a CSRMatrix in double precision; with the ℓ1 diagonal at
+    most 1. ``diagonal`` as in `scales`.
 
     Power method from a fixed random vector: ‖Bᵏv‖ / ‖Bᵏ⁻¹v‖ with B = D^−½ A D^−½ grows to the eigenvalue from below.
     If the estimate is too small by a quarter, every smoother of `NAMES` still converges."""
-    space, root = A.space, scales(A, 1.0)
+    space, root = A.space, scales(A, 1.0, diagonal)
     v, w, Bv = (space.empty(A.shape[0], np.float64) for _ in range(3))
     space.random(SEED, v)
     for k in range(POWERS):
@@ -65,4 +71,5 @@ def radius(A) -> float:
         A.apply(w, Bv)
         space.multiply(root, Bv)                                               # B v
     before, _, after, _ = space.norms(v, Bv)  # sync
-    return min(SAFETY * after / before, 1.0) if before > 0 and after > 0 else 1.0
+    found = SAFETY * after / before if before > 0 and after > 0 else 1.0
+    return min(found, 1.0) if diagonal == "l1" else found

@@ -1,6 +1,4 @@
 // Aggregates of nodes on a CPU; see aggregates.py one folder up.
-#include <math.h>
-
 #include <vector>
 
 #include "slots/swell/preconditioners/amg/aggregates.hpp"
@@ -15,29 +13,6 @@ namespace {
 template <class I> void unit_rows(Array<I> indptr, Array<double> data) {
   each(data.size, [=](int64_t i) { indptr[i] = I(i), data[i] = 1.0; });
   indptr[data.size] = I(data.size);
-}
-
-// out[k] = (factor · data[k])².
-void squares(Array<const double> data, double factor, Array<double> out) {
-  each(data.size, [=](int64_t k) { out[k] = (factor * data[k]) * (factor * data[k]); });
-}
-
-// strong[k] = 1 if entry k links two different nodes strongly: gᵢⱼ > bound √(gᵢᵢ gⱼⱼ), else 0. data: the entries g of
-// the graph, squares of norms. diagonal[i] = gᵢᵢ. state[i]: ISOLATED for a node without strong links, else UNDECIDED.
-template <class I>
-void strong_pairs(Array<const I> indptr, Array<const I> indices, Array<const double> data,
-                  Array<const double> diagonal, double bound, Array<uint8_t> strong, Array<uint8_t> state) {
-  each(state.size, [=](int64_t i) {
-    bool linked = false;
-    const double own = bound * sqrt(diagonal[i]);
-    for (int64_t k = indptr[i]; k < indptr[i + 1]; ++k) {
-      const int64_t j = indices[k];
-      const bool found = (j != i) & (data[k] > 0) & (data[k] > own * sqrt(diagonal[j]));
-      strong[k] = found;
-      linked |= found;
-    }
-    state[i] = linked ? UNDECIDED : ISOLATED;
-  });
 }
 
 // keys[i] = the hash of row number first + i.
@@ -74,7 +49,7 @@ void choose_roots(Array<const I> indptr, Array<const I> indices, Array<const uin
 }
 
 // joined[i] = the aggregate of node i if it is a root or a root's strong neighbour, else −1. numbers[i] is the number
-// of root i. Among several roots the one with the largest entry counts, then the first.
+// of root i. Among several roots the one with the least entry counts, then the first.
 template <class I>
 void join_roots(Array<const I> indptr, Array<const I> indices, Array<const double> data, Array<const uint8_t> strong,
                 Array<const uint8_t> state, Array<const I> numbers, Array<I> joined) {
@@ -84,13 +59,13 @@ void join_roots(Array<const I> indptr, Array<const I> indices, Array<const doubl
     if (state[i] == COARSE) own = numbers[i];
     else for (int64_t k = indptr[i]; k < indptr[i + 1]; ++k) {
       const int64_t j = indices[k];
-      if (strong[k] && state[j] == COARSE && data[k] > largest) own = numbers[j], largest = data[k];
+      if (strong[k] && state[j] == COARSE && -data[k] > largest) own = numbers[j], largest = -data[k];
     }
     joined[i] = own;
   });
 }
 
-// aggregates[i] = joined[i], or, where that is −1, the aggregate of the strong neighbour with the largest entry that
+// aggregates[i] = joined[i], or, where that is −1, the aggregate of the strong neighbour with the least entry that
 // has one; else −1.
 template <class I>
 void join_neighbours(Array<const I> indptr, Array<const I> indices, Array<const double> data,
@@ -101,7 +76,7 @@ void join_neighbours(Array<const I> indptr, Array<const I> indices, Array<const 
     if (own < 0)
       for (int64_t k = indptr[i]; k < indptr[i + 1]; ++k) {
         const I at = joined[indices[k]];
-        if (strong[k] && at >= 0 && data[k] > largest) own = at, largest = data[k];
+        if (strong[k] && at >= 0 && -data[k] > largest) own = at, largest = -data[k];
       }
     aggregates[i] = own;
   });
@@ -119,5 +94,5 @@ void of_unknowns(Array<const I> nodes, Array<const I> aggregates, int64_t count,
 
 }  // namespace
 
-KERNELS("swell.preconditioners.amg.aggregates", INDICES(unit_rows), PLAIN(squares), INDICES(strong_pairs),
-        PLAIN(hashes), INDICES(choose_roots), INDICES(join_roots), INDICES(join_neighbours), INDICES(of_unknowns))
+KERNELS("swell.preconditioners.amg.aggregates", INDICES(unit_rows), PLAIN(hashes), INDICES(choose_roots),
+        INDICES(join_roots), INDICES(join_neighbours), INDICES(of_unknowns))

@@ -12,38 +12,6 @@ template <typename I> __global__ void unit_rows(Context* ctx, I* indptr, double*
   if (i < n - 1) data[i] = 1;
 }
 
-// out = (factor data)².
-// launch: elements of out, 256 threads
-template <typename T>
-__global__ void squares(Context* ctx, const double* data, double factor, double* out, long long n) {
-  if (stopped(ctx)) return;
-  const long long k = thread_id();
-  if (k < n) out[k] = __dmul_rn(factor * data[k], factor * data[k]);
-}
-
-// strong[k] = 1 if entry k links two different nodes strongly: g_ij > bound √(g_ii g_jj). state: ISOLATED for a node
-// without strong links, else UNDECIDED.
-// launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <typename I>
-__global__ void strong_pairs(Context* ctx, const I* indptr, const I* indices, const double* data,
-    const double* diagonal, double bound, unsigned char* strong, unsigned char* state, long long n,
-    long long data_size) {
-  if (stopped(ctx)) return;
-  visit_all(indptr, n, lanes_for(n, data_size), [&](const Portion& p) {
-    const double own = p.there ? bound * sqrt(diagonal[p.row]) : 0.0;
-    bool linked = false;
-    for (long long k = p.begin + p.part; k < p.end; k += p.lanes) {
-      const I j = indices[k];
-      const double value = data[k];
-      const bool found = j != p.row && value > 0 && value > own * sqrt(diagonal[j]);
-      strong[k] = found;
-      linked |= found;
-    }
-    linked = any_lane(linked, p.lanes);
-    if (p.there && p.part == 0) state[p.row] = linked ? UNDECIDED : ISOLATED;
-  });
-}
-
 // Where the search of a node for roots has got to: entry `link` of its row, and entry `step` of that neighbour's row;
 // −1 stands for the neighbour itself.
 template <class I> struct Search {
@@ -103,7 +71,7 @@ __global__ void __launch_bounds__(512, 2) choose_roots(Context* ctx, const I* in
   }
 }
 
-// joined: the aggregate of a root or a root's strong neighbour, else −1. The root with the largest entry counts, then
+// joined: the aggregate of a root or a root's strong neighbour, else −1. The root with the least entry counts, then
 // the first.
 // launch: elements of state, 256 threads
 template <typename I>
@@ -117,11 +85,12 @@ __global__ void join_roots(Context* ctx, const I* indptr, const I* indices, cons
   if (state[i] == COARSE) own = numbers[i];
   else
     for (I k = indptr[i]; k < indptr[i + 1]; ++k)
-      if (strong[k] && state[indices[k]] == COARSE && data[k] > largest) own = numbers[indices[k]], largest = data[k];
+      if (strong[k] && state[indices[k]] == COARSE && -data[k] > largest)
+        own = numbers[indices[k]], largest = -data[k];
   joined[i] = own;
 }
 
-// aggregates: as joined; where that is −1, the aggregate of the strong neighbour with the largest entry that has one,
+// aggregates: as joined; where that is −1, the aggregate of the strong neighbour with the least entry that has one,
 // else −1.
 // launch: elements of joined, 256 threads
 template <typename I>
@@ -134,7 +103,8 @@ __global__ void join_neighbours(Context* ctx, const I* indptr, const I* indices,
   double largest = 0;
   if (own < 0)
     for (I k = indptr[i]; k < indptr[i + 1]; ++k)
-      if (strong[k] && joined[indices[k]] >= 0 && data[k] > largest) own = joined[indices[k]], largest = data[k];
+      if (strong[k] && joined[indices[k]] >= 0 && -data[k] > largest)
+        own = joined[indices[k]], largest = -data[k];
   aggregates[i] = own;
 }
 
