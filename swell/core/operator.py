@@ -146,6 +146,11 @@ class LinearOperator(ABC):
     def expect(self, norm):
         """Prepare for vectors of about this 2-norm, if the operator scales them; each solve calls this first."""
 
+    def in_double_precision(self, why) -> "LinearOperator | None":
+        """Return this operator computing in double precision, with a note that says ``why``; None if it already does,
+        or has no such form."""
+        return None
+
     def check(self, configuration, stopping):
         """Raise InputError for a Configuration or Stopping settings that cannot be used with this operator."""
 

@@ -28,6 +28,7 @@ from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_mot
 from swell.preconditioners.amg.multigrid import SmoothedMultigrid
 from swell.preconditioners.amg.nodes import unknowns
 from swell.preconditioners.amg.operator import AMGOperator
+from swell.preconditioners.amg.precision import too_narrow
 from swell.preconditioners.near_nullspace import check_word, checked, checked_nodes, independent
 from swell.transforms.nullspace import rigid_body_modes
 
@@ -64,14 +65,15 @@ class SmoothedAggregation(SmoothedMultigrid):
     levels : int
         Most levels.
     dtype : {"float32", "float64"}
-        Precision of the cycle. The setup always works in double precision.
+        Precision of the cycle. The setup always works in double precision. If single precision cannot hold the cycle
+        of a thin body, it is in double precision too, and a note says so.
     """
 
     near_nullspace: Any = field(default="constants", repr=False)
     coordinates: Any = field(default=None, repr=False)
     nodes: Any = field(default=None, repr=False)
     block: int | None = None
-    strength: float = 0.25
+    strength: float = 0.15
     degree: int = field(default=2, kw_only=True)
     cycle: str = field(default="W", kw_only=True)
 
@@ -160,5 +162,11 @@ class SmoothedAggregation(SmoothedMultigrid):
         return f"strength={self.strength:g}"
 
     def build(self, A):
-        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, whose docstring lists the errors."""
-        return AMGOperator(A, self)
+        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, whose docstring lists the errors.
+
+        It is in double precision, and a note says so, if single precision cannot hold it (precision.py)."""
+        operator = AMGOperator(A, self)
+        if self.dtype == "float32" and too_narrow(operator.inner):
+            return operator.in_double_precision("residuals of the smoothest errors are below the rounding of single "
+                                                "precision")
+        return operator
