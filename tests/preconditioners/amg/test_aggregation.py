@@ -11,7 +11,7 @@ from swell import SmoothedAggregation, gallery
 from swell.core.library import native_kernels
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.amg.aggregates import aggregates, exponent, node_graph, of_unknowns
+from swell.preconditioners.amg.aggregates import aggregates, node_graph, of_unknowns
 from swell.preconditioners.amg.aggregation import SmoothedInterpolation, blocks, rigid_motions, tentative
 from swell.preconditioners.amg.nodes import like_elasticity, unknowns
 from swell.preconditioners.amg.smoother import radius
@@ -23,10 +23,42 @@ def plate(m, poisson=0.3):
     return gallery.elasticity2d(m, poisson=poisson).tocsr(), np.column_stack([x.ravel(), y.ravel()])[m + 1:]
 
 
-def graph_of(A, space, nodes=None, count=None):
+def flat_plate(shape, height):
+    """A plate of trilinear hexahedra 1 × 1 × height, held at x = 0, and the positions of its free nodes."""
+    points, blocks = gallery.box_mesh(shape, (shape[0], shape[1], shape[2] * height))[0], []
+    ends = [sp.diags_array([np.r_[1.0, np.full(m - 1, 2.0), 1.0]], shape=(m + 1, m + 1), offsets=[0]) for m in shape]
+    sides = [sp.diags_array([np.ones(m)] * 2, shape=(m + 1, m + 1), offsets=[-1, 1]) for m in shape]
+    h = 1.0, 1.0, height
+    mass = [(2 * e + s) * (w / 6) for e, s, w in zip(ends, sides, h)]
+    stiff = [(e - s) / w for e, s, w in zip(ends, sides, h)]
+    slope = [sp.diags_array([np.r_[-0.5, np.zeros(m - 1), 0.5], np.full(m, 0.5), np.full(m, -0.5)],
+                            shape=(m + 1, m + 1), offsets=[0, 1, -1]) for m in shape]          # ∫ φᵢ φⱼ'
+
+    def product(*factors):
+        return sp.kron(sp.kron(factors[0], factors[1]), factors[2], format="csr")
+
+    def with_derivatives(a, b):
+        """∫ ∂ₐφᵢ ∂ᵦφⱼ."""
+        return product(*(stiff[k] if k == a == b else slope[k].T if k == a else slope[k] if k == b else mass[k]
+                         for k in range(3)))
+
+    shear = sum(with_derivatives(a, a) for a in range(3)) / 2.6                              # E = 1, Poisson's ratio 0.3
+    blocks = [[with_derivatives(a, b) * (0.3 / 0.52) + with_derivatives(b, a) / 2.6 + (shear if a == b else 0 * shear)
+               for b in range(3)] for a in range(3)]
+    free = np.flatnonzero(points[:, 0] > 0)
+    rows = (free[:, None] + len(points) * np.arange(3)).ravel()
+    A = sp.bmat(blocks, format="csr")[rows][:, rows]
+    A = ((A + A.T) / 2).tocsr()
+    A.eliminate_zeros()
+    A.sort_indices()
+    return A, points[free]
+
+
+def graph_of(A, space, nodes=None, count=None, modes=None):
     moved = CSRMatrix.from_scipy(A.tocsr().astype(float), space)
     index = None if nodes is None else space.from_host(nodes.astype(moved.indices.dtype))
-    return node_graph(moved, index, count or A.shape[0], exponent(moved))
+    modes = np.ones((A.shape[0], 1)) if modes is None else modes
+    return node_graph(moved, index, count or A.shape[0], space.from_host(np.ascontiguousarray(modes)))
 
 
 def roots_in_order(S):
@@ -40,23 +72,33 @@ def roots_in_order(S):
 
 
 def random_graph(n, seed):
-    """A symmetric matrix with a positive diagonal, and a node without links."""
+    """A symmetric matrix with a positive diagonal, entries of both signs, and a node without links."""
     G = sp.random(n, n, min(1, 4 / n), random_state=seed)
+    G.data -= 0.8
     keep = sp.diags_array((np.arange(n) != n // 2).astype(float))
-    return sp.csr_array(keep @ (G + G.T) @ keep + sp.diags_array(np.ones(n)))
+    return sp.csr_array(keep @ (G + G.T) @ keep + sp.diags_array(np.full(n, 5.0)))
+
+
+def strong_links(A, strength):
+    """The strong links of nodes without near null vectors but the constant, by the formulas of aggregates.py."""
+    off = sp.csr_array(A - sp.diags_array(A.diagonal())).tocoo()
+    n = A.shape[0]
+    positive, negative = (np.bincount(off.row, np.maximum(sign * off.data, 0), n) for sign in (1, -1))
+    largest = np.zeros(n)
+    np.maximum.at(largest, off.row, -off.data)
+    share = np.clip(2 * positive / np.maximum(negative, 1e-300), strength, max(strength, 0.5)) if strength else np.zeros(n)
+    bound = share * largest * (1 - 1e-6)
+    strong = (off.data < 0) & (-off.data >= np.sqrt(bound[off.row] * bound[off.col]))
+    return sp.csr_array((np.ones(strong.sum()), (off.row[strong], off.col[strong])), A.shape)
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.3])
 def test_aggregates_are_what_a_loop_over_the_nodes_finds(space, strength):
     for A in (gallery.poisson2d(17), gallery.poisson3d(7), *(random_graph(n, n) for n in (1, 2, 40, 300))):
         with space.active():
-            found, count = aggregates(graph_of(sp.csr_array(A), space), strength)
-            found = space.to_host(found)
-        G = abs(sp.csr_array(A))
-        d = np.sqrt(G.diagonal())
-        S = G.multiply(G > 0).tocoo()
-        strong = (S.row != S.col) & (S.data > strength * d[S.row] * d[S.col])
-        S = sp.csr_array((np.ones(strong.sum()), (S.row[strong], S.col[strong])), G.shape)
+            found, count, crossing = aggregates(graph_of(sp.csr_array(A), space), strength)
+            found, crossing = space.to_host(found), space.to_host(crossing)
+        S = strong_links(sp.csr_array(A), strength)
         roots = roots_in_order(S)
         linked = np.diff(S.indptr) > 0
         assert count == roots.sum() and np.array_equal(found[roots], np.arange(count))
@@ -64,16 +106,30 @@ def test_aggregates_are_what_a_loop_over_the_nodes_finds(space, strength):
         rows = np.repeat(np.arange(len(roots)), np.diff(S.indptr))
         beside = roots[S.indices]
         assert np.array_equal(found[rows[beside]], found[S.indices[beside]])     # a root's neighbours are its own
+        others = np.bincount(rows, found[rows] != found[S.indices], len(roots)) > 0
+        assert np.array_equal(crossing > 0, others | ~linked)
 
 
-def test_the_graph_has_the_norms_of_the_blocks(space):
-    A, _ = plate(4)
+def test_the_graph_has_the_energies_of_the_near_null_vectors(space):
+    """With the translations these are the traces of the blocks: a Laplacian, whose rows sum to zero away from x = 0."""
+    A, points = plate(4)
     nodes = np.arange(A.shape[0]) // 2
     with space.active():
-        G = graph_of(A, space, nodes, nodes[-1] + 1).to_scipy().toarray()
+        G = graph_of(A, space, nodes, nodes[-1] + 1, np.tile(np.eye(2), (len(points), 1))).to_scipy().toarray()
     B = A.toarray().reshape(len(G), 2, len(G), 2)
-    expected = (B**2).sum(axis=(1, 3))
-    assert np.allclose(G / G[0, 0], expected / expected[0, 0], rtol=1e-13)
+    assert np.allclose(G, np.trace(B, axis1=1, axis2=3), rtol=1e-13, atol=1e-15)
+    assert abs(G[points[:, 0] > 0.3].sum(axis=1)).max() < 1e-13
+
+
+def test_flat_cells_are_joined_across(space):
+    """Norms of blocks would link them along the plate as well."""
+    A, points = flat_plate((6, 6, 2), 0.1)
+    with space.active():
+        nodes = np.arange(A.shape[0]) // 3
+        graph = graph_of(A, space, nodes, nodes[-1] + 1, swell.rigid_body_modes(points))
+        found = space.to_host(aggregates(graph, 0.15)[0])
+    across = np.unique(points[:, :2], axis=0, return_inverse=True)[1].reshape(-1)
+    assert len(np.unique(np.stack((found, across)), axis=1).T) == found.max() + 1 == across.max() + 1
 
 
 def test_no_scale_overflows(space):
