@@ -1,6 +1,7 @@
 """LinearOperator: the interface of matrices, preconditioners and users' functions."""
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
@@ -232,6 +233,14 @@ class Wrapper(Composite):
 
     def keep_for(self, A):
         self.inner.keep_for(A)
+
+    def in_double_precision(self, why):
+        inner = self.inner.in_double_precision(why)
+        if inner is None:
+            return None
+        made = copy.copy(self)
+        made.inner = inner
+        return made
 
     def check(self, configuration, stopping):
         self.inner.check(configuration, stopping)
