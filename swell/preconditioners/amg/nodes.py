@@ -7,6 +7,8 @@ diffuses on its own, classical multigrid is as good or better.
 """
 from __future__ import annotations
 
+import numpy as np
+
 from swell.formats.blocks import detect
 
 FILL = 1.5              # stored values of all blocks over entries: regular meshes of elastic cells miss some couplings
@@ -25,3 +27,21 @@ def like_elasticity(A) -> bool:
     n = A.shape[0]
     positive = A.space.find_true(A.data > 0)[1] - n  # sync
     return positive > 0 and positive >= MIXED * (A.nnz - n) and unknowns(A) > 1
+
+
+def null_share(A, modes) -> float:
+    """Return the share of the rows of a real CSRMatrix A in which A B = 0 but for rounding, with B the columns of
+    ``modes``, a float64 array of shape (n, k) on the device.
+
+    Near null vectors of A have a share near 1: only rows beside boundary values, or of a body in motion, are left. The
+    constants of each unknown of a node, `aggregation.blocks`, have one for elasticity. They have none for a scalar
+    problem whose unknowns only look like groups, such as elements of high degree."""
+    space, n = A.space, A.shape[0]
+    if not n:
+        return 0.0
+    double, null = A.in_double(), space.xp.ones(n, bool)
+    sums, product = double.modulus_sums(), space.empty(n, np.float64)
+    for mode in space.xp.ascontiguousarray(modes.T):
+        double.apply(mode, product)
+        null &= abs(product) <= np.sqrt(np.finfo(A.dtype).eps) * abs(mode).max() * sums
+    return space.find_true(null)[1] / n  # sync
