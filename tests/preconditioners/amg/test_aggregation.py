@@ -282,7 +282,7 @@ def test_the_rows_that_hold_near_null_vectors(space):
             rigid = rigid_motions(moved, space.from_host((points - points.mean(axis=0)).ravel()), 2)
             other = space.from_host(rng().standard_normal((A.shape[0], 1)))
             found = [null_share(moved, modes) for modes in (blocks(moved, 2)[1], rigid, other)]
-            assert found[0] >= found[1] > 0.9 and found[2] == 0, found
+            assert found[0] >= found[1] > 0.9 and found[2] < 0.05, found
         scalar = CSRMatrix.from_scipy(sp.csr_array(gallery.poisson2d(20)), space)
         assert null_share(scalar, blocks(scalar, 1)[1]) > 0.8 and null_share(scalar, blocks(scalar, 2)[1]) == 0
         empty = CSRMatrix.from_scipy(sp.csr_array((0, 0)), space)
