@@ -6,16 +6,16 @@ BODY, each held at one end, POISSON being 0.3 by default:
 
     plate:M[:POISSON]               2 M² triangles
     tets:M[:POISSON]                a cube of 6 M³ tetrahedra
-    hexes:M[:POISSON]               a cube of M³ trilinear hexahedra (needs scikit-fem)
+    hexes:M[:POISSON]               a cube of M³ trilinear hexahedra
     beam:M[:POISSON]                8 x 1 x 1, of 48 M³ tetrahedra
     jumps:M:RATIO                   as tets, with 4³ blocks whose moduli are spread over RATIO
-    slab:M[:HEIGHT]                 M x M x 2 trilinear hexahedra, 1 x 1 x HEIGHT each (needs scikit-fem)
+    slab:M[:HEIGHT]                 M x M x 2 trilinear hexahedra, 1 x 1 x HEIGHT each
     FILE[:POISSON[:REFINED]]        tetrahedra of a mesh file (needs meshio), each cut into eight REFINED times
-    quadratic:FILE[:POISSON]        the same of degree 2, with ten nodes each (needs scikit-fem too)
+    quadratic:FILE[:POISSON]        the same of degree 2, with ten nodes each (needs scikit-fem)
 
 or gallery:NAME[:UNKNOWNS], a matrix file, or poisson3d:M, without coordinates. The matrix lies on the device, as a CuPy
-matrix for a GPU. Times are medians, from the matrix to the solver and from b to x, at a true relative residual of 1e-8. b is random; with ``--exact`` b = A x for a random x, which rounding allows
-to be solved on thinner slabs.
+matrix for a GPU. Times are medians, from the matrix to the solver and from b to x, at a true relative residual of 1e-8.
+b is random; with ``--exact`` b = A x for a random x: rounding forbids 1e-8 for random b on thin slabs.
 With ``--repeat`` 5 or more the first run, which may compile, does not count. ``--launches`` adds what
 benchmarks/amg_cycle.py prints of the first choice.
 """
@@ -27,6 +27,7 @@ import json
 import pathlib
 
 import numpy as np
+import scipy.sparse as sp
 from whole_solves import append, on_device, right_hand_side, timed
 
 import swell
@@ -47,10 +48,31 @@ def box(shape, size, poisson, ratio=1.0):
 
 
 def hexahedra(shape, size, poisson=0.3):
-    """A body of trilinear elements, held at x = 0."""
-    import skfem as fe
-    mesh = fe.MeshHex.init_tensor(*(np.linspace(0, side, m + 1) for side, m in zip(size, shape)))
-    return held(fe.Basis(mesh, fe.ElementVector(fe.ElementHex1())), poisson)
+    """A box of trilinear elements, held at x = 0, by Kronecker products of the matrices of a line."""
+    points, widths = gallery.box_mesh(shape, size)[0], [side / m for side, m in zip(size, shape)]
+    ends = [sp.diags_array(np.r_[1.0, np.full(m - 1, 2.0), 1.0]) for m in shape]
+    beside = [sp.diags_array([np.ones(m)] * 2, offsets=[-1, 1]) for m in shape]
+    mass = [(2 * e + s) * (h / 6) for e, s, h in zip(ends, beside, widths)]
+    stiff = [(e - s) / h for e, s, h in zip(ends, beside, widths)]
+    slope = [sp.diags_array([np.r_[-0.5, np.zeros(m - 1), 0.5], np.full(m, 0.5), np.full(m, -0.5)],
+                            offsets=[0, 1, -1]) for m in shape]                # ∫ φᵢ' φⱼ, the transpose of ∫ φᵢ φⱼ'
+
+    def derivatives(a, b):
+        """∫ ∂ₐφᵢ ∂ᵦφⱼ."""
+        x, y, z = (stiff[k] if k == a == b else slope[k].T if k == a else slope[k] if k == b else mass[k]
+                   for k in range(3))
+        return sp.kron(sp.kron(x, y), z, format="csr")
+
+    first, second = poisson / ((1 + poisson) * (1 - 2 * poisson)), 1 / (2 * (1 + poisson))     # Lamé's constants
+    shear = second * sum(derivatives(a, a) for a in range(3))
+    blocks = [[first * derivatives(a, b) + second * derivatives(b, a) + (shear if a == b else 0 * shear)
+               for b in range(3)] for a in range(3)]
+    free = np.flatnonzero(points[:, 0] > 0)
+    rows = (free[:, None] + len(points) * np.arange(3)).ravel()
+    A = sp.bmat(blocks, format="csr")[rows][:, rows]
+    A = ((A + A.T) / 2).tocsr()
+    A.eliminate_zeros()
+    return A, points[free]
 
 
 def held(basis, poisson):
@@ -162,9 +184,12 @@ def levels(hierarchy):
 
 def measure(given, name, A, b, choice, precond):
     """Print and record one choice."""
-    solver, result, times = timed(lambda: swell.prepare(A, method=precond and "cg", precond=precond, device=given.device),
-                                  A, b, given.device, given.repeat, 2, 5)
-    record = {"body": name, "b": "A x" if given.exact else "random", "device": given.device, "n": A.shape[0], "nnz": int(A.nnz), "choice": choice,
+    def prepare():
+        return swell.prepare(A, method=precond and "cg", precond=precond, device=given.device)
+
+    solver, result, times = timed(prepare, A, b, given.device, given.repeat, 2, 5)
+    record = {"body": name, "b": "A x" if given.exact else "random", "device": given.device, "n": A.shape[0],
+              "nnz": int(A.nnz), "choice": choice,
               "iterations": result.iterations, "reason": result.reason.name,
               **(levels(solver.M.hierarchy) if choice in AGGREGATES or choice in ("constants", "classical") else {}),
               **times}

@@ -4,15 +4,18 @@ For symmetric positive (semi)definite matrices whose near null vectors are known
 diffusion with constants. Unknowns of a mesh point stay together. hierarchy.py builds the levels from aggregates
 (aggregates.py, aggregation.py); cycle.py applies them.
 
-Setup: MIS(2) aggregates, prolongators smoothed by one step with the ℓ1 diagonal, Galerkin products in double precision.
+Setup: MIS(2) aggregates along strong links, coarse unknowns that are orthonormal in energy, prolongators smoothed by
+one step of Jacobi's method, Galerkin products in double precision. Links are measured by energies of the near null
+vectors, so that flat cells are first joined across, and then in their plane.
 An application is a W-cycle in single precision with polynomial smoothers of degree 2: some 9 products with A.
 
 Across ranks each rank aggregates and smooths its own rows alone, without their couplings to other ranks. So the
 preconditioner is block Jacobi with a multigrid a rank, and iterations grow with the number of ranks. ``AMG`` is one
 multigrid across all ranks; ``Schwarz(coarse="nicolaides")`` adds a second level.
 
-Differs from the textbook: no eigenvalue is estimated, since none of D⁻¹A exceeds 1 with the ℓ1 diagonal; the
-prolongator is smoothed with all of A, not only with its strong links.
+Differs from the textbook: links are those of the near null vectors' energies, not of the blocks' norms; a coarse node's
+unknowns are orthonormal in energy; rows of nodes without strong links to other aggregates are not smoothed, all others
+with all of A; a cycle that single precision cannot hold is in double precision (precision.py).
 """
 from __future__ import annotations
 
@@ -51,10 +54,11 @@ class SmoothedAggregation(SmoothedMultigrid):
     block : int, optional
         Unknowns of a node, which are consecutive; None: as many as a point has coordinates, or as the blocks of A show.
     strength : float
-        ε: nodes i and j are linked strongly if ‖Aᵢⱼ‖² > ε² ‖Aᵢᵢ‖ ‖Aⱼⱼ‖, with Frobenius norms. Halved from level to
-        level.
+        θ: nodes i and j are linked strongly if −gᵢⱼ is at least θ times the geometric mean of the largest −gᵢₖ and
+        −gⱼₖ, where gᵢⱼ sums the near null vectors' energies between nodes i and j (aggregates.py); up to 0.5 in rows
+        with positive gᵢⱼ. A smaller value makes larger aggregates: fewer entries on coarse levels, more iterations.
     smoother : {"chebyshev", "l1_jacobi"}
-        Chebyshev polynomials of the fourth kind, or plain steps; both with the ℓ1 diagonal.
+        Chebyshev polynomials of the fourth kind, or plain steps; both with the diagonal of A.
     degree : int
         Products with A in a smoothing step, 1 to 4.
     cycle : {"W", "V"}

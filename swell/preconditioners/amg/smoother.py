@@ -1,7 +1,8 @@
 """Smoothers of the cycle: polynomials in D⁻¹A with the ℓ1 diagonal, dᵢ = Σⱼ |aᵢⱼ|. Baker, Falgout, Kolev, Yang 2011.
 
 The eigenvalues of D⁻¹A lie in (0, 1] for every SPD matrix. For scalar problems the largest is near 1, and nothing is
-estimated. For elasticity it is near 0.7: smoothed aggregation multiplies D by its estimate, `radius`.
+estimated. Smoothed aggregation takes the diagonal of A, dᵢ = aᵢᵢ, times an estimate of the largest eigenvalue,
+`radius`: its coarse unknowns are orthonormal in energy, so that this is a smoother by the blocks of nodes.
 
 - "chebyshev": Chebyshev polynomials of the fourth kind. Their weights, from Lottes 2023, are best for a whole V-cycle.
   Step k is z = a z + b D⁻¹ r, x = x + β z, r = r − A z with a = (2k − 3)/(2k + 1), b = (8k − 4)/(2k + 1). Degree 1 is

@@ -23,37 +23,6 @@ def plate(m, poisson=0.3):
     return gallery.elasticity2d(m, poisson=poisson).tocsr(), np.column_stack([x.ravel(), y.ravel()])[m + 1:]
 
 
-def flat_plate(shape, height):
-    """A plate of trilinear hexahedra 1 × 1 × height, held at x = 0, and the positions of its free nodes."""
-    points, blocks = gallery.box_mesh(shape, (shape[0], shape[1], shape[2] * height))[0], []
-    ends = [sp.diags_array([np.r_[1.0, np.full(m - 1, 2.0), 1.0]], shape=(m + 1, m + 1), offsets=[0]) for m in shape]
-    sides = [sp.diags_array([np.ones(m)] * 2, shape=(m + 1, m + 1), offsets=[-1, 1]) for m in shape]
-    h = 1.0, 1.0, height
-    mass = [(2 * e + s) * (w / 6) for e, s, w in zip(ends, sides, h)]
-    stiff = [(e - s) / w for e, s, w in zip(ends, sides, h)]
-    slope = [sp.diags_array([np.r_[-0.5, np.zeros(m - 1), 0.5], np.full(m, 0.5), np.full(m, -0.5)],
-                            shape=(m + 1, m + 1), offsets=[0, 1, -1]) for m in shape]          # ∫ φᵢ φⱼ'
-
-    def product(*factors):
-        return sp.kron(sp.kron(factors[0], factors[1]), factors[2], format="csr")
-
-    def with_derivatives(a, b):
-        """∫ ∂ₐφᵢ ∂ᵦφⱼ."""
-        return product(*(stiff[k] if k == a == b else slope[k].T if k == a else slope[k] if k == b else mass[k]
-                         for k in range(3)))
-
-    shear = sum(with_derivatives(a, a) for a in range(3)) / 2.6                              # E = 1, Poisson's ratio 0.3
-    blocks = [[with_derivatives(a, b) * (0.3 / 0.52) + with_derivatives(b, a) / 2.6 + (shear if a == b else 0 * shear)
-               for b in range(3)] for a in range(3)]
-    free = np.flatnonzero(points[:, 0] > 0)
-    rows = (free[:, None] + len(points) * np.arange(3)).ravel()
-    A = sp.bmat(blocks, format="csr")[rows][:, rows]
-    A = ((A + A.T) / 2).tocsr()
-    A.eliminate_zeros()
-    A.sort_indices()
-    return A, points[free]
-
-
 def graph_of(A, space, nodes=None, count=None, modes=None):
     moved = CSRMatrix.from_scipy(A.tocsr().astype(float), space)
     index = None if nodes is None else space.from_host(nodes.astype(moved.indices.dtype))
@@ -121,17 +90,6 @@ def test_the_graph_has_the_energies_of_the_near_null_vectors(space):
     assert abs(G[points[:, 0] > 0.3].sum(axis=1)).max() < 1e-13
 
 
-def test_flat_cells_are_joined_across(space):
-    """Norms of blocks would link them along the plate as well."""
-    A, points = flat_plate((6, 6, 2), 0.1)
-    with space.active():
-        nodes = np.arange(A.shape[0]) // 3
-        graph = graph_of(A, space, nodes, nodes[-1] + 1, swell.rigid_body_modes(points))
-        found = space.to_host(aggregates(graph, 0.15)[0])
-    across = np.unique(points[:, :2], axis=0, return_inverse=True)[1].reshape(-1)
-    assert len(np.unique(np.stack((found, across)), axis=1).T) == found.max() + 1 == across.max() + 1
-
-
 def test_no_scale_overflows(space):
     for scale in (1e-160, 1e160):
         with space.active():
@@ -167,28 +125,6 @@ def test_prolongators_hold_the_modes_and_drop_dependent_ones(space):
     assert np.allclose((T @ below)[2:], modes[2:], atol=1e-13) and not T[:2].nnz
     d = np.asarray(abs(A).sum(axis=1)).ravel()
     assert abs(P - (T - sp.diags_array(4 / 3 / smoothed.radius / d) @ A @ T)).max() < 1e-14
-
-
-def test_coarse_unknowns_are_orthonormal_in_energy(space):
-    """Tᵀ A T has identities as diagonal blocks, and T times the coarse modes are the modes; a part that nothing holds,
-    whose rigid motions have no energy, has finite columns."""
-    A, points = flat_plate((4, 3, 2), 0.01)
-    free, places = free_body((2, 2, 2))
-    A = sp.block_diag([A, free], format="csr")
-    points = np.concatenate([points, places + 50.0])
-    held = A.shape[0] - free.shape[0]
-    members = np.r_[np.arange(held) // 27, np.full(free.shape[0], held // 27 + 1)]
-    count = members.max() + 1
-    with space.active():
-        moved = CSRMatrix.from_scipy(A, space)
-        modes = rigid_motions(moved, space.from_host((points - points.mean(axis=0)).ravel()), 3)
-        T, below, nodes = tentative(moved, space.from_host(members.astype(moved.indices.dtype)), count, modes, energy=True)
-        T, below, modes, nodes = T.to_scipy(), *(space.to_host(a) for a in (below, modes, nodes))
-    E = (T.T @ A @ T).toarray()
-    for node in range(count - 1):
-        own = np.flatnonzero(nodes == node)
-        assert np.allclose(E[np.ix_(own, own)], np.eye(own.size), atol=1e-6)
-    assert np.allclose(T @ below, modes, atol=1e-9 * abs(modes).max()) and np.isfinite(T.data).all()
 
 
 def test_rows_that_are_not_smoothed_stay(space):
@@ -374,38 +310,6 @@ def test_devices_agree():
     for one, other in zip(mine, its):
         P, Q = one.P.to_scipy(), other.P.to_scipy()
         assert np.array_equal(P.indices, Q.indices) and abs(P - Q).max() < 1e-12
-
-
-@pytest.mark.parametrize("height, most", [(1.0, 18), (0.1, 28), (0.01, 31)])
-def test_plates_of_flat_cells(height, most, device):
-    """Aggregates by norms of blocks, of which the largest links decided, took 14, 189 and 722 iterations."""
-    A, points = flat_plate((12, 12, 2), height)
-    r = swell.solve(A, A @ rng().standard_normal(A.shape[0]), method="cg", device=device,
-                    precond=SmoothedAggregation(coordinates=points))
-    assert r.converged and r.iterations <= most and not r.notes, (r.iterations, r.notes)
-
-
-def test_a_cycle_that_single_precision_cannot_hold(device):
-    A, points = flat_plate((12, 12, 2), 5e-4)
-    with_note = swell.prepare(A, method="cg", device=device, precond=SmoothedAggregation(coordinates=points))
-    r = with_note.solve(A @ rng().standard_normal(A.shape[0]))
-    assert r.converged and r.iterations < 30
-    assert with_note.M.settings.dtype == "float64" and sum("in double precision" in note for note in r.notes) == 1
-    with_note.update(4 * A)
-    assert with_note.solve(A @ rng().standard_normal(A.shape[0])).converged and with_note.M.inner.dtype == np.float64
-
-
-@pytest.mark.parametrize("settings", [swell.AMG(coarsest=40), SmoothedAggregation(coarsest=40)], ids=["classical", "smoothed"])
-def test_an_indefinite_cycle_in_single_precision_is_not_blamed_on_A(settings, device):
-    """The rounded cycle is spoilt here; the same one in double precision, made from the hierarchy, is not."""
-    A = gallery.poisson2d(24)
-    solver = swell.prepare(A, method="cg", device=device, precond=settings)
-    solver.M.inner.levels[-1].inverse *= -1
-    b = rng().standard_normal(A.shape[0])
-    for _ in range(2):
-        r = solver.solve(b)
-        assert r.converged and r.iterations < 40
-        assert [note for note in r.notes if "CG found it indefinite in single precision" in note]
 
 
 BAD = {

@@ -66,7 +66,8 @@ ROW_KERNEL orthonormalise(Device device, Array<const I> starts, Array<const I> m
   });
 }
 
-// products[d, c] = Σⱼ a_dj q[j, c] over the unknowns j of d's own aggregate, members[d], for each column c of its basis Q.
+// products[d, c] = Σⱼ a_dj q[j, c] over the unknowns j of d's own aggregate, members[d], for each column c of its
+// basis Q.
 // launch: elements of members, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I>
 ROW_KERNEL within(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
