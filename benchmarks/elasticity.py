@@ -70,9 +70,7 @@ def hexahedra(shape, size, poisson=0.3):
     free = np.flatnonzero(points[:, 0] > 0)
     rows = (free[:, None] + len(points) * np.arange(3)).ravel()
     A = sp.bmat(blocks, format="csr")[rows][:, rows]
-    A = ((A + A.T) / 2).tocsr()
-    A.eliminate_zeros()
-    return A, points[free]
+    return ((A + A.T) / 2).tobsr((3, 3)).tocsr(), points[free]                 # whole blocks, as elements assemble them
 
 
 def held(basis, poisson):
