@@ -116,6 +116,12 @@ class Prepared(Shareable):
         M = s.M if applied is None or applied.across_ranks else self.space.ranks.guarded(s.M)
         return method.bind(System(s.matrix, M, self.b, self.x, s.weights, workspace, loop, s.S))
 
+    def use_preconditioner(self, M):
+        """Replace the preconditioner by ``M``, and bind the method again."""
+        self.setup.use_preconditioner(M)
+        self._description, self._adjoint_stale = None, True
+        self._bind()
+
     def read_b(self, b) -> tuple:
         """Copy the right-hand side ``b``, of the host or this space, into b0; return (‖b‖₂, ‖b‖∞).
 
