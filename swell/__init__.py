@@ -12,7 +12,7 @@ solve                     solve, prepare, Solver, Options, lstsq, multiply, Stop
                           LinearOperator, SolutionMonitor, quiet; scipy_like, SciPy's calls
 many small systems        solve_batch, prepare_batch, BatchSolver
 results                   Result, Results, BatchResult, LeastSquaresResult, Reason
-errors                    SwellError, InputError, MissingDependency, OutOfMemory
+errors                    SwellError, InputError, NotConverged, MissingDependency, OutOfMemory
 methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR, if A is symmetric;
                           GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
                           BlockCG, BlockGMRES, for several right-hand sides; Direct, Stationary
@@ -89,7 +89,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "Result": "solving.result", "Results": "solving.results",
     "LinearOperator": "core.operator", "names": "core.registry",
     "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",
-    "OutOfMemory": "core.errors", "quiet": "core.compilation",
+    "NotConverged": "core.errors", "OutOfMemory": "core.errors", "quiet": "core.compilation",
     "read_matrix": "io", "read_vector": "io",
 }, modules=("dense", "distributed", "gallery", "io", "jax", "pde", "scipy_like", "report", "torch"), former={
     "ICK": ("IC", {"level": 1}), "ILUK": ("ILU", {"level": 1}), "ILUT": ("ILU", {"drop": 0.001}),

@@ -23,8 +23,10 @@ from swell.core.settings import shown
 from swell.core.sharing import Sharing
 from swell.core.stopping import Reason, Stopping
 from swell.core.turn import Turn
+from swell.preconditioning import Preconditioning
 from swell.solving.adjoint import own_adjoint
 from swell.solving.choice_cost import paired
+from swell.solving.inverse import Inverse
 from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
@@ -32,11 +34,14 @@ from swell.solving.run import Prepared
 from swell.solving.singularity import reasons_for_singularity
 
 
-class Solver:
+class Solver(Inverse):
     """A prepared system; made by ``prepare``.
 
     Threads may share a Solver; their calls run one after the other. To solve at the same time, give each thread a
     ``copy()``. A Solver can be pickled; loading it repeats the setup.
+
+    A Solver on one device is the linear operator A⁻¹ of SciPy and CuPy: ``eigsh(A, sigma=0, OPinv=s)``. Its ``matvec``,
+    ``rmatvec``, ``matmat`` and ``s @ b`` raise `NotConverged` if the solve does not converge.
 
     Attributes
     ----------
@@ -263,14 +268,29 @@ class Solver:
 
     @property
     def M(self):
-        """The first choice's preconditioner, or None; ``print(solver.M)`` shows the levels of algebraic multigrid."""
+        """The first choice's preconditioner, or None if it has none: one cycle of multigrid, one solve with incomplete
+        factors. A linear operator of SciPy and CuPy, as in ``lobpcg(A, X, M=s.M)``; ``print(s.M)`` describes it.
+
+        Raises
+        ------
+        FactorisationError
+            If its factorisation failed.
+        """
+        with self._first_choice() as prepared:
+            if prepared.setup.failure is not None:
+                raise prepared.setup.failure
+            return None if prepared.setup.M is None else Preconditioning(self, self._first_choice)
+
+    @contextmanager
+    def _first_choice(self):
+        """Take the turn of this Solver, and yield the Prepared of the first choice."""
         with self._turn, self.space.active(self.A.shape[0]):
-            return self._prepare(0).setup.M
+            yield self._prepare(0)
 
     def describe(self) -> list[str]:
         """The first choice, one line for each part, as a printed result shows it."""
-        with self._turn, self.space.active(self.A.shape[0]):
-            return self._prepare(0).describe()
+        with self._first_choice() as prepared:
+            return prepared.describe()
 
     def __repr__(self):
         A, choices = self.A, [paired(choice.name("method"), choice.part) for choice in self.choices]

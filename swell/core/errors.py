@@ -39,6 +39,23 @@ class FactorisationError(SwellError):
         self.singular, self.index = singular, index
 
 
+class NotConverged(SwellError, RuntimeError):
+    """A solve did not converge, where the caller would see x alone; SciPy's factors raise a RuntimeError, too.
+
+    Attributes
+    ----------
+    result : Result, Results or BatchResult
+        The outcome: the best x, the reason, the true residual and the history.
+    """
+
+    def __init__(self, message, result):
+        super().__init__(message)
+        self.result = result
+
+    def __reduce__(self):
+        return NotConverged, (str(self), self.result)
+
+
 class MissingDependency(SwellError):
     """An optional package or a GPU is missing; the message gives the command that installs it."""
 

@@ -1,26 +1,10 @@
-"""``Recurring``: the setup that a code's linear solver keeps from call to call, and the error of a failed solve."""
+"""``Recurring``: the setup that a code's linear solver keeps from call to call."""
 from __future__ import annotations
 
 import numpy as np
 
 from swell.api import prepare
-from swell.core.errors import SwellError
 from swell.inputs import dtype_of
-
-
-class NotConverged(SwellError):
-    """A solve inside another code did not converge.
-
-    Attributes
-    ----------
-    result : Result
-        With the best x, the reason and the history.
-    """
-
-    def __init__(self, result):
-        super().__init__(f"swell did not converge: {result.reason.sentence}; ‖b − A x‖/‖b‖ = {result.residual:.2e}, "
-                         f"wanted {result.tolerance:.2e}")
-        self.result = result
 
 
 class Recurring:

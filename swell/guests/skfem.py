@@ -11,9 +11,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from swell.core.errors import InputError
-from swell.guests.recurring import NotConverged, Recurring
+from swell.core.errors import InputError, NotConverged
+from swell.guests.recurring import Recurring
 from swell.options import Accepted, OptionsDict
+from swell.solving.inverse import failure
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
 from swell.transforms.nullspace import rigid_body_modes
 
@@ -89,10 +90,10 @@ class SkfemSolver:
     def __call__(self, A, b):
         """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup."""
         self.result = result = self._recurring.solver(A, b).solve(b)
-        if not result.converged:
-            if self._failure == "raise":
-                raise NotConverged(result)
-            warnings.warn(str(NotConverged(result)), stacklevel=2)
+        if (error := failure(result)) is not None:
+            if self._failure == "raise" or not isinstance(error, NotConverged):
+                raise error
+            warnings.warn(str(error), stacklevel=2)
         return result.x
 
     @property
