@@ -25,7 +25,7 @@ class Preconditioning(LinearMap):
     Attributes
     ----------
     operator : LinearOperator
-        swell's own operator, for the transformed system; ``print`` describes it.
+        swell's own operator, for the transformed system; ``print`` describes it. None if its factorisation failed.
     """
 
     def __init__(self, solver, exclusive):
@@ -54,6 +54,16 @@ class Preconditioning(LinearMap):
         return self.operator.hierarchy
 
     @property
+    def nbytes(self) -> int:
+        """Storage in bytes."""
+        return self.operator.nbytes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user on its setup."""
+        return self.operator.notes
+
+    @property
     def fixed(self):
         """The operator where it acts on the caller's vectors themselves, without transforms; else None."""
         with self._exclusive() as prepared:
@@ -66,6 +76,8 @@ class Preconditioning(LinearMap):
             setup, space = prepared.setup, prepared.space
             if not space.ranks.single:
                 raise InputError("across ranks a preconditioner acts in a solve only: prepare the system on one device")
+            if setup.failure is not None:
+                raise setup.failure
             if setup.M is None:
                 raise InputError("the Solver's first choice has no preconditioner any more: take s.M again")
             transforms = [transform.adjoint() for transform in setup.transforms] if adjoint else setup.transforms
@@ -78,13 +90,17 @@ class Preconditioning(LinearMap):
 
     def describe(self) -> str:
         """One line on the preconditioner, as a printed result shows it."""
-        return self.operator.describe()
+        with self._exclusive() as prepared:
+            return str(prepared.setup.failure) if prepared.setup.M is None else prepared.setup.M.describe()
 
     def __str__(self):
-        return str(self.operator)
+        return str(self.operator) if self._has_own_text() else self.describe()
 
     def __repr__(self):
-        return repr(self.operator)
+        return f"Preconditioning({repr(self.operator) if self._has_own_text() else self.describe()})"
+
+    def _has_own_text(self):
+        return type(self.operator).__repr__ is not object.__repr__ and self.operator is not None
 
     def _repr_html_(self):
         html = getattr(self.operator, "_repr_html_", None)       # a notebook shows this

@@ -190,7 +190,7 @@ class Solver(Inverse):
         result.notes = self.notes + result.notes + left_out + why
         return result
 
-    def update(self, A, *, keep_preconditioner=False) -> "Solver":
+    def update(self, A, *others, keep_preconditioner=False) -> "Solver":
         """Replace the matrix by one of the same pattern and type. Setups are redone for the new values; buffers stay.
 
         Parameters
@@ -212,6 +212,9 @@ class Solver(Inverse):
             Solver is then unchanged. If instead the setup fails for the new values, the Solver refuses to solve
             until another update succeeds.
         """
+        if others:
+            raise InputError(f"update: expected one matrix, got {1 + len(others)} arguments; newton_krylov calls "
+                             "update(x, f) of its inner_M: give scipy.sparse.linalg.aslinearoperator(s), or s.M")
         with self._together():
             self.space.ranks.require_equal(keep_preconditioner, "keep_preconditioner")
             with self.space.ranks.agreed():
@@ -270,16 +273,11 @@ class Solver(Inverse):
     def M(self):
         """The first choice's preconditioner, or None if it has none: one cycle of multigrid, one solve with incomplete
         factors. A linear operator of SciPy and CuPy, as in ``lobpcg(A, X, M=s.M)``; ``print(s.M)`` describes it.
-
-        Raises
-        ------
-        FactorisationError
-            If its factorisation failed.
+        If its factorisation failed, each application raises that error.
         """
         with self._first_choice() as prepared:
-            if prepared.setup.failure is not None:
-                raise prepared.setup.failure
-            return None if prepared.setup.M is None else Preconditioning(self, self._first_choice)
+            absent = prepared.setup.M is None and prepared.setup.failure is None
+        return None if absent else Preconditioning(self, self._first_choice)
 
     @contextmanager
     def _first_choice(self):

@@ -58,9 +58,9 @@ class LinearMap(ABC):
     def _by_parts(self, x, adjoint):
         shape = getattr(x, "shape", None)
         if shape is None or len(shape) not in (1, 2) or shape[0] != self.shape[0]:
-            raise InputError(f"{type(self).__name__} maps vectors of {self.shape[0]} entries: expected an array of shape "
-                             f"({self.shape[0]},) or ({self.shape[0]}, k), got {type(x).__name__}"
-                             + (f" of shape {tuple(shape)}" if shape is not None else ""))
+            n, came = self.shape[0], "" if shape is None else f" of shape {tuple(shape)}"
+            raise InputError(f"a vector for {type(self).__name__} is {type(x).__name__}{came}: expected an array of "
+                             f"shape ({n},) or ({n}, k)")
         single = x.reshape(-1) if len(shape) == 2 and shape[1] == 1 else x
         if guest_of(x).dtype_of(x, "x").kind == "c" and self.dtype.kind != "c":
             image = self._map(single.real, adjoint) + 1j * self._map(single.imag, adjoint)

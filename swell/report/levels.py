@@ -20,4 +20,4 @@ def plot(M, path):
     InputError
         If the file cannot be written.
     """
-    save(figure(facts(M.operator)), path)
+    save(figure(facts(M)), path)

@@ -3,14 +3,13 @@ import numpy as np
 import pytest
 
 import swell
-from swell.core.errors import InputError
+from swell.core.errors import InputError, NotConverged
 
 skfem = pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[guests]'")
 from skfem.models.elasticity import lame_parameters, linear_elasticity  # noqa: E402
 from skfem.models.poisson import laplace, unit_load  # noqa: E402
 
 from swell import scipy_like  # noqa: E402
-from swell.guests.recurring import NotConverged  # noqa: E402
 from swell.guests.skfem import solver  # noqa: E402
 
 MESH = skfem.MeshTri().refined(4)
