@@ -41,6 +41,12 @@ class Preconditioning(LinearMap):
             return prepared.setup.M
 
     @property
+    def failure(self):
+        """The FactorisationError that each application raises, or None."""
+        with self._exclusive() as prepared:
+            return prepared.setup.failure
+
+    @property
     def hierarchy(self):
         """The levels of algebraic multigrid.
 

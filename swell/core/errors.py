@@ -23,8 +23,8 @@ class DoesNotFit(InputError):
     """A matrix is too large for the chosen method. If the advisor chose it, the advisor chooses again."""
 
 
-class FactorisationError(SwellError):
-    """A factorisation failed; the message says why.
+class FactorisationError(SwellError, RuntimeError):
+    """A factorisation failed; the message says why. A RuntimeError, as SciPy's.
 
     Attributes
     ----------
