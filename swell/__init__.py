@@ -8,7 +8,7 @@
 The public names by group. Brackets hold the argument that takes them, as objects or by the names
 that `swell.names("method")` lists. `help(swell.GMRES)` explains one of them and its settings.
 
-solve                     solve, prepare, Solver, Options, lstsq, multiply, Stopping, names,
+solve                     solve, prepare, Solver, Recurring, Options, lstsq, multiply, Stopping, names,
                           LinearOperator, SolutionMonitor, quiet; scipy_like, SciPy's calls
 many small systems        solve_batch, prepare_batch, BatchSolver
 results                   Result, Results, BatchResult, LeastSquaresResult, Reason
@@ -45,7 +45,8 @@ from swell.core.lazy import public as _public
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = _public(__name__, {
-    "solve": "api", "prepare": "api", "Solver": "solver", "Options": "options", "multiply": "sparse_product",
+    "solve": "api", "prepare": "api", "Solver": "solver",
+    "Recurring": "recurring", "Options": "options", "multiply": "sparse_product",
     "lstsq": "least_squares.solve", "LeastSquaresResult": "least_squares.result",
     "solve_batch": "batch.solve", "prepare_batch": "batch.solve", "BatchSolver": "batch.solver",
     "BatchResult": "batch.result",

@@ -14,7 +14,7 @@ import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
 from swell.core.stopping import Stopping
-from swell.guests.recurring import Recurring
+from swell.recurring import Recurring
 from swell.options import Accepted, OptionsDict
 from swell.scipy_like.call import info
 
@@ -64,7 +64,7 @@ class SwellSolver(ScipySolver):
             raise InputError("both precon, FiPy's preconditioner, and precond, swell's, were given: name one of them")
         self.result, self._monitor = None, monitor
         self._options = chosen
-        self._recurring = Recurring(chosen)
+        self._recurring = Recurring(**chosen.keywords())
 
     @property
     def setups(self) -> int:
@@ -77,7 +77,8 @@ class SwellSolver(ScipySolver):
             L, b = -L, -b
         recurring = self._recurring
         if self.preconditioner is not None:      # it is made for these values
-            self._recurring = recurring = Recurring(replace(self._options, M=self.preconditioner._applyToMatrix(L)[0]))
+            self._recurring = recurring = Recurring(
+                **replace(self._options, M=self.preconditioner._applyToMatrix(L)[0]).keywords())
         scale, _ = self._adaptTolerance(L, x, b)
         threshold = max(self.tolerance * scale, self.absolute_tolerance, np.finfo(float).tiny)
         solver = recurring.solver(L, b).stop_by(Stopping(rtol=0.0, atol=threshold, maxiter=self.iterations))

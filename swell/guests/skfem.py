@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from swell.core.errors import InputError, NotConverged
-from swell.guests.recurring import Recurring
+from swell.recurring import Recurring
 from swell.options import Accepted, OptionsDict
 from swell.solving.inverse import failure
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
@@ -85,11 +85,11 @@ class SkfemSolver:
 
     def __init__(self, failure, options):
         self.result: Any = None
-        self._failure, self._recurring = failure, Recurring(options)
+        self._failure, self._recurring = failure, Recurring(**options.keywords())
 
     def __call__(self, A, b):
         """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup."""
-        self.result = result = self._recurring.solver(A, b).solve(b)
+        self.result = result = self._recurring.solve(A, b)
         if (error := failure(result)) is not None:
             if self._failure == "raise" or not isinstance(error, NotConverged):
                 raise error

@@ -3,7 +3,7 @@
     from swell.scipy_like import cg, gmres, bicgstab, minres, tfqmr, qmr      # instead of scipy.sparse.linalg
     from swell.scipy_like import spsolve, splu, factorized
 
-The arguments, and the result ``(x, info)`` of an iteration, have SciPy's meaning. ``info`` is 0 if the returned x satisfies
+The arguments and the result have SciPy's meaning. In ``(x, info)``, ``info`` is 0 if the returned x satisfies
 ‖b − A x‖₂ ≤ max(rtol ‖b‖₂, atol). It is positive (the iterations done) if x does not, and negative after a breakdown.
 ``x0="Mb"`` starts from M b. A callback costs the forming of x in each iteration. New code gets more from `swell.solve`:
 a reason in words, the history, several right-hand sides, a choice of every part.

@@ -1,7 +1,6 @@
 """SciPy's calls by a factorisation: ``spsolve``, ``splu`` and ``factorized``.
 
-``permc_spec`` "COLAMD" and "MMD_AT_PLUS_A" are swell's orders of these names; by default swell chooses. Each solve tests
-b − A x, and refines x if need be, to ‖b − A x‖ ≤ 1e-12 ‖b‖ or to rounding.
+Each solve tests b − A x, and refines x if need be, to ‖b − A x‖ ≤ 1e-12 ‖b‖ or to rounding.
 """
 from __future__ import annotations
 
