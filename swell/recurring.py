@@ -54,13 +54,25 @@ class Recurring:
     def __init__(self, **options: Unpack[OptionsDict]):
         self._options = OPTIONS.read(options)
         self._solver: Any = None
+        self._other_stopping = False             # the last solve ended by a Stopping of its own
         self.setups, self.updates, self.last, self.result = 0, 0, "", None
 
-    def solve(self, A, b, **arguments) -> Result | Any:
-        """Solve A x = b; return the Result. ``arguments``: of `Solver.solve`, such as x0 and monitor.
+    def solve(self, A, b, *, stopping=None, **arguments) -> Result | Any:
+        """Solve A x = b; return the Result. A note says if the system was prepared anew, and why.
 
-        A note of the result says if the system was prepared anew, and why."""
+        Parameters
+        ----------
+        A, b
+            As `swell.solve` takes them.
+        stopping : Stopping, optional
+            When this solve ends; by default as the options say.
+        arguments
+            Others of `Solver.solve`, such as x0 and monitor.
+        """
         solver = self.solver(A, b)
+        if stopping is not None or self._other_stopping:
+            solver.stop_by(self._options.criterion if stopping is None else stopping)
+        self._other_stopping = stopping is not None
         self.result = result = solver.solve(b, **arguments)
         if self.last == "prepared" and self.setups > 1:
             result.notes.append(f"the matrix has another type or entries that the last ones had not: setup "

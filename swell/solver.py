@@ -14,6 +14,7 @@ from swell.advisor.attempts import try_choices
 from swell.advisor.machine import complaints
 from swell.advisor.order import Choices
 from swell.advisor.several import Task
+from swell.core.compilation import spent
 from swell.core.configuration import Configuration
 from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.guests import guest_of
@@ -51,7 +52,9 @@ class Solver(Inverse):
         The choices to try, in order; one entry if a method was named.
     """
 
-    def __init__(self, matrix: inputs.Input, named: Configuration, stopping: Stopping, adapt=True):
+    def __init__(self, matrix: inputs.Input, named: Configuration, stopping: Stopping, adapt=True,
+                 since: float | None = None):
+        since = spent() if since is None else since      # `spent` before the matrix was read
         self.A, self.space, self.notes, self.kept = matrix.A, matrix.space, matrix.notes, matrix.kept
         self.stopping, self._named = stopping.for_type(matrix.A.dtype), named
         self._turn = Turn()
@@ -65,6 +68,8 @@ class Solver(Inverse):
             else:
                 self._choices, self._left_out = Choices([self._with_format(named)], adapt), []
                 self._prepare_first()
+        # Seconds of compiling to read A and to choose, which no setup counts.
+        self._compiled = spent() - since - sum(p.setup.timings["compile"] for p in self._prepared.values())
 
     def _choose(self, adapt, resident=True):
         """Let the advisor choose for the values of A, and set up its first choice. ``resident``: as for `choose`."""
@@ -176,10 +181,14 @@ class Solver(Inverse):
                                        "the right-hand sides and starting vectors (shape beside the rows, whether "
                                        "there is an x0), together, or adjoint")
         if rhs.ndim == 1:
-            return self._solve_one(rhs, guess, monitor, b, adjoint)
-        with self.space.active(self.A.shape[0]):
-            return Task(self._choices, self._prepared, self._preparing(adjoint), rhs, guess, monitor, b, together,
-                        lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b, adjoint)).solve()
+            result = self._solve_one(rhs, guess, monitor, b, adjoint)
+        else:
+            with self.space.active(self.A.shape[0]):
+                result = Task(self._choices, self._prepared, self._preparing(adjoint), rhs, guess, monitor, b, together,
+                              lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b, adjoint)).solve()
+        for first in getattr(result, "columns", [result])[:1]:
+            first.timings["compile"] += self._compiled
+        return result
 
     def _solve_one(self, b, x0, monitor, original, adjoint=False) -> Result:
         """Try the choices until a result is final; return the best result."""

@@ -13,12 +13,13 @@ import numpy as np
 
 from swell.core.errors import InputError, NotConverged
 from swell.recurring import Recurring
-from swell.options import Accepted, OptionsDict
+from swell.options import Accepted, Options, OptionsDict
 from swell.solving.inverse import failure
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
 from swell.transforms.nullspace import rigid_body_modes
 
 OPTIONS = Accepted()
+STOPPING = Accepted(without=tuple(name for name in OPTIONS.names if name not in ("rtol", "atol", "maxiter", "stopping")))
 
 
 @OPTIONS.shown
@@ -85,11 +86,20 @@ class SkfemSolver:
 
     def __init__(self, failure, options):
         self.result: Any = None
-        self._failure, self._recurring = failure, Recurring(**options.keywords())
+        self._failure, self._options, self._recurring = failure, options, Recurring(**options.keywords())
 
-    def __call__(self, A, b):
-        """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup."""
-        self.result = result = self._recurring.solve(A, b)
+    def __call__(self, A, b, *, x0=None, monitor=None, **stopping: Unpack[OptionsDict]):
+        """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup.
+
+        ``skfem.solve`` passes its own keyword arguments on: x0 and monitor as `swell.solve` takes them, and ``rtol``,
+        ``atol``, ``maxiter`` or ``stopping`` for this solve, in place of the solver's."""
+        given = STOPPING.read(stopping).keywords()
+        criterion = None
+        if given:
+            own = {} if "stopping" in given or self._options.stopping is not None else {
+                name: getattr(self._options, name) for name in ("rtol", "atol", "maxiter")}
+            criterion = Options(**{**own, **given}).criterion
+        self.result = result = self._recurring.solve(A, b, x0=x0, monitor=monitor, stopping=criterion)
         if (error := failure(result)) is not None:
             if self._failure == "raise" or not isinstance(error, NotConverged):
                 raise error

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swell.core.compilation import timed
+from swell.core.compilation import Stopwatch, timed
 from swell.core.registry import name_of
 from swell.core.sharing import Shareable
 from swell.core.workspace import Workspace
@@ -54,10 +54,11 @@ class Prepared(Shareable):
         """Allocate the buffers for ``setup``, and bind its method to them."""
         self.setup, self.stopping, self.space = setup, stopping, setup.space
         self._adjoint = None
-        timings = setup.timings
+        timings, watch = setup.timings, Stopwatch()
         with timed(timings, "workspace", self.space), self.space.ranks.agreed():
             self._allocate()
         timings["setup"] += timings["workspace"]
+        timings["compile"] += watch.compiled
 
     def shared(self, sharing, method=None):
         """Return a copy for ``sharing.space`` with its own buffers; matrices and factors stay shared.

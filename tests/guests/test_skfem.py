@@ -87,6 +87,18 @@ def test_rigid_motions_of_elasticity(element):
     assert free._recurring._options.precond.near_nullspace.shape == (basis.N, 3)
 
 
+def test_keyword_arguments_of_a_solve():
+    system = skfem.condense(A, B, D=D)
+    solve = solver(method="cg", precond="ic0", rtol=1e-4)
+    tolerances = [solve.result.tolerance for rtol in ({"rtol": 1e-11}, {}, {"stopping": swell.Stopping(rtol=1e-6)})
+                  if skfem.solve(*system, solver=solve, **rtol) is not None]
+    assert tolerances == [1e-11, 1e-4, 1e-6] and solve.setups == 1
+    skfem.solve(*system, solver=solve, x0=np.asarray(EXACT[system[3]]))
+    assert solve.result.iterations == 0
+    with pytest.raises(InputError, match="precond='amg': no such option; did you mean|expected rtol"):
+        skfem.solve(*system, solver=solve, precond="amg")
+
+
 def test_bad_input():
     with pytest.raises(InputError, match="ElementTriP1.*ElementVector"):
         solver(basis=BASIS)
