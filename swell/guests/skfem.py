@@ -19,7 +19,7 @@ from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
 from swell.transforms.nullspace import rigid_body_modes
 
 OPTIONS = Accepted()
-STOPPING = Accepted(without=tuple(name for name in OPTIONS.names if name not in ("rtol", "atol", "maxiter", "stopping")))
+STOPPING = Accepted(without=tuple(set(OPTIONS.names) - {"rtol", "atol", "maxiter", "stopping"}))
 
 
 @OPTIONS.shown
