@@ -8,8 +8,8 @@
 The public names by group. Brackets hold the argument that takes them, as objects or by the names
 that `swell.names("method")` lists. `help(swell.GMRES)` explains one of them and its settings.
 
-solve                     solve, prepare, Solver, Recurring, Options, lstsq, multiply, Stopping, names,
-                          LinearOperator, SolutionMonitor, quiet; scipy_like, SciPy's calls
+solve                     solve, prepare, Solver, Recurring, Options, lstsq, multiply, Stopping,
+                          names, LinearOperator, SolutionMonitor, quiet; scipy_like, SciPy's calls
 many small systems        solve_batch, prepare_batch, BatchSolver
 results                   Result, Results, BatchResult, LeastSquaresResult, Reason
 errors                    SwellError, InputError, NotConverged, MissingDependency, OutOfMemory

@@ -57,7 +57,8 @@ class Recurring:
         self._other_stopping = False             # the last solve ended by a Stopping of its own
         self.setups, self.updates, self.last, self.result = 0, 0, "", None
 
-    def solve(self, A, b, *, stopping=None, **arguments) -> Result | Any:
+    def solve(self, A, b, x0=None, monitor=None, together=None, adjoint=False, progress=False, *,
+              stopping=None) -> Result | Any:
         """Solve A x = b; return the Result. A note says if the system was prepared anew, and why.
 
         Parameters
@@ -66,14 +67,14 @@ class Recurring:
             As `swell.solve` takes them.
         stopping : Stopping, optional
             When this solve ends; by default as the options say.
-        arguments
-            Others of `Solver.solve`, such as x0 and monitor.
+        x0, monitor, together, adjoint, progress
+            As `Solver.solve` takes them.
         """
         solver = self.solver(A, b)
         if stopping is not None or self._other_stopping:
             solver.stop_by(self._options.criterion if stopping is None else stopping)
         self._other_stopping = stopping is not None
-        self.result = result = solver.solve(b, **arguments)
+        self.result = result = solver.solve(b, x0, monitor, together, adjoint, progress)
         if self.last == "prepared" and self.setups > 1:
             result.notes.append(f"the matrix has another type or entries that the last ones had not: setup "
                                 f"{self.setups}, after {self.updates} updates")

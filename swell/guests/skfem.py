@@ -19,7 +19,6 @@ from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
 from swell.transforms.nullspace import rigid_body_modes
 
 OPTIONS = Accepted()
-STOPPING = Accepted(without=tuple(set(OPTIONS.names) - {"rtol", "atol", "maxiter", "stopping"}))
 
 
 @OPTIONS.shown
@@ -88,18 +87,20 @@ class SkfemSolver:
         self.result: Any = None
         self._failure, self._options, self._recurring = failure, options, Recurring(**options.keywords())
 
-    def __call__(self, A, b, *, x0=None, monitor=None, **stopping: Unpack[OptionsDict]):
+    def __call__(self, A, b, *, x0=None, monitor=None, rtol=None, atol=None, maxiter=None, stopping=None):
         """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup.
 
         ``skfem.solve`` passes its own keyword arguments on: x0 and monitor as `swell.solve` takes them, and ``rtol``,
         ``atol``, ``maxiter`` or ``stopping`` for this solve, in place of the solver's."""
-        given = STOPPING.read(stopping).keywords()
-        criterion = None
-        if given:
-            own = {} if "stopping" in given or self._options.stopping is not None else {
-                name: getattr(self._options, name) for name in ("rtol", "atol", "maxiter")}
-            criterion = Options(**{**own, **given}).criterion
-        self.result = result = self._recurring.solve(A, b, x0=x0, monitor=monitor, stopping=criterion)
+        numbers = {name: value for name, value in (("rtol", rtol), ("atol", atol), ("maxiter", maxiter))
+                   if value is not None}
+        if stopping is not None:
+            numbers["stopping"] = stopping
+        elif numbers:
+            own = self._options.criterion
+            numbers = {"rtol": own.rtol, "atol": own.atol, "maxiter": own.maxiter} | numbers
+        self.result = result = self._recurring.solve(A, b, x0=x0, monitor=monitor,
+                                                     stopping=Options(**numbers).criterion if numbers else None)
         if (error := failure(result)) is not None:
             if self._failure == "raise" or not isinstance(error, NotConverged):
                 raise error

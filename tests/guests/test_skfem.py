@@ -95,7 +95,7 @@ def test_keyword_arguments_of_a_solve():
     assert tolerances == [1e-11, 1e-4, 1e-6] and solve.setups == 1
     skfem.solve(*system, solver=solve, x0=np.asarray(EXACT[system[3]]))
     assert solve.result.iterations == 0
-    with pytest.raises(InputError, match="precond='amg': no such option; did you mean|expected rtol"):
+    with pytest.raises(TypeError, match="precond"):
         skfem.solve(*system, solver=solve, precond="amg")
 
 
