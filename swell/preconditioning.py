@@ -86,12 +86,8 @@ class Preconditioning(LinearMap):
                 raise setup.failure
             if setup.M is None:
                 raise InputError("the Solver's first choice has no preconditioner any more: take s.M again")
-            transforms = [transform.adjoint() for transform in setup.transforms] if adjoint else setup.transforms
             write(space, inputs.read_vector(r, self.shape[0], "r", space=space), prepared.b0)
-            prepared.transform("forward_b", prepared.b0, prepared.b, transforms)
-            setup.M.expect(space.norms(prepared.b)[0])
-            (setup.M.apply_adjoint if adjoint else setup.M.apply)(prepared.b, prepared.x)
-            prepared.transform("backward_x", prepared.x, prepared.x0, transforms[::-1])
+            prepared.precondition(adjoint)
             return inputs.returned(prepared.x0, space, r)
 
     def describe(self) -> str:

@@ -10,11 +10,10 @@ from typing import Unpack
 import numpy as np
 
 from swell.api import prepare
-from swell.core.errors import InputError
+from swell.core.errors import InputError, NotConverged
 from swell.options import Accepted, OptionsDict
 from swell.preconditioners.direct import Direct
 from swell.scipy_like.call import common_dtype
-from swell.solving.inverse import failure
 
 OPTIONS = Accepted(rtol=1e-12)
 ORDERS = {"COLAMD": "colamd", "MMD_AT_PLUS_A": "minimum_degree"}
@@ -63,16 +62,16 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True, **options: Unpack[OptionsDi
     single = rhs.ndim == 1 or rhs.shape[1] == 1
     rhs = rhs.reshape(-1) if single else rhs
     solver = _factored(A, rhs, permc_spec, options)
-    result = solver.solve(rhs)
-    x, error = result.x, failure(result)
-    if isinstance(error, KeyboardInterrupt):
-        raise error
-    if solver.M is not None and solver.M.failure is not None:
-        from scipy.sparse.linalg import MatrixRankWarning
-        warnings.warn(f"A has no factors, and x is NaN: {solver.M.failure}", MatrixRankWarning, stacklevel=2)
-        x[...] = np.nan
-    elif error is not None:
-        warnings.warn(str(error), UserWarning, stacklevel=2)
+    try:
+        x = solver @ rhs
+    except NotConverged as error:
+        x = error.result.x
+        if solver.M is not None and solver.M.failure is not None:
+            from scipy.sparse.linalg import MatrixRankWarning
+            warnings.warn(f"A has no factors, and x is NaN: {solver.M.failure}", MatrixRankWarning, stacklevel=2)
+            x[...] = np.nan
+        else:
+            warnings.warn(str(error), UserWarning, stacklevel=2)
     return type(b)(x) if sparse and not single else x
 
 
