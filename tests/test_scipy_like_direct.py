@@ -42,7 +42,7 @@ def test_factors_are_scipys(matrix, order):
             assert x.shape == y.shape and np.allclose(x, y, rtol=1e-10)
     assert np.allclose(scipy_like.factorized(matrix)(B[:, 0].astype(matrix.dtype)), ours.solve(B[:, 0]))
     if order:
-        assert ours.solver.choices[0].method.ordering == {"COLAMD": "colamd"}.get(order, "minimum_degree")
+        assert ours.solver.choices[0].method.ordering == {"COLAMD": None}.get(order, "minimum_degree")
 
 
 @pytest.mark.parametrize("singular", [np.ones((3, 3)), np.diag([1.0, 0, 2])])

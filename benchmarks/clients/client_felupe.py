@@ -13,7 +13,7 @@ def cases():
         mesh = felupe.Cube(n=n)
         region = felupe.RegionHexahedron(mesh)
         field = felupe.FieldContainer([felupe.Field(region, dim=3)])
-        boundaries = felupe.dof.uniaxial(field, clamped=True, move=0.1, return_loadcase=False)[0]
+        boundaries = felupe.dof.uniaxial(field, clamped=True, move=0.1, return_loadcase=False)
         dof0, dof1 = felupe.dof.partition(field, boundaries)
         ext0 = felupe.dof.apply(field, boundaries, dof0)
         body = felupe.SolidBody(felupe.NeoHooke(mu=1.0, bulk=2.0), field)

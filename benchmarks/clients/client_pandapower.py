@@ -15,7 +15,7 @@ def cases():
     def run(net, solve):
         newtonpf.spsolve = solve
         try:
-            pp.runpp(net, numba=False, init="flat" if len(net.bus) < 3000 else "dc")
+            pp.runpp(net, numba=False)
         finally:
             newtonpf.spsolve = scipys
         return np.nan_to_num(net.res_bus.vm_pu.values)

@@ -24,7 +24,6 @@ def cases():
     problem = thermal_block_problem(num_blocks=(2, 2))
     for diameter in (1 / 15, 1 / 60, 1 / 150):
         model, _ = discretize_stationary_cg(problem, diameter=diameter)
-        mus = problem.parameter_space.sample_randomly(3, seed=1) if hasattr(problem.parameter_space, "sample_randomly") \
-            else [problem.parameter_space.sample_uniformly(1)[0]]
+        mus = problem.parameter_space.sample_randomly(3)
         yield ("thermal block, 3 parameters", model.solution_space.dim, lambda m=model, p=mus: run(m, p, scipys, factor),
                lambda m=model, p=mus: run(m, p, spsolve, splu))

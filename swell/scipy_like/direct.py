@@ -16,7 +16,7 @@ from swell.preconditioners.direct import Direct
 from swell.scipy_like.call import common_dtype
 
 OPTIONS = Accepted(rtol=1e-12)
-ORDERS = {"COLAMD": "colamd", "MMD_AT_PLUS_A": "minimum_degree"}
+ORDERS = {"COLAMD": None, "MMD_AT_PLUS_A": "minimum_degree"}
 TRANS = "N", "T", "H"
 
 
@@ -29,7 +29,8 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True, **options: Unpack[OptionsDi
     A : sparse matrix or array, shape (n, n)
     b : array or sparse matrix, shape (n,) or (n, k)
     permc_spec : {"COLAMD", "MMD_AT_PLUS_A"}, optional
-        The order of elimination; by default swell chooses it.
+        The order of elimination. "COLAMD", SciPy's default, which programs pass on, and None: swell chooses;
+        ``method=swell.Direct(ordering="colamd")`` insists on it.
     use_umfpack : bool
         Without meaning: swell never calls UMFPACK.
     options
@@ -83,7 +84,8 @@ def splu(A, permc_spec=None, **options: Unpack[OptionsDict]) -> "Factors":
     ----------
     A : sparse matrix or array, shape (n, n)
     permc_spec : {"COLAMD", "MMD_AT_PLUS_A"}, optional
-        The order of elimination; by default swell chooses it.
+        The order of elimination. "COLAMD", SciPy's default, which programs pass on, and None: swell chooses;
+        ``method=swell.Direct(ordering="colamd")`` insists on it.
     options
         See `swell.Options`. SuperLU's own settings are refused: swell chooses pivots itself.
 
