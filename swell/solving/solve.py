@@ -167,8 +167,9 @@ class Solve:
         """Run again, for the only column, as long as another run helps.
 
         The solve is resumed if the true residual contradicts convergence, if small rows are unsolved, after a
-        breakdown, and if a preconditioner in single precision was indefinite and is now in double precision. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
-        there is a longer basis. A run that makes x worse is undone."""
+        breakdown, and if a preconditioner in single precision was indefinite and is now in double precision. Each
+        further run must halve the true residual. After a stagnation the solve is resumed as long as there is a longer
+        basis. A run that makes x worse is undone."""
         p, c, before = self.prepared, self.columns[0], None
         for attempt in range(1, MAX_RUNS):
             widened = c.reason is Reason.INDEFINITE and not c.met and self._widen()

@@ -79,7 +79,7 @@ def aggregates(graph, strength, first=0):
     space, nodes, kernels, links = graph.space, graph.shape[0], _kernels(graph), _links(graph)
     strong, state, crossing = (space.empty(size, np.uint8) for size in (graph.nnz, nodes, nodes))
     bounds, pattern = space.empty(nodes, np.float64), (graph.indptr, graph.indices)
-    links.bounds(*pattern, graph.data, strength * TIES, max(strength, MOST) * TIES if strength else 0.0, bounds)
+    links.link_bounds(*pattern, graph.data, strength * TIES, max(strength, MOST) * TIES if strength else 0.0, bounds)
     links.strong_pairs(*pattern, graph.data, bounds, strong, state)
     deciding = space.kernels("swell.preconditioners.amg", "roots", np.float64)
     deciding.choose_roots(*pattern, strong, first, space.empty(2 * nodes, graph.indices.dtype), state)
@@ -87,7 +87,7 @@ def aggregates(graph, strength, first=0):
     joined, aggregate_of = (space.empty(nodes, graph.indices.dtype) for _ in range(2))
     kernels.join_roots(*pattern, graph.data, strong, state, numbers, joined)
     kernels.join_neighbours(*pattern, graph.data, strong, joined, aggregate_of)
-    links.crossing(*pattern, strong, aggregate_of, crossing)
+    links.crossings(*pattern, strong, aggregate_of, crossing)
     return aggregate_of, space.last_entries(numbers)[0], crossing  # sync
 
 

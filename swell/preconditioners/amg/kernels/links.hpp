@@ -23,8 +23,8 @@ ROW_KERNEL energies(Device device, Array<const I> indptr, Array<const I> indices
 // `most`.
 // launch: elements of bounds, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I>
-ROW_KERNEL bounds(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data, double least,
-                  double most, Array<double> bounds) {
+ROW_KERNEL link_bounds(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
+                       double least, double most, Array<double> bounds) {
   entries(device, indptr, data.size, [=](auto row) {
     double positive = 0, negative = 0, largest = 0;
     row.each([&](int64_t k, double& positive, double& negative) {
@@ -60,8 +60,8 @@ ROW_KERNEL strong_pairs(Device device, Array<const I> indptr, Array<const I> ind
 // crossing[i] = 1 if node i has a strong link to a node of another aggregate, or is in none itself, else 0.
 // launch: elements of crossing, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I>
-ROW_KERNEL crossing(Device device, Array<const I> indptr, Array<const I> indices, Array<const uint8_t> strong,
-                    Array<const I> aggregates, Array<uint8_t> crossing) {
+ROW_KERNEL crossings(Device device, Array<const I> indptr, Array<const I> indices, Array<const uint8_t> strong,
+                     Array<const I> aggregates, Array<uint8_t> crossing) {
   entries(device, indptr, indices.size, [=](auto row) {
     bool found = aggregates[row.i] < 0;
     row.each([&](int64_t k) { found |= strong[k] && aggregates[indices[k]] != aggregates[row.i]; });
@@ -71,4 +71,5 @@ ROW_KERNEL crossing(Device device, Array<const I> indptr, Array<const I> indices
 
 }  // namespace
 
-KERNELS("swell.preconditioners.amg.links", INDICES(energies), INDICES(bounds), INDICES(strong_pairs), INDICES(crossing))
+KERNELS("swell.preconditioners.amg.links", INDICES(energies), INDICES(link_bounds), INDICES(strong_pairs),
+        INDICES(crossings))
