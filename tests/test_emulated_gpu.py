@@ -22,6 +22,10 @@ CASES = {"preconditioners/amg/test_levels.py": "(agree and (neumann or triangles
          "preconditioners/amg/test_aggregation.py": "agree or loop or hold", "formats/test_transpose.py": "float64",
          "krylov/test_krylov.py": "test_true_residual and cuda-float64 and not idrs",
          "transforms/test_transforms.py": "three or columns_never",
+         "smoothers/test_smoothers.py": "(test_jacobi or test_chebyshev_is) and float64",
+         "preconditioners/test_block_ilu.py": "(truncated or exact) and float64",
+         "guests/test_as_operators.py": "gpu", "pde/test_assembly.py": "face_by_face",
+         "pde/test_helmholtz_sweep.py": "A_on_the_device", "dense/test_dense.py": "without_pivoting",
          "core/test_sharing.py": "amg or block_jacobi", "formats/test_parts.py": "kernels_product or smaller_chunks",
          "batch/test_solve_batch.py": "float64 and (preconditioner or size) or refines or chip"}
 START = """
@@ -140,7 +144,9 @@ def test_it_shows(what):
 @pytest.mark.parametrize("file, order", [
     *((file, "random") for file in CASES),                       # and contracted where there is arithmetic of its own
     *((file, "contracted") for file in CASES if file not in (
-        "formats/test_transpose.py", "core/test_sharing.py", "preconditioners/amg/test_aggregation.py",
+        "formats/test_transpose.py", "core/test_sharing.py", "smoothers/test_smoothers.py",
+        "preconditioners/test_block_ilu.py", "guests/test_as_operators.py", "pde/test_assembly.py",
+        "pde/test_helmholtz_sweep.py", "dense/test_dense.py", "preconditioners/amg/test_aggregation.py",
         "transforms/test_transforms.py"))])
 def test_gpu_tests(file, order):
     printed = emulated(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "gpu", str(FOLDER.parent / file), "-k", CASES[file]],
