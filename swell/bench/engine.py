@@ -16,11 +16,12 @@ import statistics
 import sys
 import time
 from contextlib import contextmanager
-from importlib import metadata, resources
+from importlib import resources
 from itertools import pairwise
 
 import numpy as np
 
+from swell.bench.provenance import commit, versions
 from swell.core.errors import InputError
 
 WARM_UP = 3
@@ -256,21 +257,11 @@ def pressure_laplacian(path):
 
 
 def circumstances(space) -> dict:
-    """Return a dict of fields that every record has: device, machine, versions, command, date."""
+    """Return a dict of fields that every record has: device, machine, versions, command, date; in a checkout, commit."""
     packages = {"cpu": ("numpy", "scipy"), "cuda": ("cupy-cuda13x", "cupy-cuda12x", "nvmath-python")}
-    return {"device": space.describe(), "machine": platform.machine(), "versions": _versions(packages[space.name]),
+    return {"device": space.describe(), "machine": platform.machine(), "versions": versions(packages[space.name]),
             "command": shlex.join(["swell", *sys.argv[1:]]),
-            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds")}
-
-
-def _versions(packages):
-    versions = {"python": platform.python_version()}
-    for package in ("swell", *packages):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"), **commit()}
 
 
 def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:

@@ -126,10 +126,11 @@ def products(evidence):
 
 def speedups(evidence) -> dict:
     """Return {(problem, method): CPU time / GPU time of a solve with Jacobi's preconditioner}."""
-    with_jacobi = [r for r in evidence["solves"].records if r["precond"] == "jacobi" and "failure" not in r]
+    records = latest([r for r in evidence["solves"].records if r["precond"] == "jacobi" and "failure" not in r],
+                     "problem", "method", "on")
     found = {}
-    for (problem, method, on), cpu in latest(with_jacobi, "problem", "method", "on").items():
-        gpu = latest(with_jacobi, "problem", "method", "on").get((problem, method, "cuda"))
+    for (problem, method, on), cpu in records.items():
+        gpu = records.get((problem, method, "cuda"))
         if on == "cpu" and gpu is not None:
             found[problem, method] = on_cpu(cpu, gpu)[0] / gpu["solve_seconds"]
     return found
