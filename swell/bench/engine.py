@@ -27,6 +27,7 @@ from swell.core.errors import InputError
 WARM_UP = 3
 BATCH = 20              # calls between two synchronisations with the GPU
 HEAD_START = 4          # copies that keep the GPU busy while the host issues a batch
+MOST_OF_COPY = 10       # times the copy speed: largest share that a cache may explain
 COPY_BYTES = {"cpu": 128 << 20, "cuda": 512 << 20}
 BEGAN = time.perf_counter()
 
@@ -279,6 +280,18 @@ def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:
     return (figures.get(case, {}) if case else figures).get(matrix, {})
 
 
+def of_copy(share) -> str:
+    """Return a share of the copy speed as text: "nonsense" above `MOST_OF_COPY`, more than a cache explains."""
+    return f"{share:.0%}" if share <= MOST_OF_COPY else "nonsense"
+
+
+def warn_of_nonsense(shares):
+    """Say on stderr why some of the ``shares`` of the copy speed are nonsense, if some are."""
+    if any(share > MOST_OF_COPY for share in shares):
+        tell(f"of copy: more than {MOST_OF_COPY:.0%} is nonsense, since no cache is as fast: the copy was measured while "
+             "the machine was busy; measure again")
+
+
 def stored(device: str) -> dict:
     """Return the dict of other libraries' figures that peers.json has for "cpu" or "cuda"."""
     return json.loads(resources.files("swell.bench").joinpath("peers.json").read_text("utf-8"))[device]
@@ -357,15 +370,20 @@ def report(path, title, tables, space, *figures):
 
 
 def bars(groups, labels, values, ylabel, log=False):
-    """Return a bar chart, or None if every values[label][group] is: groups of bars (one a matrix), a bar a label."""
+    """Return a bar chart, or None if every values[label][group] is: groups of bars (one a matrix), a bar a label.
+
+    ``log``: dots on a logarithmic axis, where the height of a bar would depend on where the axis begins."""
     if all(value is None for heights in values.values() for value in heights):
         return None
     from swell.display.figure import GRID, INK, colour_of, new_figure, with_legend
     figure, axes = new_figure(7.5, 3.8)
     width = 0.8 / max(len(labels), 1)
     for k, label in enumerate(labels):
-        axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, [value or 0 for value in values[label]],
-                 width, label=label, color=colour_of(k))
+        places = np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width
+        if log:
+            axes.plot(places, [value or np.nan for value in values[label]], "o", ms=6, label=label, color=colour_of(k))
+        else:
+            axes.bar(places, [value or 0 for value in values[label]], width, label=label, color=colour_of(k))
     turn = 60 if len(groups) > 10 else 20 if sum(map(len, groups)) > 60 else 0
     axes.set_xticks(range(len(groups)), groups, rotation=turn, ha="right" if turn else "center")
     if log:
