@@ -258,7 +258,7 @@ def pressure_laplacian(path):
 
 
 def circumstances(space) -> dict:
-    """Return a dict of fields that every record has: device, machine, versions, command, date; in a checkout, commit."""
+    """Return a dict of fields that every record has: device, machine, versions, command, date; a checkout's commit."""
     packages = {"cpu": ("numpy", "scipy"), "cuda": ("cupy-cuda13x", "cupy-cuda12x", "nvmath-python")}
     return {"device": space.describe(), "machine": platform.machine(), "versions": versions(packages[space.name]),
             "command": shlex.join(["swell", *sys.argv[1:]]),
@@ -288,8 +288,8 @@ def of_copy(share) -> str:
 def warn_of_nonsense(shares):
     """Say on stderr why some of the ``shares`` of the copy speed are nonsense, if some are."""
     if any(share > MOST_OF_COPY for share in shares):
-        tell(f"of copy: more than {MOST_OF_COPY:.0%} is nonsense, since no cache is as fast: the copy was measured while "
-             "the machine was busy; measure again")
+        tell(f"of copy: more than {MOST_OF_COPY:.0%} is nonsense, since no cache is as fast: the copy was measured "
+             "while the machine was busy; measure again")
 
 
 def stored(device: str) -> dict:

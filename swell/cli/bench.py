@@ -186,7 +186,8 @@ def add_arguments(parser):
                   for group in [one.add_argument_group(f"only with --{needed}")] for option in needing}
         for option in options:
             default = {"default": ",".join(MATRICES[name])} if option == "matrices" else LIMITS.get((name, option), {})
-            groups.get(option, one).add_argument(option if option in POSITIONAL else f"--{option}", **{**OPTIONS[option], **default})
+            groups.get(option, one).add_argument(option if option in POSITIONAL else f"--{option}",
+                                                 **{**OPTIONS[option], **default})
         one.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
         one.add_argument("--report", metavar="FILE", help="write an HTML report")
         one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,

@@ -26,8 +26,8 @@ class Part:
     """A call of ``swell bench``.
 
     ``name``: its key in the evidence; ``full``, ``small``: arguments at the paper's sizes, and at sizes for two cores;
-    ``stored``: the file with a GPU's records, read unless a GPU does the full call now. Without it the call runs on
-    any device."""
+    ``stored``: the file with a GPU's records, read unless a GPU does the full call now; always read if that is "".
+    Without it the call runs on any device."""
 
     name: str
     full: str
@@ -58,7 +58,7 @@ def gather(parts, device, small, folder=STORED) -> dict:
     """
     from swell.core.devices import make_space
     on_gpu = make_space(device).name != "cpu"
-    return {part.name: read(part, folder) if part.stored and (small or not on_gpu) else
+    return {part.name: read(part, folder) if part.stored and (small or not on_gpu or not part.full) else
             measured(part.small if small else part.full, device) for part in parts}
 
 

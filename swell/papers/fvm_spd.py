@@ -248,8 +248,8 @@ THE_PAPER = Paper(
           "fewer iterations at the same cost of an iteration with diagonal scalings", solving)),
     (Conclusion("The modified SELL performs no worse than SELL (section 3.3.1, chapter 6)", no_worse),
      Conclusion("All smoothers reduce the residual about equally (section 4.4.1)", equal_reduction),
-     Conclusion("Block Jacobi on a GPU takes about a hundredth of Gauss–Seidel's time on a CPU, from a million rows on; "
-                "its own table has 56 (chapter 6)", hundred_times),
+     Conclusion("Block Jacobi on a GPU takes about a hundredth of Gauss–Seidel's time on a CPU, from a million rows "
+                "on; its own table has 56 (chapter 6)", hundred_times),
      Conclusion("The speed-up grows with the matrix (section 4.4.1)", grows),
      Conclusion("Asynchronous smoothers are slower than synchronous ones (section 4.4.1)", asynchronous),
      Conclusion("Inner Gauss–Seidel suits a GPU less than inner Jacobi (section 4.4.1)", slow_inner),

@@ -16,10 +16,12 @@ from swell.papers.evidence import Measured, Part, read
 from swell.papers.run import from_records, the_paper
 from swell.papers.verdict import CONTRADICTED, NOT_TESTED, REPRODUCED, at_least, at_most, overall, ratio
 
-TIMES = ("mean_seconds", "iteration_seconds", "solve_seconds", "iterations")
+TIMES = ("mean_seconds", "iteration_seconds", "solve_seconds", "iterations", "seconds", "inner_products", "updates",
+         "largest")
 SELECTIONS = (lambda r: r["device"].startswith("cuda"), lambda r: r["device"].startswith("cpu"),
-              lambda r: r["n"] >= 900_000 and r["device"].startswith("cuda"))
-NAMES = "(async)", "IC(0)", "Ruiz scaling", "Jacobi scaling", "Block Gauss"
+              lambda r: r["n"] >= 900_000 and r["device"].startswith("cuda"), lambda r: r.get("ranks") == 2,
+              lambda r: r.get("batch") in (4, 8))
+NAMES = "(async)", "IC(0)", "Ruiz scaling", "Jacobi scaling", "Block Gauss", "exact", "sweep", "cuSPARSE", "PETSc"
 
 
 def lines_of(outcome):
@@ -43,7 +45,7 @@ def test_altered_numbers_contradict(name):
 
 
 def named(name, record):
-    return name in str(record.get("variant", record.get("algorithm", "")))
+    return any(name in str(record.get(field)) for field in ("variant", "algorithm", "preconditioner"))
 
 
 def altered(evidence, field, factor, choose):

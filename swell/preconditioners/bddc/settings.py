@@ -250,8 +250,8 @@ class BDDCOperator(Wrapper):
         self._set_up(A, subdomains.part(wide), subdomains, symmetry)
 
     def _set_up(self, A, part, subdomains, symmetry):
-        """Set ``level``. While M is indefinite and its local problems are inexact, these get a smaller tolerance, all of
-        them: each alone may look good. Later updates begin with it. A is the matrix in its own precision, ``part`` its
+        """Set ``level``. While M is indefinite and its local problems are inexact, all of them get a smaller tolerance:
+        each alone may look good. Later updates begin with it. A is the matrix in its own precision, ``part`` its
         form for the `Level`."""
         while True:
             self.inner = self.level = Level(part, subdomains, self._taken, self._taken.levels, A.dtype,
@@ -261,8 +261,8 @@ class BDDCOperator(Wrapper):
             if (tighter is None or symmetry is not HERMITIAN or not self.level.definite or self.level.variable
                     or is_definite(A, self.level)):
                 return
-            self._tightened = (f"BDDC: M was indefinite with {self._taken.dense()}: all local problems were solved with "
-                               f"{tighter.dense()}",)
+            self._tightened = (f"BDDC: M was indefinite with {self._taken.dense()}: all local problems were solved "
+                               f"with {tighter.dense()}",)
             self._taken = tighter
 
     def _split(self, A):
