@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from swell.bench import engine
+from swell.bench.copy_share import of_copy, warn_of_nonsense
 from swell.core.errors import InputError
 from swell.core.settings import DTYPES
 from swell.core.devices import make_space
@@ -70,7 +71,7 @@ def run(arguments) -> int:
             for operation in OPERATIONS:
                 of_operation = [r for r in records if r["operation"] == operation.name]
                 _table(findings, operation, of_operation, f"{dtype}, {copy}")
-    engine.warn_of_nonsense(r["copy_share"] for r in findings.records)
+    warn_of_nonsense(r["copy_share"] for r in findings.records)
     findings.report(*((f"{dtype}: bytes a second", _figure(findings.records, dtype, meter)) for dtype in dtypes))
     return 0
 
@@ -175,7 +176,7 @@ def _table(findings, operation, records, facts):
     number = f"Table {operation.table}" if operation.table else "Fused"
     findings.table(f"{number}: {operation.name}, {operation.formula}; {facts}", header, [
         (f"{r['n']:,}", f"{1e3 * r['mean_seconds']:.4f}", f"{1e3 * r['median_seconds']:.4f}",
-         f"{r['flops_per_second'] / 1e9:.2f}", f"{r['bytes_per_second'] / 1e9:.1f}", engine.of_copy(r["copy_share"]),
+         f"{r['flops_per_second'] / 1e9:.2f}", f"{r['bytes_per_second'] / 1e9:.1f}", of_copy(r["copy_share"]),
          *(cell for peer in peers for cell in (f"{1e3 * r['peer_mean_seconds'][peer]:.4f}",
                                                f"{r['peer_mean_seconds'][peer] / r['mean_seconds']:.2f}")))
         for r in records])

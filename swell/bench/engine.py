@@ -27,7 +27,6 @@ from swell.core.errors import InputError
 WARM_UP = 3
 BATCH = 20              # calls between two synchronisations with the GPU
 HEAD_START = 4          # copies that keep the GPU busy while the host issues a batch
-MOST_OF_COPY = 10       # times the copy speed: largest share that a cache may explain
 COPY_BYTES = {"cpu": 128 << 20, "cuda": 512 << 20}
 BEGAN = time.perf_counter()
 
@@ -278,18 +277,6 @@ def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:
         return {}
     figures = stored(space.name).get(kind, {})
     return (figures.get(case, {}) if case else figures).get(matrix, {})
-
-
-def of_copy(share) -> str:
-    """Return a share of the copy speed as text: "nonsense" above `MOST_OF_COPY`, more than a cache explains."""
-    return f"{share:.0%}" if share <= MOST_OF_COPY else "nonsense"
-
-
-def warn_of_nonsense(shares):
-    """Say on stderr why some of the ``shares`` of the copy speed are nonsense, if some are."""
-    if any(share > MOST_OF_COPY for share in shares):
-        tell(f"of copy: more than {MOST_OF_COPY:.0%} is nonsense, since no cache is as fast: the copy was measured "
-             "while the machine was busy; measure again")
 
 
 def stored(device: str) -> dict:

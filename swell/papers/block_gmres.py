@@ -238,7 +238,7 @@ THE_PAPER = Paper(
     "block-gmres", "Developing a Multi-GPU-Enabled Preconditioned GMRES with Inexact Triangular Solves for Block "
     "Sparse Matrices",
     "Matrices are generated with the sizes and blocks of SuiteSparse's, or are block systems of swell's gallery. GPUs "
-    "are one to four H100, the paper's two to sixteen K20. Sweeps start from zero with two buffers, so they are linear.",
+    "are one to four H100, the paper's two to sixteen K20. Sweeps start from zero with two buffers: they are linear.",
     PARTS,
     (Item("Table 1 and figure 7: matrices", "five matrices in blocks of 2 to 5", matrices),
      Item("Figure 8: inner products in batches", "batches of 4 are faster than batches of 2", inner_products),

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from swell import gallery
-from swell.bench import engine
+from swell.bench import copy_share, engine
 from swell.cli import main
 from swell.core.cpu import CpuSpace
 
@@ -110,10 +110,10 @@ def test_logarithmic_figures_have_dots():
 
 
 def test_a_share_of_the_copy_speed_that_no_cache_explains_is_nonsense(capsys):
-    assert engine.of_copy(1.3) == "130%" and engine.of_copy(22.51) == "nonsense"
-    engine.warn_of_nonsense([1.3, 0.5])
+    assert copy_share.of_copy(1.3) == "130%" and copy_share.of_copy(22.51) == "nonsense"
+    copy_share.warn_of_nonsense([1.3, 0.5])
     assert not capsys.readouterr().err
-    engine.warn_of_nonsense([1.3, 22.51])
+    copy_share.warn_of_nonsense([1.3, 22.51])
     assert "busy" in capsys.readouterr().err
 
 
