@@ -45,7 +45,7 @@ class Measured:
 
 
 def gather(parts, device, small, folder=STORED) -> dict:
-    """Return {name: Measured} for all Parts, run or read.
+    """Return {name: Measured} for all Parts, run or read; parts with one call share its records.
 
     Parameters
     ----------
@@ -57,9 +57,16 @@ def gather(parts, device, small, folder=STORED) -> dict:
         Where stored records are. If a file is missing there, its part has no records.
     """
     from swell.core.devices import make_space
-    on_gpu = make_space(device).name != "cpu"
-    return {part.name: read(part, folder) if part.stored and (small or not on_gpu or not part.full) else
-            measured(part.small if small else part.full, device) for part in parts}
+    on_gpu, found, calls = make_space(device).name != "cpu", {}, {}
+    for part in parts:
+        if part.stored and (small or not on_gpu or not part.full):
+            found[part.name] = read(part, folder)
+            continue
+        command = part.small if small else part.full
+        if command not in calls:
+            calls[command] = measured(command, device)
+        found[part.name] = calls[command]
+    return found
 
 
 def measured(command, device) -> Measured:

@@ -17,7 +17,7 @@ from swell.papers.verdict import at_least, at_most, judged, ratio, untested
 PARTS = (
     Part("systems here", "fvm --no-smoothers", "fvm --no-smoothers --scale 0.02 --iterations 60 --repeat 10"),
     Part("systems", "fvm --no-smoothers", stored="h200_fvm.jsonl"),
-    Part("smoothers here", "smoothers",
+    Part("smoothers here", "smoothers --scale 0.05 --outer-iterations 100",
          "smoothers --scale 0.005 --outer-iterations 50 --matrices ecology2~,parabolic_fem~"),
     Part("smoothers", "smoothers --cpu-iterations 100", stored="h200_smoothers.jsonl"),
 )
@@ -239,6 +239,7 @@ THE_PAPER = Paper(
     "fvm-spd", "Unstructured Mesh FVM with GPU Support, Report 2",
     "The matrices have the sizes of SuiteSparse's and random coefficients (names with ~), so their iterations differ "
     "from the thesis'; preconditioners are compared with one another. Its 100K and G3_circuit have no stand-in here. "
+    "Residuals of smoothers are compared at a twentieth of the size or less. "
     "Stand-ins of finite elements have positive entries off the diagonal, and block smoothers may diverge there: inf.",
     PARTS,
     (Item("Table 3.1 and figure 3.1: products", "the modified SELL is as fast as SELL on an A30", products),

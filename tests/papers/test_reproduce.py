@@ -89,6 +89,19 @@ def test_a_run_measures_reads_judges_and_writes(monkeypatch, tmp_path, capsys):
     assert not re.search(r'(?:src|href)="(?!data:)', text) and "<script" not in text
 
 
+def test_a_gpu_measures_in_place_of_stored_records_and_once_for_one_call(monkeypatch, tmp_path):
+    """The space is the CPU's under another name."""
+    calls = []
+    monkeypatch.setattr(parts, "measured", lambda command, device: calls.append(command) or Measured([], command))
+    monkeypatch.setattr("swell.core.devices.make_space", lambda device: type("Space", (), {"name": device}))
+    wanted = Part("a", "full", "small"), Part("b", "full", stored="none.jsonl"), Part("c", "", stored="none.jsonl")
+    for device, small, sources in (("cuda", False, ["full", "full", "none"]), ("cuda", True, ["small", "none", "none"]),
+                                   ("cpu", False, ["full", "none", "none"])):
+        calls.clear()
+        found = parts.gather(wanted, device, small, tmp_path)
+        assert [m.source.partition(".")[0] for m in found.values()] == sources and len(calls) == 1
+
+
 def test_bad_input(tmp_path, capsys):
     assert main(["reproduce", "helmholtz", "--records", str(tmp_path / "none")]) == 2
     assert "--records" in capsys.readouterr().err
