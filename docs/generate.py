@@ -1,5 +1,5 @@
 """Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, the choices of
-docs/CHOICE.md from the advisor's table, and the stub ``__init__.pyi`` of each lazy package from its public names:
+docs/CHOICE.md from the advisor's table, the verdicts of docs/REPRODUCE.md from the stored records, and the stub ``__init__.pyi`` of each lazy package from its public names:
 python docs/generate.py [--check]."""
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from swell.advisor.choices import CLASSES, IN_EVERY_CLASS
 from swell.advisor.costs import COSTS
 from swell.advisor.predictions import (AGGREGATION_ITERATIONS, AMG_ITERATIONS, GMRES_FACTOR, ITERATIONS,
                                        LAYER_ITERATIONS, WAVE_FACTOR)
+from swell.cli.reproduce import PAPERS
 from swell.core.registry import TABLE, load
+from swell.papers.paper import markdown
+from swell.papers.run import from_records
 
 ROOT = pathlib.Path(__file__).parents[1]
-TARGET, ARCHITECTURE, CHOICE = (ROOT / "docs" / f"{name}.md" for name in ("ALGORITHMS", "ARCHITECTURE", "CHOICE"))
+TARGET, ARCHITECTURE, CHOICE, REPRODUCE = (ROOT / "docs" / f"{name}.md" for name in ("ALGORITHMS", "ARCHITECTURE",
+                                                                                     "CHOICE", "REPRODUCE"))
 TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)",
           "least_squares": "Least squares (`swell.lstsq(method=)`)", "scaling": "Scalings (`scaling=`)",
           "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
@@ -95,6 +99,11 @@ def choice() -> str:
         f"{COSTS['cuda'].difficulty * COSTS['cuda'].elastic_difficulty:g} times."]))
 
 
+def reproduced() -> str:
+    """docs/REPRODUCE.md with the verdicts by stored records."""
+    return between(REPRODUCE, "verdicts", "\n\n".join(markdown(from_records(name)) for name in PAPERS))
+
+
 def stub(package: types.ModuleType) -> str:
     """The stub of a lazy package: it imports each public name from the module that defines it."""
     lines = ["# Written by docs/generate.py: type checkers and editors cannot see names that are imported lazily."]
@@ -116,7 +125,7 @@ def stubs() -> dict[pathlib.Path, str]:
 
 
 if __name__ == "__main__":
-    pages = {TARGET: text(), ARCHITECTURE: architecture(), CHOICE: choice(), **stubs()}
+    pages = {TARGET: text(), ARCHITECTURE: architecture(), CHOICE: choice(), REPRODUCE: reproduced(), **stubs()}
     if "--check" in sys.argv:
         old = [str(page.relative_to(ROOT)) for page, wanted in pages.items()
                if not page.exists() or page.read_text() != wanted]

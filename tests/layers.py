@@ -43,6 +43,7 @@ STOREYS = {
     "commands": [
         {"cli": "one module a command"},
         {"bench": "the benchmarks behind `swell bench`"},
+        {"papers": "papers beside swell's numbers, with verdicts: `swell reproduce`"},
         {"__main__": "`python -m swell`"}],
 }
 LAYERS = [names for layers in STOREYS.values() for names in layers]

@@ -1,7 +1,8 @@
 """Dense LU: decomposers and solvers by the thesis' protocol (section 2.2.3): time, speed-up over getrf, accuracies of
 factors and solutions.
 
-Matrices: dense_matrices.py. Every decomposition and solution is repeated (10 runs), with 10 right-hand sides of ones.
+Matrices: dense_matrices.py. Every decomposition and solution is repeated (10 runs), with 10 right-hand sides of ones;
+without ``--repeat`` until `MAX_SECONDS` have passed, which plain forms of ICM exceed in their first run.
 Solvers get accurate factors with full pivoting: from PCM, or from getrf if the unit diagonal is in L. A failure gives a
 record with its reason.
 
@@ -26,6 +27,7 @@ from swell.dense.accuracy import decomposition_accuracy, solution_accuracy
 
 RIGHT_HAND_SIDES = 10
 RUNS = 10
+MAX_SECONDS = 2.0       # s, of all runs; no further run begins then
 DECOMPOSERS = {"cpu": ("getrf", "cm", "pcm(x=8)", "pcm(x=8, pivoting=conditional)",
                        "pcm(x=8, form=plain)", "icm(x=8)", "icm(x=32)", "icm(x=32, form=plain)"),
                "cuda": ("getrf", "pcm(x=8)", "pcm(x=32)", "pcm(x=32, pivoting=conditional)", "pcm(x=8, form=plain)",
@@ -47,7 +49,7 @@ def run(arguments) -> int:
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     solvers = [resolve("dense_solver", text) for text in arguments.solvers or SOLVERS[space.name]]
-    runs, types, sweep = arguments.repeat or RUNS, _types(arguments.types), _tolerances(arguments.tolerances)
+    runs, types, sweep = arguments.repeat, _types(arguments.types), _tolerances(arguments.tolerances)
     findings = engine.Findings("swell bench dense-lu", space, arguments)
     pictures = []
     for name, make in matrices(arguments, space):
@@ -145,13 +147,15 @@ def _tolerances(text):
 
 
 def _timed(space, call, runs):
-    """Call ``call()`` once as a warm-up and ``runs`` times more; return (last result, seconds of every run)."""
-    result, seconds = call(), []
-    for _ in range(runs):
+    """Call ``call()`` once as a warm-up and ``runs`` times more; return (last result, seconds of every run).
+
+    ``runs`` is None: `RUNS` times, or until `MAX_SECONDS` have passed. A warm-up as long as that is the only run."""
+    seconds = []
+    while len(seconds) <= (runs or RUNS) and (runs or sum(seconds) < MAX_SECONDS):
         with engine.stopwatch(space) as elapsed:
             result = call()
         seconds.append(elapsed[0])
-    return result, seconds
+    return result, seconds[1:] or seconds
 
 
 def _measured(space, call, runs):
@@ -162,7 +166,7 @@ def _measured(space, call, runs):
     except (FactorisationError, InputError, OutOfMemory) as error:
         return None, {"failure": str(error)}
     return result, {"seconds": statistics.median(seconds), "best": min(seconds), "spread": statistics.pstdev(seconds),
-                    "runs": runs}
+                    "runs": len(seconds)}
 
 
 def _decompositions(space, name, A, decomposers, runs, pictures):

@@ -16,11 +16,12 @@ import statistics
 import sys
 import time
 from contextlib import contextmanager
-from importlib import metadata, resources
+from importlib import resources
 from itertools import pairwise
 
 import numpy as np
 
+from swell.bench.provenance import commit, versions
 from swell.core.errors import InputError
 
 WARM_UP = 3
@@ -256,21 +257,11 @@ def pressure_laplacian(path):
 
 
 def circumstances(space) -> dict:
-    """Return a dict of fields that every record has: device, machine, versions, command, date."""
+    """Return a dict of fields that every record has: device, machine, versions, command, date; a checkout's commit."""
     packages = {"cpu": ("numpy", "scipy"), "cuda": ("cupy-cuda13x", "cupy-cuda12x", "nvmath-python")}
-    return {"device": space.describe(), "machine": platform.machine(), "versions": _versions(packages[space.name]),
+    return {"device": space.describe(), "machine": platform.machine(), "versions": versions(packages[space.name]),
             "command": shlex.join(["swell", *sys.argv[1:]]),
-            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds")}
-
-
-def _versions(packages):
-    versions = {"python": platform.python_version()}
-    for package in ("swell", *packages):
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+            "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"), **commit()}
 
 
 def published(kind: str, space, matrix: str, scale: float, case=None) -> dict:
@@ -366,15 +357,20 @@ def report(path, title, tables, space, *figures):
 
 
 def bars(groups, labels, values, ylabel, log=False):
-    """Return a bar chart, or None if every values[label][group] is: groups of bars (one a matrix), a bar a label."""
+    """Return a bar chart, or None if every values[label][group] is: groups of bars (one a matrix), a bar a label.
+
+    ``log``: dots on a logarithmic axis, where the height of a bar would depend on where the axis begins."""
     if all(value is None for heights in values.values() for value in heights):
         return None
     from swell.display.figure import GRID, INK, colour_of, new_figure, with_legend
     figure, axes = new_figure(7.5, 3.8)
     width = 0.8 / max(len(labels), 1)
     for k, label in enumerate(labels):
-        axes.bar(np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width, [value or 0 for value in values[label]],
-                 width, label=label, color=colour_of(k))
+        places = np.arange(len(groups)) + (k - (len(labels) - 1) / 2) * width
+        if log:
+            axes.plot(places, [value or np.nan for value in values[label]], "o", ms=6, label=label, color=colour_of(k))
+        else:
+            axes.bar(places, [value or 0 for value in values[label]], width, label=label, color=colour_of(k))
     turn = 60 if len(groups) > 10 else 20 if sum(map(len, groups)) > 60 else 0
     axes.set_xticks(range(len(groups)), groups, rotation=turn, ha="right" if turn else "center")
     if log:

@@ -13,6 +13,7 @@ import numpy as np
 from swell.advisor.choose import default_format
 from swell.advisor.tuning import Tuned
 from swell.bench import engine
+from swell.bench.copy_share import of_copy, warn_of_nonsense
 from swell.core import timing
 from swell.core.registry import resolve
 from swell.core.devices import make_space
@@ -44,6 +45,7 @@ def run(arguments) -> int:
     stored = _stored(products)
     if stored:
         findings.table("Stored figures of others, µs", ("matrix", "figures"), stored)
+    warn_of_nonsense(r["copy_share"] for r in products)
     findings.report(("Entries a second, each format beside the peer", _figure(products)))
     return 0
 
@@ -109,7 +111,7 @@ def _peer(space, csr, A, x):
 
 def _rows(records):
     return [(r["matrix"], r["format"], r["n"], r["nnz"], f"{1e6 * r['seconds']:.1f}", f"{r['bytes'] / 1e6:.1f}",
-             f"{r['bytes_per_second'] / 1e9:.1f}", f"{r['copy_share']:.0%}", r["peer"],
+             f"{r['bytes_per_second'] / 1e9:.1f}", of_copy(r["copy_share"]), r["peer"],
              f"{1e6 * r['peer_seconds']:.1f}", f"{r['ratio']:.2f}") for r in records]
 
 

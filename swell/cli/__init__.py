@@ -17,7 +17,8 @@ from swell.cli.output import for_shell
 from swell.core.compilation import quiet
 from swell.core.errors import SwellError
 
-COMMANDS = ("solve", "info", "fvm", "flow", "decompose", "helmholtz", "demo", "doctor", "warm-up", "bench")
+COMMANDS = ("solve", "info", "fvm", "flow", "decompose", "helmholtz", "demo", "doctor", "warm-up", "bench",
+            "reproduce")
 
 ACROSS_RANKS = ("solve", "fvm", "flow", "helmholtz")          # commands that mpiexec may start
 

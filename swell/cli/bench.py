@@ -21,6 +21,8 @@ MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE,
             "scaling": ("thermal2~", "ecology2~", "atmosmodd~"),
             "block-gmres": ("multiconductor2", "coupled_transport3", "coupled_transport4", "thermal_plate5",
                             "atmosmodd~")}
+ONLY_WITH = {("block-gmres", "ranks"): ("partition", "sweeps", "threads", "repeat", "no-cusparse", "petsc",
+                                        "petsc-ranks")}           # options that need another one
 LIMITS = {("block-gmres", "maxiter"): {"default": 300}}
 GENERATED = ("random", "border", "bordered")
 POSITIONAL = ("paths",)
@@ -100,7 +102,7 @@ OPTIONS = {
                "default complex128"},
     "repeat": {"type": int, "metavar": "N", "help": "repetitions, of which the median counts; default 100 vector "
                "operations (and their mean), 50 products (fvm on a CPU: 20; scaling: 20, and 10 solves), 5 sparse "
-               "products, 3 solves, 10 in dense-lu"},
+               "products, 3 solves, 10 in dense-lu or as many as begin within 2 s"},
     "ranks": {"metavar": "LIST", "help": "numbers of ranks, separated by commas; default of scaling: 1,2; block-gmres: "
               "one device, without MPI"},
     "unknowns": {"type": int, "metavar": "N", "help": "rows of a rank in weak scaling, for Poisson in 3D; default "
@@ -180,9 +182,12 @@ def add_arguments(parser):
         one.add_argument("--device", default="cpu", metavar="DEVICE", help="cpu (the default), cuda, ...")
         one.add_argument("--scale", type=float, default=1.0, metavar="S",
                          help="factor for the standard sizes; below 1 for a quick look; default 1")
+        groups = {option: group for (command, needed), needing in ONLY_WITH.items() if command == name
+                  for group in [one.add_argument_group(f"only with --{needed}")] for option in needing}
         for option in options:
             default = {"default": ",".join(MATRICES[name])} if option == "matrices" else LIMITS.get((name, option), {})
-            one.add_argument(option if option in POSITIONAL else f"--{option}", **{**OPTIONS[option], **default})
+            groups.get(option, one).add_argument(option if option in POSITIONAL else f"--{option}",
+                                                 **{**OPTIONS[option], **default})
         one.add_argument("--out", metavar="FILE", help="append the records as JSON lines: .jsonl")
         one.add_argument("--report", metavar="FILE", help="write an HTML report")
         one.add_argument("--debug", action="store_true", default=argparse.SUPPRESS,

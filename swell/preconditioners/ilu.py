@@ -279,9 +279,17 @@ class ILUOperator(IncompleteOperator):
         kept."""
         self._refactor(A)
         self._values = self._scale = None        # free copies, and the reference to A
-        idle = idle_notes(self.settings, circumstances(self))
+        idle = (*idle_notes(self.settings, circumstances(self)), *self._plain())
         self.notes = tuple(dict.fromkeys((*idle, *self.notes, *self.L.notes, *self.U.notes)))
         self.variable = self.L.variable or self.U.variable
+
+    def _plain(self):
+        """Return the notes on a detected block size: one if A has no blocks."""
+        if self.settings.block is not None or self.block > 1:
+            return ()
+        plain = f"ILU({self.settings.level})" if self.settings.threshold is None else "ILUT"
+        return (f"{describe(self.settings)}: A has no blocks of one size, so this is plain {plain}, of single "
+                "entries; name a size, such as block=3, if there are blocks",)
 
     @property
     def revision(self):

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from swell import gallery
-from swell.bench import engine
+from swell.bench import copy_share, engine
 from swell.cli import main
 from swell.core.cpu import CpuSpace
 
@@ -100,6 +100,23 @@ def test_a_figure_has_a_colour_for_every_series():
     assert len({bar.get_facecolor() for bar in axes.patches}) == 14
 
 
+def test_logarithmic_figures_have_dots():
+    """A bar's height would depend on where the axis begins."""
+    axes = engine.bars(["A", "B"], ["one", "two"], {"one": [119.97, 1], "two": [121.2, None]}, "ms", log=True).axes[0]
+    assert not axes.patches and axes.get_yscale() == "log"
+    one, two = (line.get_ydata() for line in axes.lines)
+    assert list(one) == [119.97, 1] and two[0] == 121.2 and np.isnan(two[1])
+    assert not {*axes.lines[0].get_xdata()} & {*axes.lines[1].get_xdata()}       # equal values do not hide one another
+
+
+def test_a_share_of_the_copy_speed_that_no_cache_explains_is_nonsense(capsys):
+    assert copy_share.of_copy(1.3) == "130%" and copy_share.of_copy(22.51) == "nonsense"
+    copy_share.warn_of_nonsense([1.3, 0.5])
+    assert not capsys.readouterr().err
+    copy_share.warn_of_nonsense([1.3, 22.51])
+    assert "busy" in capsys.readouterr().err
+
+
 @pytest.mark.filterwarnings("error")
 def test_figures_without_labels_or_values_have_no_legend(tmp_path):
     """A figure without values is left out of the report, which says so."""
@@ -122,7 +139,7 @@ def test_the_scaling_report_shows_exact_solves_of_points_and_of_blocks():
                   ("B", "block ILU(0), exact", 4e-3), ("B", "block ILU(0), 3 sweeps", 5e-3))]
     axes, = _solves(found).axes
     assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == ["exact", "the best number of sweeps"]
-    assert [bar.get_height() for bar in axes.patches] == [1.0, 4.0, 2.0, 5.0]
+    assert [value for line in axes.lines for value in line.get_ydata()] == [1.0, 4.0, 2.0, 5.0]
 
 
 def test_no_series_of_the_scaling_report_is_dropped():

@@ -37,6 +37,20 @@ def test_generated(tmp_path, capsys):
         assert len(list(csv.DictReader(stream))) == len(found)
 
 
+def test_long_calls_are_not_repeated(monkeypatch):
+    from swell.bench import dense_lu
+    from swell.core.devices import make_space
+    space, calls = make_space("cpu"), []
+    assert len(dense_lu._timed(space, lambda: calls.append(1), None)[1]) == dense_lu.RUNS == len(calls) - 1
+    assert len(dense_lu._timed(space, lambda: calls.append(1), 3)[1]) == 3
+    monkeypatch.setattr(dense_lu, "MAX_SECONDS", 0.0)
+    calls.clear()
+    assert len(dense_lu._timed(space, lambda: calls.append(1), 3)[1]) == 3 and len(calls) == 4
+    monkeypatch.setattr(dense_lu, "MAX_SECONDS", 1e-12)
+    calls.clear()
+    assert len(dense_lu._timed(space, lambda: calls.append(1), None)[1]) == 1 == len(calls)
+
+
 def test_files_and_what_fails(tmp_path, capsys):
     folder, out = tmp_path / "matrices", tmp_path / "r.jsonl"
     folder.mkdir()

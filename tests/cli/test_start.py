@@ -49,6 +49,17 @@ def test_every_benchmark_has_a_page_of_its_own(cli):
         assert taken == set(BENCHMARKS[name][1]) - set(POSITIONAL)
 
 
+def test_options_that_need_another_one_stand_apart(cli):
+    from swell.bench.block_gmres import OF_RANKS
+    from swell.cli.bench import ONLY_WITH
+    needing = ONLY_WITH["block-gmres", "ranks"]
+    assert {option.replace("-", "_") for option in needing} == set(OF_RANKS)
+    others, _, apart = cli("bench", "block-gmres", "--help")[1].partition("options:")[2].partition("only with --ranks:")
+    for option in needing:
+        assert f"--{option} " in f"{apart} " or f"--{option}\n" in apart, option
+        assert f"\n  --{option} " not in others and f"\n  --{option}\n" not in others
+
+
 def test_help_lists_what_is_registered(cli):
     out = cli("solve", "--help")[1]
     for kind in ("method", "precond", "format", "ordering", "scaling"):

@@ -16,6 +16,7 @@ from swell.formats.csr import CSRMatrix
 from swell.pde import fvm
 from swell.pde.elasticity_cube import ElasticityCube
 from swell.pde.poisson_cube import PoissonCube
+from swell.preconditioners.bddc.definite import is_definite
 from swell.preconditioners.bddc.splitting import split
 
 on_1_2_and_4 = pytest.mark.parametrize("ranks", [launched()] if launched() > 1 else [1, 2, 4], indirect=True)
@@ -39,6 +40,26 @@ def spread(communicator, cube):
     """(A, S): every rank makes its own subdomains alone."""
     return distributed.from_subdomains(communicator, cube.rank_subdomains(communicator.rank, communicator.size),
                                        groups=cube.groups())
+
+
+@more
+def test_all_ranks_probe_inexact_local_problems_together(ranks):
+    """They agree whether M is definite; the mirrored M is not."""
+    cube = PoissonCube(3, 3)
+
+    class Negative:
+        def __init__(self, M):
+            self.M = M
+
+        def apply(self, x, out):
+            self.M.apply(x, out, -1)
+
+    def on_rank(communicator):
+        A, S = spread(communicator, cube)
+        M = swell.BDDC(subdomains=S, dense_lu="icm(x=8, tolerance=1e-6)").build(A)
+        return is_definite(A, M), is_definite(A, Negative(M)), any("M was indefinite" in note for note in M.notes)
+
+    assert set(ranks.run(on_rank)) == {(True, False, False)}
 
 
 @on_1_2_and_4

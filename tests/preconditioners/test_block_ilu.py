@@ -124,6 +124,7 @@ def test_single_entries_where_A_has_no_blocks(dtype, space):
     assert swell.ILU(block=1) == swell.ILU()
     with space.active():
         detected, point = built("ilu(block=None)", A, space), built("ilu0", A, space)
+        assert ["so this is plain ILU(0)" in note for note in detected.notes] == [True] and not point.notes
         assert detected.block == 1 and (detected.factor.data == point.factor.data).all()
 
 
@@ -182,7 +183,8 @@ def test_a_size_that_does_not_divide_is_padded_where_asked(ordering, dtype, spac
 
 def test_the_block_size_is_found(space):
     with space.active():
-        assert built("ilu(block=None)", blocked(3), space).block == 3
+        of_blocks = built("ilu(block=None)", blocked(3), space)
+        assert of_blocks.block == 3 and not of_blocks.notes
         assert built("ilu(block=None)", gallery.poisson2d(11), space).block == 1
 
 

@@ -4,7 +4,8 @@ A stored inverse is as large as the factors, and an application is one product f
 inversion, 2 n³ operations of the setup, three times the factorisation; an application is two sequential substitutions.
 
 Both are checked by random probes: ‖(I − B X) V‖ / ‖V‖ is at most MOST_WRONG. A processing tolerance too loose for that
-is made smaller, of the decomposer (ICM) and of the solver (IS), with a note. A stored inverse is made symmetric, which
+is made smaller, of the decomposer (ICM) and of the solver (IS), with a note. What CG needs beyond, definite.py probes
+of all local problems together. A stored inverse is made symmetric, which
 CG needs. A solver whose probes differ from the transposed solver's by more than ASYMMETRY is replaced by the mean of
 both, with a note. An inexact IS stops after a number of iterations that depends on the right-hand side, so it is no
 fixed linear map (``variable``): its right-hand sides are scaled to 1, since its tolerance is absolute.
@@ -23,7 +24,7 @@ from swell.dense.batch import BatchSolver, solve_batch
 from swell.dense.condition import norms1
 from swell.dense.solver import solve_scaled
 
-MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; from 0.3 on BDDC was indefinite
+MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; definite.py says more about M
 ASYMMETRY = 1e-8        # largest asymmetry of Vᵀ X V, over its largest entry, of a solver that is taken as symmetric
 STORED = "inverse"      # the value of the setting ``dense_solver`` for stored inverses
 

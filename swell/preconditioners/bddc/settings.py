@@ -22,7 +22,7 @@ The library computes dense products: on a CPU their bits depend on the number of
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from swell.core.operator import Wrapper
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import choose_by_none, describe, positive, real, without_effect
+from swell.preconditioners.bddc.definite import is_definite
 from swell.preconditioners.bddc.inverse import STORED, solver_of
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
@@ -184,6 +185,20 @@ class BDDC(Preconditioner):
             why = f": {error}"
         raise InputError(f"BDDC({field}={value!r}): expected {expected}{why}")
 
+    def tightened(self):
+        """Return these settings with smaller tolerances of the decomposer and the dense solver; None if both are
+        exact."""
+        decomposer, solver = resolve("decomposer", self.dense_lu).tightened(), solver_of(self)
+        solver = solver and solver.tightened()
+        if not (decomposer or solver):
+            return None
+        return replace(self, dense_lu=decomposer or self.dense_lu, dense_solver=solver or self.dense_solver)
+
+    def dense(self) -> str:
+        """Return the decomposer and the dense solver as text."""
+        solver = solver_of(self)
+        return describe(resolve("decomposer", self.dense_lu)) + (f" and {describe(solver)}" if solver else "")
+
     def build(self, A):
         """Return the preconditioner of a CSRMatrix, a new operator.
 
@@ -210,6 +225,7 @@ class BDDCOperator(Wrapper):
     def __init__(self, A, settings):
         super().__init__(A.shape, A.dtype, A.space)
         self.settings, self.level, self._owner = settings, None, None
+        self._taken, self._tightened = settings, ()                  # with the tolerances that have been small enough
         self.update(A)
 
     def update(self, A):
@@ -231,8 +247,23 @@ class BDDCOperator(Wrapper):
                              f"real symmetric subdomain matrices have; these are {kind}: leave adaptive out")
         A.space.synchronize()
         self._checks = watch.seconds
-        self.inner = self.level = Level(subdomains.part(wide), subdomains, self.settings, self.settings.levels,
-                                        A.dtype, Unknowns.of(A, self.settings), symmetry, self.level)
+        self._set_up(A, subdomains.part(wide), subdomains, symmetry)
+
+    def _set_up(self, A, part, subdomains, symmetry):
+        """Set ``level``. While M is indefinite and its local problems are inexact, all of them get a smaller tolerance:
+        each alone may look good. Later updates begin with it. A is the matrix in its own precision, ``part`` its
+        form for the `Level`."""
+        while True:
+            self.inner = self.level = Level(part, subdomains, self._taken, self._taken.levels, A.dtype,
+                                            Unknowns.of(A, self.settings), symmetry, self.level)
+            self.level.notes += self._tightened
+            tighter = self._taken.tightened()
+            if (tighter is None or symmetry is not HERMITIAN or not self.level.definite or self.level.variable
+                    or is_definite(A, self.level)):
+                return
+            self._tightened = (f"BDDC: M was indefinite with {self._taken.dense()}: all local problems were solved "
+                               f"with {tighter.dense()}",)
+            self._taken = tighter
 
     def _split(self, A):
         """Return A as a new `Subdomains` (subdomains.py), by `split`, which assigns each pair of coupled rows to a

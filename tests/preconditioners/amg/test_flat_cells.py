@@ -87,7 +87,8 @@ def test_plates_of_flat_cells(height, most, device):
     A, points = flat_plate((12, 12, 2), height)
     r = swell.solve(A, A @ rng().standard_normal(A.shape[0]), method="cg", device=device,
                     precond=SmoothedAggregation(coordinates=points))
-    assert r.converged and r.iterations <= most and not r.notes, (r.iterations, r.notes)
+    assert r.converged and r.iterations <= most, (r.iterations, r.notes)
+    assert not r.notes or height < 0.1           # the precision is told of near the bound only
 
 
 def test_a_cycle_that_single_precision_cannot_hold(device):
@@ -95,9 +96,9 @@ def test_a_cycle_that_single_precision_cannot_hold(device):
     with_note = swell.prepare(A, method="cg", device=device, precond=SmoothedAggregation(coordinates=points))
     r = with_note.solve(A @ rng().standard_normal(A.shape[0]))
     assert r.converged and r.iterations < 30
-    assert with_note.M.settings.dtype == "float64" and sum("in double precision" in note for note in r.notes) == 1
+    assert with_note.M.operator.settings.dtype == "float64" and sum("in double precision" in note for note in r.notes) == 1
     with_note.update(4 * A)
-    assert with_note.solve(A @ rng().standard_normal(A.shape[0])).converged and with_note.M.inner.dtype == np.float64
+    assert with_note.solve(A @ rng().standard_normal(A.shape[0])).converged and with_note.M.operator.inner.dtype == np.float64
 
 
 @pytest.mark.parametrize("settings", [swell.AMG(coarsest=40), SmoothedAggregation(coarsest=40)],
@@ -106,7 +107,7 @@ def test_an_indefinite_cycle_in_single_precision_is_not_blamed_on_A(settings, de
     """The rounded cycle is spoilt here; the same one in double precision, made from the hierarchy, is not."""
     A = gallery.poisson2d(24)
     solver = swell.prepare(A, method="cg", device=device, precond=settings)
-    solver.M.inner.levels[-1].inverse *= -1
+    solver.M.operator.inner.levels[-1].inverse *= -1
     b = rng().standard_normal(A.shape[0])
     for _ in range(2):
         r = solver.solve(b)
