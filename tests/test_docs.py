@@ -58,7 +58,7 @@ def test_python_of_a_page_runs(page, tmp_path, monkeypatch):
 
 
 def test_lines_for_those_who_come_from_elsewhere_run():
-    """The last cells of README's table run in their order; those for a GPU run on the CPU here."""
+    """The last cells of the table of docs/COMING_FROM.md run in their order; those for a GPU run on the CPU here."""
     import scipy.sparse as sp
 
     import swell
@@ -66,8 +66,8 @@ def test_lines_for_those_who_come_from_elsewhere_run():
     A0 = sp.csr_array(A - sp.diags_array(A @ np.ones(400)))
     names = {"swell": swell, "A": A, "A2": 2 * A, "A0": A0, "b": np.ones(400), "b0": A0 @ np.arange(400.0),
              "M": sp.diags_array(1 / A.diagonal())}
-    _, _, table = (PACKAGE.parent / "README.md").read_text().partition("## Coming from")
-    lines = re.findall(r"^\|.*\| `([^|]+)` \|$", table.partition("\n## ")[0], re.MULTILINE)
+    table = (PACKAGE.parent / "docs" / "COMING_FROM.md").read_text()
+    lines = re.findall(r"^\|.*\| `([^|]+)` \|$", table, re.MULTILINE)
     assert len(lines) > 20
     for line in lines:
         line = line.replace('device="cuda"', 'device="cpu"')
