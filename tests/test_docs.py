@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import itertools
 import pathlib
 import re
 
@@ -74,6 +75,29 @@ def test_lines_for_those_who_come_from_elsewhere_run():
         assigns = "; " in line or " = " in line.partition("(")[0]
         exec(line if assigns else f"found = {line}", names)
         assert getattr(names.pop("found", None), "converged", True) is True, line
+
+
+def twins(text):
+    """Pairs of paragraphs or list items that share over half of the four-word runs of the shorter one; no table rows."""
+    runs = {}
+    for part in re.split(r"\n(?=[-#|\n])", text):
+        words = re.findall(r"\w+", part.lower())
+        if len(words) >= 8 and not part.startswith("|"):
+            runs[part.strip()] = set(zip(words, words[1:], words[2:], words[3:]))
+    return [(a[:60], b[:60]) for a, b in itertools.combinations(runs, 2)
+            if len(runs[a] & runs[b]) > 0.55 * min(len(runs[a]), len(runs[b]))]
+
+
+@pytest.mark.parametrize("page", ["CHANGELOG.md", "README.md", "docs/INSTALL.md"])
+def test_nothing_is_said_twice(page):
+    """A merge easily leaves two versions of one paragraph."""
+    assert not twins((PACKAGE.parent / page).read_text())
+
+
+def test_twins_are_found():
+    first = "- Acoustics: eigenfrequencies and modes with checked residuals, and the response by modes."
+    assert twins(f"{first}\n- Acoustics (docs/SOUND.md): eigenfrequencies and modes with checked residuals, and the response by modes, too.\n")
+    assert not twins(f"{first}\n- Batches of small systems of one pattern, in one launch on a GPU, by CG or dense LU.\n")
 
 
 def test_cells_are_short_and_links_lead_somewhere():
