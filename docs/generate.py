@@ -1,5 +1,5 @@
 """Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, the choices of
-docs/CHOICE.md from the advisor's table, and the stub ``__init__.pyi`` of each lazy package from its public names:
+docs/CHOICE.md from the advisor's table, the picture of docs/WHICH_METHOD.md from decision.py, and the stub ``__init__.pyi`` of each lazy package from its public names:
 python docs/generate.py [--check]."""
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import runpy
 import sys
 import types
 
+import decision
+
 from swell.advisor.choices import CLASSES, IN_EVERY_CLASS
 from swell.advisor.costs import COSTS
 from swell.advisor.predictions import (AGGREGATION_ITERATIONS, AMG_ITERATIONS, GMRES_FACTOR, ITERATIONS,
@@ -17,7 +19,8 @@ from swell.advisor.predictions import (AGGREGATION_ITERATIONS, AMG_ITERATIONS, G
 from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
-TARGET, ARCHITECTURE, CHOICE = (ROOT / "docs" / f"{name}.md" for name in ("ALGORITHMS", "ARCHITECTURE", "CHOICE"))
+TARGET, ARCHITECTURE, CHOICE, WHICH = (ROOT / "docs" / f"{name}.md"
+                                       for name in ("ALGORITHMS", "ARCHITECTURE", "CHOICE", "WHICH_METHOD"))
 TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)",
           "least_squares": "Least squares (`swell.lstsq(method=)`)", "scaling": "Scalings (`scaling=`)",
           "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
@@ -116,7 +119,8 @@ def stubs() -> dict[pathlib.Path, str]:
 
 
 if __name__ == "__main__":
-    pages = {TARGET: text(), ARCHITECTURE: architecture(), CHOICE: choice(), **stubs()}
+    pages = {TARGET: text(), ARCHITECTURE: architecture(), CHOICE: choice(), **stubs(),
+             WHICH: between(WHICH, "decision", decision.table()), WHICH.with_name("which_method.svg"): decision.picture()}
     if "--check" in sys.argv:
         old = [str(page.relative_to(ROOT)) for page, wanted in pages.items()
                if not page.exists() or page.read_text() != wanted]

@@ -18,7 +18,7 @@ from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "generated"
-FOLDERS = ("docs", "docs/tutorials", "docs/coming_from", "benchmarks/notes")        # of pages written by hand
+FOLDERS = ("docs", "docs/tutorials", "docs/howto", "docs/coming_from", "benchmarks/notes")        # of pages written by hand
 NAMED = re.compile(r"\[`?(?:[\w/]*/)?(\w+\.md)`?\]\(([^)\s]*\1)\)")           # a link whose text is the file's name
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".cu": "cuda", ".sh": "bash", ".toml": "toml", ".jsonl": "json", ".txt": "text"}

@@ -48,13 +48,17 @@ def test_the_tests_that_hold_promises_exist():
         assert not function or f"def {function}(" in (root / path).read_text(), f"{path}::{function}"
 
 
+HOWTO = [f"docs/howto/{path.name}" for path in sorted((PACKAGE.parent / "docs" / "howto").glob("*.md")) if path.stem != "index"]
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/CONVERGED.md", "docs/FEATURES.md", "docs/SADDLE_POINTS.md", "docs/BATCHES.md",
-                                  "docs/FILES_AND_ARRAYS.md"])
+                                  "docs/FILES_AND_ARRAYS.md", "docs/WHICH_METHOD.md", "docs/FAQ.md", *HOWTO])
 def test_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    """What is for a GPU runs on the CPU."""
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in re.findall(r"```python\n(.*?)```", (PACKAGE.parent / page).read_text(), re.DOTALL):
-        exec(block, names)
+        exec(block.replace('device="cuda"', 'device="cpu"'), names)
     assert names
 
 
@@ -88,7 +92,7 @@ def twins(text):
             if len(runs[a] & runs[b]) > 0.55 * min(len(runs[a]), len(runs[b]))]
 
 
-@pytest.mark.parametrize("page", ["CHANGELOG.md", "README.md", "docs/INSTALL.md"])
+@pytest.mark.parametrize("page", ["CHANGELOG.md", "README.md", "docs/INSTALL.md", "docs/FAQ.md"])
 def test_nothing_is_said_twice(page):
     """A merge easily leaves two versions of one paragraph."""
     assert not twins((PACKAGE.parent / page).read_text())
@@ -102,7 +106,7 @@ def test_twins_are_found():
 
 def test_cells_are_short_and_links_lead_somewhere():
     root = PACKAGE.parent
-    for page in (root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").glob("*.md")):
+    for page in (root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").glob("*.md"), *(root / "docs" / "howto").glob("*.md")):
         text = page.read_text()
         for link in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
