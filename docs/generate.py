@@ -1,5 +1,6 @@
 """Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, the choices of
-docs/CHOICE.md from the advisor's table, the picture of docs/WHICH_METHOD.md from decision.py, and the stub ``__init__.pyi`` of each lazy package from its public names:
+docs/CHOICE.md from the advisor's table, the picture of docs/WHICH_METHOD.md from decision.py, and the stub
+``__init__.pyi`` of each lazy package from its public names:
 python docs/generate.py [--check]."""
 from __future__ import annotations
 
@@ -120,7 +121,8 @@ def stubs() -> dict[pathlib.Path, str]:
 
 if __name__ == "__main__":
     pages = {TARGET: text(), ARCHITECTURE: architecture(), CHOICE: choice(), **stubs(),
-             WHICH: between(WHICH, "decision", decision.table()), WHICH.with_name("which_method.svg"): decision.picture()}
+             WHICH: between(WHICH, "decision", decision.table()),
+             WHICH.with_name("which_method.svg"): decision.picture()}
     if "--check" in sys.argv:
         old = [str(page.relative_to(ROOT)) for page, wanted in pages.items()
                if not page.exists() or page.read_text() != wanted]
