@@ -1,4 +1,4 @@
-"""Draws docs/multigrid.png (README) and docs/iterations.png (docs/MEASURED.md) from benchmarks/results.
+"""Draws docs/multigrid.png (README) and docs/iterations.png (docs/measured) from benchmarks/results.
 
 Run it by ``python benchmarks/figure.py``.
 """

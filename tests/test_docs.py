@@ -106,7 +106,8 @@ def test_twins_are_found():
 
 def test_cells_are_short_and_links_lead_somewhere():
     root = PACKAGE.parent
-    for page in (root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").glob("*.md"), *(root / "docs" / "howto").glob("*.md")):
+    for page in (root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").glob("*.md"), *(root / "docs" / "howto").glob("*.md"),
+                 *(root / "docs" / "measured").glob("*.md")):
         text = page.read_text()
         for link in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
