@@ -42,7 +42,8 @@ nb_merge_streams = True
 
 autosummary_generate = False                # pages.py writes one page a group of names
 autodoc_typehints = "none"                  # the docstrings say more than the types
-autodoc_preserve_defaults = True            # "xp=np", as the source has it
+# Signatures made by swell.Options have more parameters than the source, on which autodoc_preserve_defaults fails:
+# pages.py shortens "xp=<module 'numpy' from ...>".
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
@@ -79,3 +80,4 @@ def setup(app):
     pages.write_all()
     app.connect("source-read", pages.link_to_pages)
     app.connect("autodoc-process-docstring", pages.as_rst, priority=100)
+    app.connect("autodoc-process-signature", pages.short_defaults)

@@ -1,7 +1,10 @@
 """The decision picture of docs/WHICH_METHOD.md and its table, from one list: docs/generate.py writes both."""
 from __future__ import annotations
 
+import re
 from html import escape
+
+NAME = re.compile(r'"([^"]+)"')
 
 # Question; what to take where the answer is yes; why.
 STEPS = (
@@ -63,4 +66,5 @@ def picture() -> str:
 def table() -> str:
     """Return the same with reasons, in Markdown."""
     return "\n".join(["| question | take | why, and when not |", "|---|---|---|",
-                      *(f"| {question} | `{take}` | {why} |" for question, take, why in STEPS)])
+                      *(f"| {question} | {' with '.join(f'`{name}`' for name in NAME.findall(take))} | {why} |"
+                        for question, take, why in STEPS)])

@@ -24,6 +24,7 @@ LOOP = re.compile(r"<!-- loop ([\w.]+) -->")     # in these texts: the source of
 FOLDERS = ("docs", *(f"docs/{name}" for name in ("tutorials", "howto", "coming_from", "measured")), "benchmarks/notes")  # by hand
 NAMED = re.compile(r"\[`?(?:[\w/]*/)?(\w+\.md)`?\]\(([^)\s]*\1)\)")           # a link whose text is the file's name
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+DEFAULT = re.compile(r"<(?:module|class|function) '?([\w.]+)'?[^>]*>")
 LANGUAGES = {".py": "python", ".cu": "cuda", ".sh": "bash", ".toml": "toml", ".jsonl": "json", ".txt": "text"}
 # Modules that are public, and the names of those without __all__.
 MODULES = {"swell.pde.fvm": None, "swell.pde.helmholtz": None, "swell.pde.poisson_cube": ["PoissonCube"],
@@ -269,3 +270,8 @@ def escaped(text: str) -> str:
 def as_rst(app, what, name, obj, options, lines):
     """Escape a docstring before numpydoc reads it; examples and tables stay as they are."""
     lines[:] = [line if line.lstrip().startswith((">>>", "...", "==")) else escaped(line) for line in lines]
+
+
+def short_defaults(app, what, name, obj, options, signature, returned):
+    """Show a default that is a module, class or function by its name: xp=numpy."""
+    return DEFAULT.sub(r"\1", signature or "") or signature, returned

@@ -175,6 +175,11 @@ def test_plain_text_becomes_restructured_text(pages):
     assert pages.escaped("`x` and ``|y|``: |A|") == r"``x`` and ``|y|``: \|A\|"
 
 
+def test_a_default_is_shown_by_its_name(pages):
+    shown, _ = pages.short_defaults(None, "function", "f", None, None, "(shape, xp=<module 'numpy' from '/x/y.py'>, k=1)", None)
+    assert shown == "(shape, xp=numpy, k=1)" and pages.short_defaults(*[None] * 7) == (None, None)
+
+
 def test_broken_links_are_found(tmp_path, pages):
     broken = importlib.import_module("check_links").broken
     (tmp_path / "index.html").write_text('<a href="other.html#there">x</a><img src="data:image/png;base64,AA==">')
