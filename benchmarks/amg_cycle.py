@@ -40,7 +40,7 @@ def measure(space, name, A, precond="amg"):
         start = time.perf_counter()
         result = solver.solve(b)
         wall.append(time.perf_counter() - start)
-    M, n = solver.M, A.shape[0]
+    M, n = solver.M.operator, A.shape[0]
     found = []
     with space.active():
         r, z, dots = b.copy(), space.empty(n, np.float64), space.empty(2, np.float64)

@@ -70,11 +70,11 @@ for tolerance in (0.0, 1e-6, 1e-3):
                                               dense_lu=f"icm(x=8, tolerance={tolerance})")
         A = diffusion(k, 10.0)[order][:, order]
         solver = swell.prepare(A, method="cg", precond=precond)
-        cold = solver.M.iterations
+        cold = solver.M.operator.iterations
         for _ in range(3):
             k *= 1 + d * generator.uniform(-1, 1, k.shape)
             solver.update(diffusion(k, 10.0)[order][:, order])
-            shares.append(solver.M.iterations / cold)
+            shares.append(solver.M.operator.iterations / cold)
             counts.append(solver.solve(np.ones(k.size) + generator.standard_normal(k.size)).iterations)
     means = np.array(shares).reshape(-1, 3).mean(axis=1)
     print(f"{tolerance:15g} {cold:7d}  " + "".join(f"{m:<10.2f}" for m in means) + f"  {counts[0]}, {counts[-1]}", flush=True)

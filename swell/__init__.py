@@ -8,11 +8,11 @@
 The public names by group. Brackets hold the argument that takes them, as objects or by the names
 that `swell.names("method")` lists. `help(swell.GMRES)` explains one of them and its settings.
 
-solve                     solve, prepare, Solver, Options, lstsq, multiply, Stopping, names,
-                          LinearOperator, SolutionMonitor, quiet; scipy_like, SciPy's calls
+solve                     solve, prepare, Solver, Recurring, Options, lstsq, multiply, Stopping,
+                          names, LinearOperator, SolutionMonitor, quiet; scipy_like, SciPy's calls
 many small systems        solve_batch, prepare_batch, BatchSolver
 results                   Result, Results, BatchResult, LeastSquaresResult, Reason
-errors                    SwellError, InputError, MissingDependency, OutOfMemory
+errors                    SwellError, InputError, NotConverged, MissingDependency, OutOfMemory
 methods (method)          CG, SingleReductionCG, ResidentCG, MINRES, COCG, COCR, if A is symmetric;
                           GMRES, FGMRES, BiCGSTAB, BiCGSTABL, TFQMR, QMR, IDRS, for any A;
                           BlockCG, BlockGMRES, for several right-hand sides; Direct, Stationary
@@ -45,7 +45,8 @@ from swell.core.lazy import public as _public
 __version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = _public(__name__, {
-    "solve": "api", "prepare": "api", "Solver": "solver", "Options": "options", "multiply": "sparse_product",
+    "solve": "api", "prepare": "api", "Solver": "solver",
+    "Recurring": "recurring", "Options": "options", "multiply": "sparse_product",
     "lstsq": "least_squares.solve", "LeastSquaresResult": "least_squares.result",
     "solve_batch": "batch.solve", "prepare_batch": "batch.solve", "BatchSolver": "batch.solver",
     "BatchResult": "batch.result",
@@ -89,7 +90,7 @@ __getattr__, __dir__, __all__ = _public(__name__, {
     "Result": "solving.result", "Results": "solving.results",
     "LinearOperator": "core.operator", "names": "core.registry",
     "SwellError": "core.errors", "InputError": "core.errors", "MissingDependency": "core.errors",
-    "OutOfMemory": "core.errors", "quiet": "core.compilation",
+    "NotConverged": "core.errors", "OutOfMemory": "core.errors", "quiet": "core.compilation",
     "read_matrix": "io", "read_vector": "io",
 }, modules=("dense", "distributed", "gallery", "io", "jax", "pde", "scipy_like", "report", "torch"), former={
     "ICK": ("IC", {"level": 1}), "ILUK": ("ILU", {"level": 1}), "ILUT": ("ILU", {"drop": 0.001}),

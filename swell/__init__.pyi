@@ -51,12 +51,14 @@ from swell.krylov.minres import MINRES as MINRES
 from swell.orderings.minimum_degree import MinimumDegree as MinimumDegree
 from swell.core.errors import MissingDependency as MissingDependency
 from swell.formats.modified_sell import ModifiedSELL as ModifiedSELL
+from swell.core.errors import NotConverged as NotConverged
 from swell.transforms.nullspace import NullSpace as NullSpace
 from swell.options import Options as Options
 from swell.core.errors import OutOfMemory as OutOfMemory
 from swell.orderings.partition import Partition as Partition
 from swell.krylov.qmr import QMR as QMR
 from swell.core.stopping import Reason as Reason
+from swell.recurring import Recurring as Recurring
 from swell.krylov.resident_cg import ResidentCG as ResidentCG
 from swell.solving.result import Result as Result
 from swell.solving.results import Results as Results

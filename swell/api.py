@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import Any, Unpack
 
 from swell import inputs
+from swell.core.compilation import spent
 from swell.core.cpu import SERIAL
 from swell.core.operator import LinearOperator
 from swell.options import Accepted, OptionsDict
@@ -74,11 +75,12 @@ def solve(A, b, *, x0=None, monitor=None, together=None, progress=False,
         named, stopping = chosen.configuration, chosen.criterion
         if chosen.device == ALL_GPUS:
             return _on_all_gpus(A, chosen, inputs.dtype_of(b)).solve(b, x0, monitor, together, progress=progress)
+        since = spent()
         system, rhs, guess = inputs.read_system(A, b, x0, chosen.device, chosen.dtype, chosen.block,
                                                 _search_below(named.method), named.parts)
         stopping = stopping.for_type(system.A.dtype)
         with live_line(progress, monitor, stopping, system.space) as monitor:
-            return Solver(system, named, stopping)._solve_all(rhs, guess, monitor, b, together)
+            return Solver(system, named, stopping, since=since)._solve_all(rhs, guess, monitor, b, together)
 
 
 @OPTIONS.shown
@@ -119,9 +121,10 @@ def prepare(A, *, b_like=None, adapt=True, **options: Unpack[OptionsDict]) -> "S
         b_dtype, b_device = (None, "cpu") if b_like is None else (inputs.dtype_of(b_like), inputs.device_of(b_like))
         if chosen.device == ALL_GPUS:
             return _on_all_gpus(A, chosen, b_dtype)
+        since = spent()
         matrix = inputs.read_matrix(A, chosen.device, chosen.dtype, b_dtype, b_device, chosen.block,
                                     _search_below(named.method), named.parts)
-        return Solver(matrix, named, stopping, adapt)
+        return Solver(matrix, named, stopping, adapt, since)
 
 
 def _agreed(A):

@@ -14,6 +14,7 @@ from swell.advisor.attempts import try_choices
 from swell.advisor.machine import complaints
 from swell.advisor.order import Choices
 from swell.advisor.several import Task
+from swell.core.compilation import spent
 from swell.core.configuration import Configuration
 from swell.core.errors import DoesNotFit, InputError, OutOfMemory
 from swell.core.guests import guest_of
@@ -23,8 +24,10 @@ from swell.core.settings import shown
 from swell.core.sharing import Sharing
 from swell.core.stopping import Reason, Stopping
 from swell.core.turn import Turn
+from swell.preconditioning import Preconditioning
 from swell.solving.adjoint import own_adjoint
 from swell.solving.choice_cost import paired
+from swell.solving.inverse import Inverse
 from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
@@ -32,11 +35,14 @@ from swell.solving.run import Prepared
 from swell.solving.singularity import reasons_for_singularity
 
 
-class Solver:
+class Solver(Inverse):
     """A prepared system; made by ``prepare``.
 
     Threads may share a Solver; their calls run one after the other. To solve at the same time, give each thread a
     ``copy()``. A Solver can be pickled; loading it repeats the setup.
+
+    A Solver on one device is the linear operator A⁻¹ of SciPy and CuPy: ``eigsh(A, sigma=0, OPinv=s)``. Its ``matvec``,
+    ``rmatvec``, ``matmat`` and ``s @ b`` raise `NotConverged` if the solve does not converge.
 
     Attributes
     ----------
@@ -46,7 +52,9 @@ class Solver:
         The choices to try, in order; one entry if a method was named.
     """
 
-    def __init__(self, matrix: inputs.Input, named: Configuration, stopping: Stopping, adapt=True):
+    def __init__(self, matrix: inputs.Input, named: Configuration, stopping: Stopping, adapt=True,
+                 since: float | None = None):
+        since = spent() if since is None else since      # `spent` before the matrix was read
         self.A, self.space, self.notes, self.kept = matrix.A, matrix.space, matrix.notes, matrix.kept
         self.stopping, self._named = stopping.for_type(matrix.A.dtype), named
         self._turn = Turn()
@@ -60,6 +68,8 @@ class Solver:
             else:
                 self._choices, self._left_out = Choices([self._with_format(named)], adapt), []
                 self._prepare_first()
+        # Seconds of compiling to read A and to choose, which no setup counts.
+        self._compiled = spent() - since - sum(p.setup.timings["compile"] for p in self._prepared.values())
 
     def _choose(self, adapt, resident=True):
         """Let the advisor choose for the values of A, and set up its first choice. ``resident``: as for `choose`."""
@@ -151,6 +161,16 @@ class Solver:
                     monitor = monitor.converting(lambda x: guest_of(b).give_back(x.conj(), b))
                 return _conjugated(self._solve_all(rhs.conj(), guess, monitor, rhs, together), b)
 
+    def _map(self, x, adjoint):
+        """Solve for a caller who sees x alone. Factors that solve at once need none of a solve's records: the x is the
+        one of `solve`, accepted by the same residual; if it is not, `solve` goes on."""
+        if not adjoint and x.ndim == 1 and self.choices[0].method.few_products and self.space.ranks.single:
+            rhs = inputs.read_vector(x, self.shape[0], "b", space=self.space)
+            with self._first_choice() as prepared:
+                if prepared.solved_at_once(rhs):
+                    return inputs.returned(prepared.x0, self.space, x)
+        return super()._map(x, adjoint)
+
     def require_adjoint(self):
         """Raise InputError unless ``solve(b, adjoint=True)`` can be done; it then takes its time for the setup now."""
         with self._together(), self.space.active(self.A.shape[0]):
@@ -174,10 +194,14 @@ class Solver:
                                        "the right-hand sides and starting vectors (shape beside the rows, whether "
                                        "there is an x0), together, or adjoint")
         if rhs.ndim == 1:
-            return self._solve_one(rhs, guess, monitor, b, adjoint)
-        with self.space.active(self.A.shape[0]):
-            return Task(self._choices, self._prepared, self._preparing(adjoint), rhs, guess, monitor, b, together,
-                        lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b, adjoint)).solve()
+            result = self._solve_one(rhs, guess, monitor, b, adjoint)
+        else:
+            with self.space.active(self.A.shape[0]):
+                result = Task(self._choices, self._prepared, self._preparing(adjoint), rhs, guess, monitor, b, together,
+                              lambda j, x0: self._solve_one(rhs[:, j], x0, monitor, b, adjoint)).solve()
+        for first in getattr(result, "columns", [result])[:1]:
+            first.timings["compile"] += self._compiled
+        return result
 
     def _solve_one(self, b, x0, monitor, original, adjoint=False) -> Result:
         """Try the choices until a result is final; return the best result."""
@@ -188,7 +212,7 @@ class Solver:
         result.notes = self.notes + result.notes + left_out + why
         return result
 
-    def update(self, A, *, keep_preconditioner=False) -> "Solver":
+    def update(self, A, *others, keep_preconditioner=False) -> "Solver":
         """Replace the matrix by one of the same pattern and type. Setups are redone for the new values; buffers stay.
 
         Parameters
@@ -210,6 +234,9 @@ class Solver:
             Solver is then unchanged. If instead the setup fails for the new values, the Solver refuses to solve
             until another update succeeds.
         """
+        if others:
+            raise InputError(f"update: expected one matrix, got {1 + len(others)} arguments; newton_krylov calls "
+                             "update(x, f) of its inner_M: give scipy.sparse.linalg.aslinearoperator(s), or s.M")
         with self._together():
             self.space.ranks.require_equal(keep_preconditioner, "keep_preconditioner")
             with self.space.ranks.agreed():
@@ -266,14 +293,24 @@ class Solver:
 
     @property
     def M(self):
-        """The first choice's preconditioner, or None; ``print(solver.M)`` shows the levels of algebraic multigrid."""
+        """The first choice's preconditioner, or None if it has none: one cycle of multigrid, one solve with incomplete
+        factors. A linear operator of SciPy and CuPy, as in ``lobpcg(A, X, M=s.M)``; ``print(s.M)`` describes it.
+        If its factorisation failed, each application raises that error.
+        """
+        with self._first_choice() as prepared:
+            absent = prepared.setup.M is None and prepared.setup.failure is None
+        return None if absent else Preconditioning(self, self._first_choice)
+
+    @contextmanager
+    def _first_choice(self):
+        """Take the turn of this Solver, and yield the Prepared of the first choice."""
         with self._turn, self.space.active(self.A.shape[0]):
-            return self._prepare(0).setup.M
+            yield self._prepare(0)
 
     def describe(self) -> list[str]:
         """The first choice, one line for each part, as a printed result shows it."""
-        with self._turn, self.space.active(self.A.shape[0]):
-            return self._prepare(0).describe()
+        with self._first_choice() as prepared:
+            return prepared.describe()
 
     def __repr__(self):
         A, choices = self.A, [paired(choice.name("method"), choice.part) for choice in self.choices]

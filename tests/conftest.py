@@ -133,7 +133,9 @@ def device(request):
 def cudss_or_skip(device):
     """Skip, visibly, on a GPU without cuDSS, which factors matrices that are too large for cuSOLVER."""
     if device == "cuda":
-        pytest.importorskip("nvmath", reason="cuDSS needs nvmath-python")
+        from swell.preconditioners.direct import missing
+        if sentence := missing():
+            pytest.skip(sentence)
 
 
 @pytest.fixture

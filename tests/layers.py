@@ -27,8 +27,10 @@ STOREYS = {
         {"distributed": "matrices and vectors in parts on ranks; `cuda:all`"}],
     "doors": [
         {"options": "`Options` of a solve: one record that all front ends take and pass on"},
+        {"preconditioning": "`s.M`: a preconditioner alone, as a linear operator of SciPy and CuPy"},
         {"solver": "`Solver`: a system set up once; tries the advisor's choices in order"},
         {"api": "`solve`, `prepare`"},
+        {"recurring": "`Recurring`: a Solver for a loop of matrices, prepared or updated as their patterns allow"},
         {"report": "plots and pages", "scipy_like": "SciPy's calls", "sparse_product": "`multiply`",
          "least_squares": "`lstsq`: LSQR and LSMR for matrices of any shape",
          "batch": "`solve_batch`, `prepare_batch`: many small systems of one pattern"},

@@ -158,3 +158,20 @@ def test_a_window_ends_a_solve_that_stands_still():
 def test_a_preconditioner_is_not_left_out_in_silence(method):
     with pytest.raises(swell.InputError, match="no place for a preconditioner"):
         swell.solve(gallery.poisson2d(5), np.ones(25), method=method, precond="jacobi")
+
+
+def test_every_choice_takes_new_values(nothing_outright):
+    """The second choice, once it is set up, is updated when it is tried: M of 3 A is M / 3."""
+    A = gallery.convection_diffusion((20, 20))
+    s = swell.prepare(A)
+    k = next(k for k, choice in enumerate(s.choices) if k and s._prepare(k).setup.M is not None)
+
+    def image():
+        setup, out = s._prepare(k).setup, np.empty(400)
+        setup.M.expect(20.0)
+        setup.M.apply(np.ones(400), out)
+        return out, setup.norm_A
+    before, norm = image()
+    s.update(3 * A)
+    after, norm_after = image()
+    assert norm_after == pytest.approx(3 * norm) and np.allclose(after, before / 3, rtol=1e-5)

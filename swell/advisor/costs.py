@@ -114,7 +114,7 @@ CPU = Costs(
         "shifted_laplacian": Cost(5, 3, 3, True), "amg": Cost(12, 2, 45),
         "smoothed_aggregation": Cost(40, 3.5, 35),                   # the default W-cycle with steps of degree 2
     },
-    difficulty=1.0, elastic_difficulty=1.0, unsymmetric=1.5, multigrid_from=4_000, further_entry=0.6, further_calls=1.0)
+    difficulty=1.0, elastic_difficulty=1.0, unsymmetric=3.0, multigrid_from=4_000, further_entry=0.6, further_calls=1.0)
 
 # A triangular solve takes a step for each level; meshes have about √n levels, and a cost a row stands for them. cuDSS
 # spends most of its time on its analysis, so `direct` has a cost for entries and rows.
@@ -137,7 +137,8 @@ CUDA = Costs(
         "shifted_laplacian": Cost(150, 0, 5), "amg": Cost(50, 0.004, 0.17),
         "smoothed_aggregation": Cost(60, 0.018, 0.04),
     },
-    difficulty=2.0, elastic_difficulty=4.0, unsymmetric=2.0, multigrid_from=2_000, further_entry=0.7, further_calls=0.05)
+    difficulty=2.0, elastic_difficulty=4.0, unsymmetric=2.0, multigrid_from=2_000,
+    further_entry=0.7, further_calls=0.05)
 RESIDENT, BISECTED = Cost(0, 0, 1), Cost(1000, 0, 20)            # setup of resident_cg, of consecutive rows or bisected
 
 COSTS = {"cpu": CPU, "cuda": CUDA}

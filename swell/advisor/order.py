@@ -9,9 +9,9 @@ choice fails.
 A finished setup costs nothing more. A factorisation's setup is divided by the number of solves, this one included: its
 seconds are certain, so a solver that is used often pays for it once the solves have taken as long (ski rental).
 
-Once a choice has converged, later solves take it, or another one that has. They explore an untried iterative choice only
-if it is predicted to be faster with all of its setup, and if that takes at most `EXPLORED` of the last solve: what the
-watch then lets it spend makes the solve at most 1.5 times as long. A note tells of it.
+Once a choice has converged, later solves take it, or another one that has. They explore an untried iterative choice
+only if it is predicted to be faster with all of its setup, and if that takes at most `EXPLORED` of the last solve: what
+the watch then lets it spend makes the solve at most 1.5 times as long. A note tells of it.
 
 Choices without predictions are tried as they are listed.
 """
@@ -128,7 +128,7 @@ class Order:
         return self._predictions[k].grows or self._choices.configurations[k].part in MULTIGRID
 
     def _candidates(self):
-        """Return the choices that this solve may begin with, or go on with: all that are left, until one has converged."""
+        """Return the choices that this solve may try next: all that are left, until one has converged."""
         known = self._choices.converged.intersection(self._remaining)
         if not known:
             return self._remaining
@@ -143,9 +143,9 @@ class Order:
         k = fastest_choice(self._predictions, self._candidates(), self.seconds)
         if k is not None and self._choices.converged and k not in self._choices.tried:
             configuration, p = self._choices.configurations[k], self._predictions[k]
-            self.notes.append(f"{paired(configuration.name('method'), configuration.part)} was tried for the first time, "
-                              f"after {self._choices.solves} solves: predicted {self._setup(k):.2g} s for its setup, and "
-                              f"{p.at_best(self._columns):.2g} s for a solve")
+            name = paired(configuration.name("method"), configuration.part)
+            self.notes.append(f"{name} was tried for the first time, after {self._choices.solves} solves: predicted "
+                              f"{self._setup(k):.2g} s for its setup, and {p.at_best(self._columns):.2g} s for a solve")
         if k is None and self._overtaken:
             k = self._overtaken.pop(0)
         elif k is None and not self._begun:      # no prediction is finite: try something all the same

@@ -295,7 +295,8 @@ def _rows(records):
         rows.append((r["matrix"], r["solver"], r["n"], setup, solve, both, engine.cell(ratio, 2), again, update,
                      r["iterations"],
                      engine.cell(r["operator_complexity"], 2), f"{r['residual']:.1e}",
-                     engine.cell(_ratio(r["hypre"], total), 2), engine.cell(_ratio(r["hypre"], r["again_seconds"], True), 2)))
+                     engine.cell(_ratio(r["hypre"], total), 2),
+                     engine.cell(_ratio(r["hypre"], r["again_seconds"], True), 2)))
     return rows
 
 
@@ -320,7 +321,8 @@ def _beside(records):
         figures = best["hypre"]
         ratios.append((whole[id(best)] / whole[id(chosen)], _ratio(figures, whole[id(best)]),
                        _ratio(figures, whole[id(chosen)]), _ratio(figures, again, True)))
-        rows.append((name, best["solver"], *(engine.cell(ratio, 2) for ratio in ratios[-1]), figures.get("settings", "")))
+        cells = (engine.cell(ratio, 2) for ratio in ratios[-1])
+        rows.append((name, best["solver"], *cells, figures.get("settings", "")))
     if rows:
         means = (math.exp(np.nanmean(np.log(column))) if not np.isnan(column).all() else math.nan
                  for column in np.array(ratios).T)

@@ -1,9 +1,9 @@
 """hypre's BoomerAMG in the same run, by a driver that whoever measures has built.
 
-The driver is called ``PATH FOLDER RTOL SETTINGS ...``. The folder has A and b as raw files: ``indptr`` and ``indices`` of
-32 bits, ``data`` and ``b`` in double precision. Settings are "interpolation,aggressive levels,entries a row,strength,
-relaxation,unknowns a point,method" in hypre's own numbers, with the methods cg and gm. For each it solves twice, and
-prints ``... rep 1: setup S ms solve S ms its N true R``, with the true relative residual R.
+The driver is called ``PATH FOLDER RTOL SETTINGS ...``. The folder has A and b as raw files: ``indptr`` and ``indices``
+of 32 bits, ``data`` and ``b`` in double precision. Settings are "interpolation,aggressive levels,entries a
+row,strength,relaxation,unknowns a point,method" in hypre's own numbers, with the methods cg and gm. For each it solves
+twice, and prints ``... rep 1: setup S ms solve S ms its N true R``, with the true relative residual R.
 """
 from __future__ import annotations
 
@@ -51,16 +51,17 @@ def solve(driver, A, b, rtol, symmetric, unknowns=1) -> dict:
             array.tofile(pathlib.Path(folder) / name)
         settings = [f"{one},{unknowns},{'cg' if symmetric else 'gm'}" for one in SETTINGS]
         try:
-            run = subprocess.run([driver, folder, f"{rtol:g}", *settings], capture_output=True, text=True, timeout=SECONDS,
-                                 check=False)
+            run = subprocess.run([driver, folder, f"{rtol:g}", *settings], capture_output=True, text=True,
+                                 timeout=SECONDS, check=False)
             text, ended = run.stdout, f"status {run.returncode}: {run.stderr.strip()[-200:]}"
         except subprocess.TimeoutExpired as error:
             text, ended = (error.stdout or b"").decode(), f"it took more than {SECONDS} s"
         except OSError as error:
-            raise InputError(f"--hypre {driver}: {error}; expected the path of a driver (swell/bench/hypre.py)") from None
+            raise InputError(f"--hypre {driver}: {error}; expected the path of a driver (swell/bench/hypre.py)"
+                             ) from None
     found = [record(match) for match in LINE.finditer(text) if match["turn"] == "1"]
-    best = min((r for r in found if r["residual"] <= 1.01 * rtol), key=lambda r: r["setup_seconds"] + r["solve_seconds"],
-               default=None)
+    best = min((r for r in found if r["residual"] <= 1.01 * rtol), default=None,
+               key=lambda r: r["setup_seconds"] + r["solve_seconds"])
     if best is None:
         raise InputError(f"hypre did not reach {rtol:g} with any of {len(found)} settings ({ended})")
     return best

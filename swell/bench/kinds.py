@@ -36,7 +36,8 @@ def boundary_layers(scale=1.0, ratio=1.2):
     ends = np.zeros(m)
     ends[0], ends[-1] = 2 / widths[0], 2 / widths[-1]
     line = sp.diags_array((-inner, np.r_[0, inner] + np.r_[inner, 0] + ends, -inner), offsets=(-1, 0, 1))
-    return _csr(sum(sp.kron(sp.kron(a, b), c) for a, b, c in ((line, mass, mass), (mass, line, mass), (mass, mass, line))))
+    along = (line, mass, mass), (mass, line, mass), (mass, mass, line)
+    return _csr(sum(sp.kron(sp.kron(a, b), c) for a, b, c in along))
 
 
 def points27(scale=1.0):
@@ -53,7 +54,7 @@ def fourth_order(scale=1.0, n=400_000):
 
 
 def convection(scale=1.0, peclet=10.0):
-    """Return upwind convection and diffusion in a rotating flow on 100³ cells of the cell Péclet number: unsymmetric."""
+    """Return upwind convection and diffusion in a rotating flow on 100³ cells, of a cell Péclet number: unsymmetric."""
     m = _side(100, scale)
     return gallery.advection((m,) * 3, "rotating", 1 / (m * peclet))
 

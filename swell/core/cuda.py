@@ -4,6 +4,7 @@ from __future__ import annotations
 import collections
 import functools
 import math
+import os
 import threading
 import weakref
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from swell.core.cuda_kernels import C_TYPES, Gpu, Kernel, Kernels, functions
 from swell.core.cuda_sources import kernel_file
 from swell.core.errors import MissingDependency, OutOfMemory
 from swell.core.forking import REMEDY, require_own_gpu, use_gpu
+from swell.core.slab import Slab
 from swell.core.slots import Flag, Limit
 from swell.core.space import Space, accumulator, aligned
 from swell.core.upload import WORTH, upload
@@ -123,6 +125,8 @@ class CudaSpace(Space):
             self._name = properties["name"].decode()
             self.gpu = Gpu(device, self.describe(), self.multiprocessors, self.shared_memory, self.dependent_launch)
             self._kernels = {}
+            # For a memory checker, which sees the ends of allocations only, each array is one of its own.
+            self._slab = None if os.environ.get("SWELL_NO_POOL") else Slab(cupy)
             with self.stream:
                 self.context = cupy.zeros(columns * CONTEXT.itemsize, np.uint8)      # one for each right-hand side
                 self._context = cupy.cuda.alloc_pinned_memory(self.context.size)
@@ -191,7 +195,7 @@ class CudaSpace(Space):
         return self.xp.cuda.get_current_stream().ptr
 
     def empty(self, shape, dtype):
-        return self.xp.ndarray(shape, dtype)
+        return self.xp.ndarray(shape, dtype) if self._slab is None else self._slab.empty(shape, dtype)
 
     def mapped(self, shape, dtype):
         cuda, shape = self.xp.cuda, tuple(np.atleast_1d(shape).tolist())

@@ -75,7 +75,8 @@ class ColumnKernel(Kernel):
         """Launch with ``columns`` blocks in the grid's second dimension, and the context ``offset`` bytes behind the
         first one."""
         space = self.space
-        space.launches += launcher.launch(space.context.data.ptr + offset, space.current_stream(), values, steps, columns)
+        context = space.context.data.ptr + offset
+        space.launches += launcher.launch(context, space.current_stream(), values, steps, columns)
 
     def _steps(self, arguments):
         """Return the distance between the columns of each parameter, a tuple; 0 for what all columns share."""

@@ -93,7 +93,7 @@ class Form:
 
     @functools.cache
     def launcher(self, form=""):
-        """Return the `Launcher` of native/launch.cpp. ``form``: `EACH` for the kernel that runs once for each column."""
+        """Return the `Launcher` of native/launch.cpp. ``form``: `EACH` for the kernel that runs for each column."""
         parameters = tuple((self._passed(p), *self._fill(p)) for p in self.signature.parameters)
         deciding = tuple(("t" if kind == "typename" else kind[0], k) for kind, k in self._deciding)
         wide = tuple(k for k, p in enumerate(self.signature.parameters) if p.wide)
@@ -105,7 +105,7 @@ class Form:
         return ARRAYS.get(parameter.form) or NUMBERS[self.value if parameter.type == "T" else parameter.type]
 
     def _fill(self, parameter):
-        """Return (the letter of what the loader adds for a parameter that the caller leaves out, its array's number)."""
+        """Return (the letter of what the loader adds for a parameter that the caller omits, its array's number)."""
         if parameter.name == "n":
             return "n", -1
         name, _, what = parameter.name.rpartition("_")

@@ -23,8 +23,8 @@ class DoesNotFit(InputError):
     """A matrix is too large for the chosen method. If the advisor chose it, the advisor chooses again."""
 
 
-class FactorisationError(SwellError):
-    """A factorisation failed; the message says why.
+class FactorisationError(SwellError, RuntimeError):
+    """A factorisation failed; the message says why. A RuntimeError, as SciPy's.
 
     Attributes
     ----------
@@ -37,6 +37,23 @@ class FactorisationError(SwellError):
     def __init__(self, message, singular=False, index=0):
         super().__init__(message)
         self.singular, self.index = singular, index
+
+
+class NotConverged(SwellError, RuntimeError):
+    """A solve did not converge, where the caller would see x alone; SciPy's factors raise a RuntimeError, too.
+
+    Attributes
+    ----------
+    result : Result, Results or BatchResult
+        The outcome: the best x, the reason, the true residual and the history.
+    """
+
+    def __init__(self, message, result):
+        super().__init__(message)
+        self.result = result
+
+    def __reduce__(self):
+        return NotConverged, (str(self), self.result)
 
 
 class MissingDependency(SwellError):

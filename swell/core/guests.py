@@ -27,6 +27,7 @@ TABLE = {
     "sparse": "swell.guests.pydata_sparse:PydataSparse",
     "pyamg": "swell.guests.pyamg.reader:PyAMG",
     "swell.solver": "swell.guests.solver:Prepared",
+    "swell.preconditioning": "swell.guests.solver:Applied",
 }
 PROTOCOLS = "swell.guests.array_api:ArrayAPI"
 TUPLE = "swell.guests.csr_arrays:CSRArrays"

@@ -38,8 +38,8 @@ def allow_large_clusters(function: int):
 def raise_failed(status: int, grid: int, block: int, shared: int):
     """Raise the error for a launch that the driver refused.
 
-    ``status``: its CUresult. ``grid``, ``block``, ``shared``: blocks, threads of a block and its bytes of dynamic shared
-    memory.
+    ``status``: its CUresult. ``grid``, ``block``, ``shared``: blocks, threads of a block and its bytes of dynamic
+    shared memory.
 
     Raises
     ------

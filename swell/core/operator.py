@@ -1,6 +1,7 @@
 """LinearOperator: the interface of matrices, preconditioners and users' functions."""
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
@@ -146,6 +147,11 @@ class LinearOperator(ABC):
     def expect(self, norm):
         """Prepare for vectors of about this 2-norm, if the operator scales them; each solve calls this first."""
 
+    def in_double_precision(self, why) -> "LinearOperator | None":
+        """Return this operator computing in double precision, with a note that says ``why``; None if it already does,
+        or has no such form."""
+        return None
+
     def check(self, configuration, stopping):
         """Raise InputError for a Configuration or Stopping settings that cannot be used with this operator."""
 
@@ -227,6 +233,14 @@ class Wrapper(Composite):
 
     def keep_for(self, A):
         self.inner.keep_for(A)
+
+    def in_double_precision(self, why):
+        inner = self.inner.in_double_precision(why)
+        if inner is None:
+            return None
+        made = copy.copy(self)
+        made.inner = inner
+        return made
 
     def check(self, configuration, stopping):
         self.inner.check(configuration, stopping)

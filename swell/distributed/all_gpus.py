@@ -14,13 +14,14 @@ from swell.distributed.communicator import Broken
 from swell.distributed.distribute import scatter
 from swell.distributed.matrix import DistributedMatrix
 from swell.distributed.threads import Group
+from swell.solving.inverse import Inverse
 from swell.solving.progress import check_progress, live_line
 from swell.solving.results import Results
 
 DEVICE = "cuda:all"
 
 
-class SolverOnAllGPUs:
+class SolverOnAllGPUs(Inverse):
     """A prepared system whose rows are distributed over GPUs; it has the methods of ``swell.Solver``.
 
     The threads run during a method's call. Between calls the ranks keep their matrices, factors and communicators.

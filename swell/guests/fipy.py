@@ -13,18 +13,33 @@ from typing import Unpack
 import numpy as np
 
 from swell.core.errors import InputError, MissingDependency
-from swell.core.stopping import Stopping
-from swell.guests.recurring import Recurring
+from swell.core.stopping import Reason, Stopping
+from swell.recurring import Recurring
 from swell.options import Accepted, OptionsDict
-from swell.scipy_like.call import info
 
 try:
+    from fipy.solvers import convergence
+    from fipy.solvers.scipy.scipyConvergence import SciPy_Convergence
     from fipy.solvers.scipy.scipySolver import ScipySolver
 except ImportError as error:
     raise MissingDependency("FiPy is missing: pip install 'swell[guests]'") from error
 
 OPTIONS = Accepted(without=("M", "rtol", "atol", "maxiter", "stopping"))
+SUITE = "swell"         # FiPy finds the classes below by this name and their code
+CAUSES = {Reason.MAXITER: convergence.IterationDivergence, Reason.STAGNATED: convergence.StagnatedDivergence,
+          Reason.BREAKDOWN: convergence.BreakdownDivergence, Reason.INDEFINITE: convergence.BreakdownDivergence,
+          Reason.SINGULAR: convergence.IllConditionedDivergence, Reason.NONFINITE: convergence.OutOfRangeDivergence,
+          Reason.DIVERGED: convergence.ToleranceDivergence}
+ENDS = {reason: type(f"Swell_{reason.name}", (CAUSES.get(reason, convergence.Divergence),), {
+    "__doc__": reason.sentence, "suite": SUITE, "status_code": reason.code, "status_name": f"SWELL_{reason.name}"})
+    for reason in Reason if reason is not Reason.CONVERGED} | {Reason.CONVERGED: SciPy_Convergence}
 CRITERIA = ("default", "RHS", "legacy", "unscaled", "matrix", "initial")
+
+
+class Exact(convergence.LossOfAccuracyConvergence):
+    """x is exact to rounding: the tolerance asks for more than double precision can hold."""
+
+    suite, status_code, status_name = SUITE, "exact", "SWELL_EXACT_TO_ROUNDING"
 
 
 class SwellSolver(ScipySolver):
@@ -64,7 +79,7 @@ class SwellSolver(ScipySolver):
             raise InputError("both precon, FiPy's preconditioner, and precond, swell's, were given: name one of them")
         self.result, self._monitor = None, monitor
         self._options = chosen
-        self._recurring = Recurring(chosen)
+        self._recurring = Recurring(**chosen.keywords())
 
     @property
     def setups(self) -> int:
@@ -77,14 +92,17 @@ class SwellSolver(ScipySolver):
             L, b = -L, -b
         recurring = self._recurring
         if self.preconditioner is not None:      # it is made for these values
-            self._recurring = recurring = Recurring(replace(self._options, M=self.preconditioner._applyToMatrix(L)[0]))
+            self._recurring = recurring = Recurring(
+                **replace(self._options, M=self.preconditioner._applyToMatrix(L)[0]).keywords())
         scale, _ = self._adaptTolerance(L, x, b)
         threshold = max(self.tolerance * scale, self.absolute_tolerance, np.finfo(float).tiny)
-        solver = recurring.solver(L, b).stop_by(Stopping(rtol=0.0, atol=threshold, maxiter=self.iterations))
-        self.result = result = solver.solve(b, x0=x if x.any() else None, monitor=self._monitor)
-        code = info(result)
-        self._setConvergence(suite="scipy", code=np.sign(code), actual_code=code, iterations=result.iterations,
-                             tolerance_scale=scale, residual=self._residualNorm(L, result.x, b))
+        stopping = Stopping(rtol=0.0, atol=threshold, maxiter=self.iterations)
+        self.result = result = recurring.solve(L, b, x0=x if x.any() else None, monitor=self._monitor,
+                                               stopping=stopping)
+        how = Exact if result.reason is Reason.ATTAINABLE_ACCURACY and result.exact_to_rounding else ENDS[result.reason]
+        self._setConvergence(suite=how.suite, code=how.status_code, actual_code=result.reason.code,
+                             iterations=result.iterations, tolerance_scale=scale,
+                             residual=self._residualNorm(L, result.x, b))
         self.convergence.warn()
         return result.x
 

@@ -11,9 +11,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from swell.core.errors import InputError
-from swell.guests.recurring import NotConverged, Recurring
-from swell.options import Accepted, OptionsDict
+from swell.core.errors import InputError, NotConverged
+from swell.recurring import Recurring
+from swell.options import Accepted, Options, OptionsDict
+from swell.solving.inverse import failure
 from swell.preconditioners.amg.smoothed_aggregation import SmoothedAggregation
 from swell.transforms.nullspace import rigid_body_modes
 
@@ -84,15 +85,26 @@ class SkfemSolver:
 
     def __init__(self, failure, options):
         self.result: Any = None
-        self._failure, self._recurring = failure, Recurring(options)
+        self._failure, self._options, self._recurring = failure, options, Recurring(**options.keywords())
 
-    def __call__(self, A, b):
-        """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup."""
-        self.result = result = self._recurring.solver(A, b).solve(b)
-        if not result.converged:
-            if self._failure == "raise":
-                raise NotConverged(result)
-            warnings.warn(str(NotConverged(result)), stacklevel=2)
+    def __call__(self, A, b, *, x0=None, monitor=None, rtol=None, atol=None, maxiter=None, stopping=None):
+        """Solve A x = b and return x. A matrix with the pattern and type of the last one updates the setup.
+
+        ``skfem.solve`` passes its own keyword arguments on: x0 and monitor as `swell.solve` takes them, and ``rtol``,
+        ``atol``, ``maxiter`` or ``stopping`` for this solve, in place of the solver's."""
+        numbers = {name: value for name, value in (("rtol", rtol), ("atol", atol), ("maxiter", maxiter))
+                   if value is not None}
+        if stopping is not None:
+            numbers["stopping"] = stopping
+        elif numbers:
+            own = self._options.criterion
+            numbers = {"rtol": own.rtol, "atol": own.atol, "maxiter": own.maxiter} | numbers
+        self.result = result = self._recurring.solve(A, b, x0=x0, monitor=monitor,
+                                                     stopping=Options(**numbers).criterion if numbers else None)
+        if (error := failure(result)) is not None:
+            if self._failure == "raise" or not isinstance(error, NotConverged):
+                raise error
+            warnings.warn(str(error), stacklevel=2)
         return result.x
 
     @property

@@ -1,4 +1,4 @@
-"""The guest for swell's own prepared Solver, given as a preconditioner: ``M=swell.prepare(A2, ...)``."""
+"""The guests for swell's own objects, given as a preconditioner: ``M=swell.prepare(A2, ...)``, ``M=s.M``."""
 from __future__ import annotations
 
 from swell.core.arrays import by_parts
@@ -15,7 +15,7 @@ class Prepared(Preconditioners):
 
 
 class PreparedSolver:
-    """The inverse of a prepared system, as a linear operator."""
+    """The inverse of a prepared system, as a preconditioner: a solve that does not converge is no error."""
 
     def __init__(self, solver):
         self.solver, self.shape, self.dtype = solver, solver.A.shape, solver.A.dtype
@@ -27,3 +27,12 @@ class PreparedSolver:
     def rmatvec(self, r):
         """Return A⁻ᴴ r, to the Solver's tolerance."""
         return by_parts(lambda part: self.solver.solve(part, adjoint=True).x, r, self.dtype)
+
+
+class Applied(Preconditioners):
+    """The preconditioner of a prepared Solver, ``s.M``."""
+
+    def read_preconditioner(self, M):
+        """Return swell's operator itself, which a CUDA graph can hold; behind transforms, M with its passes over r."""
+        operator = M.fixed
+        return M if operator is None else operator, M.operator.variable

@@ -175,6 +175,7 @@ class Solver(lx.AbstractLinearSolver):
         b = ravel_vector(vector, packed)
         dtype = solve_dtype(self.options, values.dtype, b.dtype)
         finite, regular = jnp.isfinite(values).all(), pattern.host.rows == pattern.indices
+        regular = jnp.asarray(regular, values.dtype)       # strict dtype promotion casts nothing
         values, finite = jnp.where(finite, values, regular), finite & jnp.isfinite(b).all()
         x, info = call(prepared(pattern, self.options).system, values.astype(dtype),
                        jnp.where(finite, b, 0).astype(dtype), transposed, must_converge=False)

@@ -9,9 +9,12 @@ An application: 1 solve with the factors. Storage: the factors.
 """
 from __future__ import annotations
 
+import ctypes
+import functools
 import importlib.util
 import logging
 import pathlib
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -144,11 +147,9 @@ class CuDSSOperator(Factors, Shareable):
         super().__init__(A.shape, A.dtype, A.space)
         if A.indices.dtype.itemsize != 4:
             raise InputError(f"cuDSS takes 32-bit indices, and this matrix has {A.nnz} entries")
-        try:
-            from nvmath.sparse.advanced import DirectSolver, DirectSolverOptions
-        except ImportError as error:
-            raise MissingDependency(f"the direct solver on a GPU needs nvmath-python and cuDSS ({error}): "
-                                    "pip install 'swell[cuda13]'") from None
+        if sentence := missing():
+            raise MissingDependency(sentence)
+        from nvmath.sparse.advanced import DirectSolver, DirectSolverOptions
         facts = A.facts(search=False)
         if facts.empty_rows:
             raise FactorisationError("A has empty rows: the matrix is singular", singular=True)
@@ -208,17 +209,41 @@ class CuDSSOperator(Factors, Shareable):
 
 def unavailable(A) -> str | None:
     """Return None if the direct method can factor A; else a sentence: which package is missing, how to install it."""
-    if A.space.name == "cpu" or factored_full(A) or importlib.util.find_spec("nvmath"):
+    return None if A.space.name == "cpu" or factored_full(A) else missing()
+
+
+@functools.cache
+def missing() -> str | None:
+    """Return None if cuDSS can run; else a sentence: which of its two packages is missing, how to install it."""
+    if importlib.util.find_spec("nvmath") is None:
+        what = "nvmath-python is not installed"
+    elif not (_libraries("libcudss.so*") or _loads("libcudss.so.0")):
+        what = "cuDSS's library was not found"
+    else:
         return None
-    return "the direct solver on a GPU needs nvmath-python and cuDSS: pip install 'swell[cuda13]'"
+    return f"the direct solver on a GPU needs nvmath-python and cuDSS, and {what}: pip install 'swell[cuda13]'"
 
 
 def threading_library() -> str | None:
     """Return the path of cuDSS's library for OpenMP threads, or None. With it cuDSS's analysis on the host is several
     times faster."""
     logging.getLogger("swell.cudss").setLevel(logging.ERROR)
+    return next(iter(_libraries("libcudss_mtlayer_gomp.so*")), None)
+
+
+def _libraries(pattern) -> list[str]:
+    """Return the paths of the libraries that NVIDIA's packages, or this environment, have under a name's pattern."""
     spec = importlib.util.find_spec("nvidia")
-    for folder in spec.submodule_search_locations if spec else ():
-        for path in sorted(pathlib.Path(folder).glob("cu*/lib/libcudss_mtlayer_gomp.so*")):
-            return str(path)
-    return None
+    folders = [path for root in (spec.submodule_search_locations if spec else ()) for path in
+               sorted(pathlib.Path(root).glob("cu*/lib"))]
+    folders = *folders, pathlib.Path(sys.prefix) / "lib"
+    return [str(path) for folder in folders for path in sorted(folder.glob(pattern))]
+
+
+def _loads(name) -> bool:
+    """True if the system's loader finds the library ``name``."""
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True

@@ -30,7 +30,7 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
     equation : swell.pde.fvm.Solution, optional
         The solution of an equation, with ``result`` as its longest linear solve. The badge and the first table then
         describe the equation.
-    levels : AMGOperator, optional
+    levels : Preconditioning, optional
         The algebraic multigrid that the solve used, for a table and a picture of its levels.
     fields : matplotlib Figure, optional
         A picture of the solution, which comes first.

@@ -11,8 +11,8 @@ def plot(M, path):
 
     Parameters
     ----------
-    M : AMGOperator
-        A preconditioner built by ``AMG``, such as ``swell.prepare(A, precond="amg").M``.
+    M : Preconditioning
+        Of algebraic multigrid, such as ``swell.prepare(A, precond="amg").M``.
     path : str or path-like
 
     Raises

@@ -26,7 +26,7 @@ def solved(method, A, b, x0, rtol, atol, maxiter, M, monitor=None):
     b = flat(b)
     if b.ndim != 1:
         raise InputError(f"b has shape {tuple(b.shape)}: expected ({n},) or ({n}, 1); swell.solve takes several")
-    result = solve(A, b, method=method, M=M, x0=_start(x0, M, b), monitor=monitor, dtype=_dtype(A, b),
+    result = solve(A, b, method=method, M=M, x0=_start(x0, M, b), monitor=monitor, dtype=common_dtype(A, b),
                    stopping=_stopping(b, rtol, atol, maxiter))
     if result.reason is Reason.INTERRUPTED:
         raise KeyboardInterrupt                  # SciPy's callers expect it
@@ -116,7 +116,7 @@ def _start(x0, M, b):
     return x0 if (x0 != 0).any() else None
 
 
-def _dtype(A, b):
+def common_dtype(A, b):
     """The type to compute in: like SciPy, the wider of A's and b's types."""
     parts = [checked_dtype(dtype_of(part, name), name) for part, name in ((A, "A"), (b, "b"))
              if getattr(part, "dtype", None) is not None]

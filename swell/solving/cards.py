@@ -41,7 +41,7 @@ def of_solver(solver, failure) -> list[str]:
                    for k, choice in enumerate(solver.choices)]
         body.append(page.details("Choices, in their order", page.table(choices, ("", "choice", "why"))))
     body.append(page.bullets(solver.notes))
-    M = solver.M
+    M = None if solver.M is None else solver.M.operator
     if isinstance(M, AMGOperator):
         body.append(page.details("Levels of algebraic multigrid", *levels.pieces(M)))
     return body

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swell.core.compilation import timed
+import numpy as np
+
+from swell.core.compilation import Stopwatch, timed
 from swell.core.registry import name_of
 from swell.core.sharing import Shareable
 from swell.core.workspace import Workspace
@@ -11,7 +13,7 @@ from swell.krylov.method import System
 from swell.solving import summary
 from swell.solving.adjoint import AdjointSetup
 from swell.solving.result import Result
-from swell.solving.measure import Measure, read_b
+from swell.solving.measure import Goal, Measure, read_b
 from swell.solving.setup import Setup
 from swell.solving.solve import Solve
 
@@ -54,10 +56,11 @@ class Prepared(Shareable):
         """Allocate the buffers for ``setup``, and bind its method to them."""
         self.setup, self.stopping, self.space = setup, stopping, setup.space
         self._adjoint = None
-        timings = setup.timings
+        timings, watch = setup.timings, Stopwatch()
         with timed(timings, "workspace", self.space), self.space.ranks.agreed():
             self._allocate()
         timings["setup"] += timings["workspace"]
+        timings["compile"] += watch.compiled
 
     def shared(self, sharing, method=None):
         """Return a copy for ``sharing.space`` with its own buffers; matrices and factors stay shared.
@@ -115,6 +118,12 @@ class Prepared(Shareable):
         applied = s.configuration.precond        # None if the method has an inner operator of its own
         M = s.M if applied is None or applied.across_ranks else self.space.ranks.guarded(s.M)
         return method.bind(System(s.matrix, M, self.b, self.x, s.weights, workspace, loop, s.S))
+
+    def use_preconditioner(self, M):
+        """Replace the preconditioner by ``M``, and bind the method again."""
+        self.setup.use_preconditioner(M)
+        self._description, self._adjoint_stale = None, True
+        self._bind()
 
     def read_b(self, b) -> tuple:
         """Copy the right-hand side ``b``, of the host or this space, into b0; return (‖b‖₂, ‖b‖∞).
@@ -183,6 +192,28 @@ class Prepared(Shareable):
         solve = Solve(self, b, monitor, watch)
         solve.run(x0)
         return solve.result()
+
+    def solved_at_once(self, b) -> bool:
+        """``x0 = M b``; return True if this x solves the system to the tolerance, by the true residual, as a direct
+        method's first step does. For one right-hand side b, of the host or this space."""
+        if self.setup.M is None or self.setup.nullspace is not None:
+            return False
+        norm, largest = self.read_b(b)
+        if not 0 < norm < np.inf:
+            return False
+        self.precondition()
+        goal = Goal(self.stopping.threshold(norm), norm, largest)
+        quality = self.measure.of(self.x0, self.exact_b, [goal])[0]
+        return quality.confirms(goal.threshold) and not quality.small_rows_unsolved(goal)
+
+    def precondition(self, adjoint=False):
+        """``x0 = M b0``, or Mᴴ b0, for the preconditioner in the caller's rows and scaling: R M L, or Lᴴ Mᴴ Rᴴ."""
+        M, transforms = self.setup.M, self.setup.transforms
+        transforms = [transform.adjoint() for transform in transforms] if adjoint else transforms
+        self.transform("forward_b", self.b0, self.b, transforms)
+        M.expect(self.space.norms(self.b)[0])
+        (M.apply_adjoint if adjoint else M.apply)(self.b, self.x)
+        self.transform("backward_x", self.x, self.x0, transforms[::-1])
 
     def transform(self, step, source, out, transforms):
         """Apply the method ``step`` (such as "forward_b") of all transforms in order to ``source``; write ``out``.

@@ -150,6 +150,11 @@ class Setup(SetUp):
         except FactorisationError as error:
             self.M, self.failure = None, error
 
+    def use_preconditioner(self, M):
+        """Replace ``M``, and describe the parts anew."""
+        self.M = M
+        self.descriptions, self.part_notes = summary.described_parts(self)
+
     def _preconditioner(self, system):
         """Return the preconditioner built for ``system``, the transformed matrix, or None if there is none.
 

@@ -166,12 +166,14 @@ class Solve:
     def _go_on(self):
         """Run again, for the only column, as long as another run helps.
 
-        The solve is resumed if the true residual contradicts convergence, if small rows are unsolved, and after a
-        breakdown. Each further run must halve the true residual. After a stagnation the solve is resumed as long as
-        there is a longer basis. A run that makes x worse is undone."""
+        The solve is resumed if the true residual contradicts convergence, if small rows are unsolved, after a
+        breakdown, and if a preconditioner in single precision was indefinite and is now in double precision. Each
+        further run must halve the true residual. After a stagnation the solve is resumed as long as there is a longer
+        basis. A run that makes x worse is undone."""
         p, c, before = self.prepared, self.columns[0], None
         for attempt in range(1, MAX_RUNS):
-            if not self._helps(c, before):
+            widened = c.reason is Reason.INDEFINITE and not c.met and self._widen()
+            if not (widened or self._helps(c, before)):
                 break
             if c.met:
                 c.aim = max(c.aim * 0.1 * c.goal.of_rows / c.quality.rows, c.quality.floor)
@@ -190,6 +192,19 @@ class Solve:
         if len(self.lengths) > 1:
             c.notes.append(f"restart lengthened from {' to '.join(map(str, self.lengths))}: with shorter cycles the "
                            "iteration limit would have come before convergence")
+
+    def _widen(self) -> bool:
+        """Replace a preconditioner in single precision by the same one in double precision, for this and later solves.
+
+        Return False if it has no such form: then A or M is indefinite, and not its rounded form."""
+        p, M = self.prepared, self.setup.M
+        wider = M.in_double_precision("CG found it indefinite in single precision") if M is not None else None
+        if wider is None:
+            return False
+        p.use_preconditioner(wider)
+        self.iteration, self.loop = p.iteration, p.loop
+        self._expect()
+        return True
 
     def goes_on(self, j) -> bool:
         """True if further runs may help column j, which a `Solve` of it alone does."""

@@ -9,7 +9,7 @@ docs/TORCH.md explains types, layouts, transforms and costs. torch itself is imp
 """
 from __future__ import annotations
 
-from swell.autodiff.failure import NotConverged
+from swell.core.errors import NotConverged
 from swell.torch.calls import prepare, solve, solve_batch, solve_values
 
 __all__ = ["NotConverged", "prepare", "solve", "solve_batch", "solve_values"]

@@ -14,10 +14,9 @@ import numpy as np
 import torch
 
 from swell.autodiff import system
-from swell.autodiff.failure import NotConverged
 from swell.autodiff.options import Options
 from swell.autodiff.pattern import Pattern
-from swell.core.errors import SwellError
+from swell.core.errors import NotConverged, SwellError
 from swell.torch.arrays import array_of, on_torch_stream
 
 _registry: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()

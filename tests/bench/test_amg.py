@@ -99,4 +99,4 @@ def test_stretched_cells_are_finite_volumes():
 
 
 def test_hypres_figures_belong_to_one_size():
-    assert amg.hypre("ecology2~", 999_999)["iterations"] == 12 and amg.hypre("ecology2~", 10_000) == {}
+    assert amg.stored("ecology2~", 999_999)["iterations"] == 12 and amg.stored("ecology2~", 10_000) == {}

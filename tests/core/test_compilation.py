@@ -99,3 +99,18 @@ def test_the_collector_rests_while_kernels_are_compiled(collects, clock):
         assert gc.isenabled() == collects
     finally:
         gc.enable() if before else gc.disable()
+
+
+def test_all_compiling_of_a_call_is_told(monkeypatch):
+    """Kernels that read the matrix or choose compile before any setup begins."""
+    from swell import inputs
+
+    def slowly(*arguments, read=inputs.read_matrix, **named):
+        with counted():
+            time.sleep(0.02)
+        return read(*arguments, **named)
+    monkeypatch.setattr(inputs, "read_matrix", slowly)
+    A, b = swell.gallery.poisson2d(8), np.ones(64)
+    for result in (swell.solve(A, b), swell.prepare(A).solve(b), swell.prepare(A, method="cg").solve(b)):
+        assert result.timings["compile"] >= 0.02
+    assert swell.solve(A, np.ones((64, 2))).timings["compile"] >= 0.02

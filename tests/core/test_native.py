@@ -56,8 +56,8 @@ def test_complex_numbers(alpha):
 
 
 def test_results():
-    stepping = _native.kernel("swell.preconditioners.ic.factor")
-    assert stepping.__self__.name == "swell.preconditioners.ic.factor" and not stepping.__self__.takes_state
+    stepping = _native.kernel("swell.preconditioners.ic_rows.factor")
+    assert stepping.__self__.name == "swell.preconditioners.ic_rows.factor" and not stepping.__self__.takes_state
     assert _native.kernel("swell.krylov.cg.residual").__self__.takes_state
 
 

@@ -87,10 +87,10 @@ def test_the_levels_of_one_device(ranks, name):
         M = on_rank_of(A)(communicator)
         solver = swell.prepare(M, method=method, precond="amg")
         result = solver.solve(b[M.rows])
-        return levels_of(solver.M, communicator), M.gather(result.x), result
+        return levels_of(solver.M.operator, communicator), M.gather(result.x), result
 
     for found, x, result in ranks.run(on_rank):
-        same_bits(A, one_rank.M, found)
+        same_bits(A, one_rank.M.operator, found)
         assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
         assert abs(result.iterations - reference.iterations) <= 1
 
@@ -131,10 +131,10 @@ def test_new_values(ranks):
         solver.update(later)
         x = np.ones(M.own.shape[0])
         assert solver.solve(x).converged
-        return levels_of(solver.M, communicator)
+        return levels_of(solver.M.operator, communicator)
 
     for found in ranks.run(on_rank):
-        same_bits(A, one_rank.M, found)
+        same_bits(A, one_rank.M.operator, found)
 
 
 @two_ranks
@@ -150,7 +150,7 @@ def test_chunks_change_no_bit(ranks, monkeypatch):
         return levels_of(M, communicator)
 
     for found in ranks.run(on_rank):
-        same_bits(A, one_rank.M, found)
+        same_bits(A, one_rank.M.operator, found)
 
 
 @two_ranks
@@ -264,10 +264,10 @@ def test_the_levels_of_one_gpu(count, messages):
                 solver.solve(b[M.rows])
                 solver.update(M)
                 result = solver.solve(b[M.rows])
-                return levels_of(solver.M, communicator), M.gather(result.x), result
+                return levels_of(solver.M.operator, communicator), M.gather(result.x), result
 
             for found, x, result in on_gpus(count, on_rank, messages=messages):
-                same_bits(A, one_rank.M, found)
+                same_bits(A, one_rank.M.operator, found)
                 assert result.converged and np.linalg.norm(b - A @ x) <= 1e-8 * np.linalg.norm(b)
                 assert abs(result.iterations - reference.iterations) <= 1
 

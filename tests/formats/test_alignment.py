@@ -143,7 +143,7 @@ def test_preconditioners_of_ranks_with_odd_parts(watched, precond, ranks):
     assert watched
 
 
-WIDE = re.compile(r"\bvectors\(|\b(?:load|store|load_strip|store_strip|Several|double2|float[24])\b")
+WIDE = re.compile(r"\b(?:vectors|packs|products|plus_rows|gram)(?:<[^>]*>)?\(|\b(?:load|store|load_strip|store_strip|Several|double2|float[24])\b")
 FUNCTION = re.compile(r"(?:__global__ void|DEVICE|KERNEL)\s(?:[^;{}]*?\b)?(?!__launch_bounds__)(\w+)\((?:[^()]|\([^()]*\))*\)\s*(?:const\s*)?\{")
 
 

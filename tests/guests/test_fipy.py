@@ -9,13 +9,15 @@ from swell import scipy_like
 from swell.core.errors import InputError
 
 fp = pytest.importorskip("fipy", reason="needs FiPy: pip install 'swell[guests]'")
+from fipy.solvers import convergence  # noqa: E402
 from fipy.solvers.convergence import DivergenceWarning  # noqa: E402
 from fipy.solvers.scipy.linearCGSolver import LinearCGSolver  # noqa: E402
 from fipy.solvers.scipy.linearGMRESSolver import LinearGMRESSolver  # noqa: E402
 from fipy.solvers.scipy.linearLUSolver import LinearLUSolver  # noqa: E402
 from fipy.solvers.scipy.preconditioners import ILUPreconditioner, JacobiPreconditioner  # noqa: E402
 
-from swell.guests.fipy import CRITERIA, SwellSolver  # noqa: E402
+from swell.core.stopping import Reason  # noqa: E402
+from swell.guests.fipy import CRITERIA, ENDS, SwellSolver  # noqa: E402
 
 
 def problem(n=16):
@@ -62,8 +64,19 @@ def test_criteria_and_preconditioners_mean_the_same(criterion, precon):
 
 
 def test_failures_are_fipys_warnings():
-    with pytest.warns(DivergenceWarning, match="SCIPY_MAXIT"):
+    with pytest.warns(DivergenceWarning, match="SWELL_MAXITER"):
         steps(SwellSolver(method="gmres", iterations=2), 1)
+
+
+def test_a_failure_has_its_own_name():
+    """The attainable accuracy is no iteration limit, and an x that is exact to rounding no failure."""
+    solver = SwellSolver(method="direct", tolerance=1e-30)
+    steps(solver, 1)
+    assert solver.convergence.status_name == "SWELL_EXACT_TO_ROUNDING"
+    for reason, how in ENDS.items():
+        assert reason is Reason.CONVERGED or how.status_name == f"SWELL_{reason.name}"
+        assert issubclass(how, convergence.Divergence) == (reason is not Reason.CONVERGED)
+        assert convergence.ConvergenceBase.code_registry[how.suite, how.status_code] is how
 
 
 def test_a_monitor_and_the_starting_values():

@@ -3,14 +3,13 @@ import numpy as np
 import pytest
 
 import swell
-from swell.core.errors import InputError
+from swell.core.errors import InputError, NotConverged
 
 skfem = pytest.importorskip("skfem", reason="needs scikit-fem: pip install 'swell[guests]'")
 from skfem.models.elasticity import lame_parameters, linear_elasticity  # noqa: E402
 from skfem.models.poisson import laplace, unit_load  # noqa: E402
 
 from swell import scipy_like  # noqa: E402
-from swell.guests.recurring import NotConverged  # noqa: E402
 from swell.guests.skfem import solver  # noqa: E402
 
 MESH = skfem.MeshTri().refined(4)
@@ -86,6 +85,18 @@ def test_rigid_motions_of_elasticity(element):
     assert solve.result.iterations < plain.result.iterations / 2
     free = solver(basis=basis)                   # all degrees of freedom
     assert free._recurring._options.precond.near_nullspace.shape == (basis.N, 3)
+
+
+def test_keyword_arguments_of_a_solve():
+    system = skfem.condense(A, B, D=D)
+    solve = solver(method="cg", precond="ic0", rtol=1e-4)
+    tolerances = [solve.result.tolerance for rtol in ({"rtol": 1e-11}, {}, {"stopping": swell.Stopping(rtol=1e-6)})
+                  if skfem.solve(*system, solver=solve, **rtol) is not None]
+    assert tolerances == [1e-11, 1e-4, 1e-6] and solve.setups == 1
+    skfem.solve(*system, solver=solve, x0=np.asarray(EXACT[system[3]]))
+    assert solve.result.iterations == 0
+    with pytest.raises(TypeError, match="precond"):
+        skfem.solve(*system, solver=solve, precond="amg")
 
 
 def test_bad_input():

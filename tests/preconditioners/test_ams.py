@@ -177,8 +177,8 @@ def test_a_copy_has_vectors_of_its_own(device):
     solver = swell.prepare(A, method="cg", precond=precond, device=device)
     other, b = solver.copy(), np.ones(A.shape[0])
     assert (solver.solve(b).x == other.solve(b).x).all()
-    assert not any(solver.space.same_memory(getattr(other.M, name), solver.space.to_host(getattr(solver.M, name)))
-                   or getattr(other.M, name) is getattr(solver.M, name) for name in ("_r", "_z"))
+    assert not any(solver.space.same_memory(getattr(other.M.operator, name), solver.space.to_host(getattr(solver.M.operator, name)))
+                   or getattr(other.M.operator, name) is getattr(solver.M.operator, name) for name in ("_r", "_z"))
 
 
 def test_coordinates_in_place_of_edges():

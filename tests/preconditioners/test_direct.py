@@ -224,7 +224,7 @@ def test_a_nearly_full_matrix_is_factored_as_a_full_one(dtype, device):
     x = rng.standard_normal(150).astype(dtype)
     assert np.allclose(solver.solve(A @ x).x, x, rtol=1e-2 if dtype == np.float32 else 1e-8, atol=1e-2)
     assert solver.update(2 * A).solve(A @ x).converged
-    M = solver.M
+    M = solver.M.operator
     with M.space.active():
         out = M.space.empty(150, dtype)
         M.apply_adjoint(M.space.from_host((2 * A).conj().T @ x), out)
@@ -398,7 +398,19 @@ def test_a_band_is_factored_by_lapack(below, above, dtype):
         r = solver.solve(values @ x)
         assert r.converged and np.allclose(values @ r.x, values @ x, rtol=1e-3, atol=1e-3)
     out = np.zeros(n, A.dtype)
-    solver.M.apply_adjoint(3 * (A.conj().T @ x[:, 0]), out)
+    solver.M.operator.apply_adjoint(3 * (A.conj().T @ x[:, 0]), out)
     assert np.allclose(A.conj().T @ out, A.conj().T @ x[:, 0], rtol=1e-2, atol=1e-2)
     A.data[A.indptr[7]:A.indptr[8]] = 0
     assert solver.update(A).solve(x[:, 0]).reason is swell.Reason.SINGULAR
+
+
+@pytest.mark.parametrize("module, library, word", [(False, False, "nvmath-python is not installed"),
+                                                   (True, False, "cuDSS's library was not found"), (True, True, None)])
+def test_what_cudss_needs_is_named(module, library, word, monkeypatch):
+    """nvmath-python alone is not enough: the advisor then has no direct solver, and the error says what is missing."""
+    from swell.preconditioners import direct
+    monkeypatch.setattr(direct.importlib.util, "find_spec", lambda name: object() if module else None)
+    monkeypatch.setattr(direct, "_libraries", lambda pattern: ["libcudss.so.0"] if library else [])
+    monkeypatch.setattr(direct, "_loads", lambda name: False)
+    sentence = direct.missing.__wrapped__()
+    assert sentence is None if word is None else word in sentence and "pip install 'swell[cuda13]'" in sentence

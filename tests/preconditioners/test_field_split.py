@@ -181,7 +181,7 @@ def test_a_viscosity_that_jumps(device):
 def test_fields_are_found_in_a_saddle_point(device):
     """Without index sets: the rows with zeros on the diagonal."""
     A, _, fields, _ = gallery.stokes((8, 8))
-    M = swell.prepare(A, method="gmres", device=device, precond=FieldSplit(schur="diagonal")).M
+    M = swell.prepare(A, method="gmres", device=device, precond=FieldSplit(schur="diagonal")).M.operator
     assert M.fields.names == ["u", "p"]
     assert (M.fields.rows[1] == np.arange(A.shape[0])[fields["p"]]).all()
     assert "'u', 112 rows" in M.describe() and "Schur complement diagonal" in M.describe()

@@ -506,3 +506,11 @@ def test_a_solver_takes_new_values(device):
         again, fresh = (s.solve(np.ones(256)) for s in (solver, swell.prepare(B, method="bicgstab", precond=precond,
                                                                              device=device)))
         assert again.converged and again.iterations == fresh.iterations and (again.x == fresh.x).all()
+
+
+@pytest.mark.parametrize("precond", ["ilu(shift=0.1)", "ilu(shift=0.1, block=1)"])
+def test_a_shift_moves_a_diagonal_away_from_zero(precond):
+    """A + α S has the signs of A's diagonal: a negative entry becomes more negative."""
+    d = np.array([2.0, -3.0, 0.5, -0.25])
+    M = swell.prepare(sp.diags_array(d).tocsr(), method="gmres", precond=precond).M
+    assert np.allclose(M @ np.ones(4), 1 / (1.1 * d))

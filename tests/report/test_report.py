@@ -126,7 +126,7 @@ def test_the_levels_of_algebraic_multigrid(tmp_path):
 def test_the_table_of_levels_adds_up():
     """Complexities and shares follow from the rows and entries that are shown."""
     from swell.preconditioners.amg.report import facts, rows, sentences, text
-    M = swell.prepare(swell.gallery.poisson3d(14), method="cg", precond="amg").M
+    M = swell.prepare(swell.gallery.poisson3d(14), method="cg", precond="amg").M.operator
     found = facts(M)
     cells, shown = rows(found), text(M)
     assert [row[1] for row in cells] == [A.shape[0] for A in M.hierarchy.matrices] and cells[0][4] == ""
@@ -135,5 +135,5 @@ def test_the_table_of_levels_adds_up():
     assert found["grid_complexity"] == pytest.approx(sum(row[1] for row in cells) / cells[0][1])
     assert 0 < found["setup_bytes"] < found["bytes"]
     assert all(line in shown for line in sentences(found)) and str(cells[-1][2]) in shown
-    alone = swell.prepare(sp.identity(5000, format="csr"), method="cg", precond="amg").M
+    alone = swell.prepare(sp.identity(5000, format="csr"), method="cg", precond="amg").M.operator
     assert "smoothed alone, since" in text(alone) and "1 level;" in text(alone)

@@ -78,7 +78,7 @@ def test_other_tolerances_keep_the_buffers(device):
 def test_copies_that_are_not_current_are_found():
     """A number, an array or a part that the original has replaced; or a copy that has made one of its own."""
     A, _, _ = systems()
-    M = swell.prepare(A, method="cg", precond="chebyshev").M
+    M = swell.prepare(A, method="cg", precond="chebyshev").M.operator
     for spoil in (lambda M, copy: setattr(M, "bounds", (1.0, 2.0)), lambda M, copy: setattr(M, "shape", [N, N]),
                   lambda M, copy: setattr(M, "A", A), lambda M, copy: setattr(copy, "_adjoint", np.ones(3))):
         before, sharing = dict(vars(M)), Sharing(M.space.another())

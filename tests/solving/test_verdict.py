@@ -261,3 +261,22 @@ def test_least_squares_in_single_precision_are_judged_in_double(dtype, damp, sca
         assert r.normal_residual == pytest.approx(float(normal / bound), rel=2e-2, abs=rounding)
         solved += r.converged
     assert solved < 20
+
+
+@pytest.mark.parametrize("reason", [Reason.BREAKDOWN, Reason.CONVERGED])
+def test_a_further_run_must_have_halved_the_residual(reason):
+    """A solve is resumed as long as each run halves the true residual; else a stagnant one would run ten times."""
+    from types import SimpleNamespace
+
+    from swell.solving.measure import Goal, Quality
+    from swell.solving.solve import Solve
+    solve = object.__new__(Solve)
+    solve.loop = SimpleNamespace(maxiter=1000)
+    solve.setup = SimpleNamespace(A=SimpleNamespace(dtype=np.dtype(np.float64)))
+
+    def helps(residual, before):
+        made = (Quality(r, 1.0, False, 0.1, 0.1, 0.1) for r in (residual, before))
+        state = SimpleNamespace(quality=next(made), iterations=5, met=False, reason=reason, threshold=1e-8, aim=1e-8,
+                                goal=Goal(1e-8, 1.0, 1.0))
+        return solve._helps(state, next(made))
+    assert helps(0.5, 1.0) and helps(0.4, 1.0) and not helps(0.51, 1.0) and not helps(2.0, 1.0)

@@ -4,7 +4,7 @@
 //     Launcher(owner, driver, parameters, deciding, wide, rule)
 //
 // parameters   for each (form, fill, of): `form`, how it is passed: p address, A Array, T Table, B Blocks (array.hpp),
-//              f, d, i, q, ?, F and D a number as in `struct`, F and D complex. `fill`, what the loader adds: "" nothing,
+//              f, d, i, q, ?, F and D a number as in `struct`, F and D complex. `fill`, what the loader adds: "" none,
 //              n the count of the launch, or of the array that is parameter number `of`: z its size, r the distance
 //              of its rows, c the distance of its columns.
 // rule         a dict of integers; a key that ends in _at is the number of a parameter, −1 for none:
@@ -370,7 +370,8 @@ PyObject* geometry(PyObject* self, PyObject* const* arguments, Py_ssize_t count)
 bool read_rule(PyObject* dict, Rule& rule) {
   const std::pair<const char*, int64_t*> fields[] = {
       {"count", &rule.count}, {"count_at", &rule.count_at}, {"height_at", &rule.height_at}, {"blocks", &rule.blocks},
-      {"threads", &rule.threads}, {"threads_at", &rule.threads_at}, {"lanes", &rule.lanes}, {"lanes_at", &rule.lanes_at},
+      {"threads", &rule.threads}, {"threads_at", &rule.threads_at}, {"lanes", &rule.lanes},
+      {"lanes_at", &rule.lanes_at},
       {"each", &rule.each}, {"most", &rule.most}, {"shared_at", &rule.shared_at}, {"cluster_at", &rule.cluster_at},
       {"attribute", &rule.attribute}, {"each_column", &rule.each_column}};
   for (const auto& [name, field] : fields)
@@ -403,7 +404,8 @@ PyObject* create(PyTypeObject* type, PyObject* arguments, PyObject*) {
   }
   for (Py_ssize_t k = 0; k < PyTuple_Size(wide); ++k) made->wide.push_back(int(integer(PyTuple_GetItem(wide, k))));
   if (!PyErr_Occurred() && (made->parameters.size() > MOST || made->deciding.size() > DECIDING))
-    PyErr_Format(PyExc_ValueError, "a kernel of a GPU has at most %d parameters and %d template arguments", MOST, DECIDING);
+    PyErr_Format(PyExc_ValueError, "a kernel of a GPU has at most %d parameters and %d template arguments", MOST,
+                 DECIDING);
   if (PyErr_Occurred() || !read_rule(rule, made->rule)) Py_CLEAR(self);
   return self;
 }
@@ -429,11 +431,12 @@ PyMethodDef methods[] = {
 
 bool add_launcher(PyObject* module, const char* name) {
   names = {PyUnicode_InternFromString("data"), PyUnicode_InternFromString("ptr"), PyUnicode_InternFromString("size"),
-           PyUnicode_InternFromString("shape"), PyUnicode_InternFromString("strides"), PyUnicode_InternFromString("itemsize"),
-           PyUnicode_InternFromString("dtype"), PyUnicode_InternFromString("num"), PyUnicode_InternFromString("real"),
+           PyUnicode_InternFromString("shape"), PyUnicode_InternFromString("strides"),
+           PyUnicode_InternFromString("itemsize"), PyUnicode_InternFromString("dtype"),
+           PyUnicode_InternFromString("num"), PyUnicode_InternFromString("real"),
            PyUnicode_InternFromString("imag")};
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)}, {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
-                         {Py_tp_methods, methods}, {}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy)}, {Py_tp_methods, methods}, {}};
   PyType_Spec spec = {name, sizeof(LauncherObject), 0, Py_TPFLAGS_DEFAULT, slots};
   PyObject* type = PyType_FromSpec(&spec);
   return type && !PyModule_AddObject(module, "Launcher", type);

@@ -1,14 +1,19 @@
 """Smoothed aggregation: interpolation that reproduces given near null vectors. Vaněk, Mandel and Brezina 1996.
 
 Near null vectors ("modes") are vectors that the smoother hardly changes: constants for diffusion, the rigid motions for
-elasticity. Restricted to an aggregate (aggregates.py), they form a tall matrix B = Q R with orthonormal Q. The
-tentative prolongator T has the blocks Q, and the next level's modes are the blocks R, so T R = B. A mode that depends
-on the others on a small aggregate is left out there. One step of Jacobi's method with the ℓ1 diagonal D smooths the
-columns:
+elasticity. Restricted to an aggregate (aggregates.py), they form a tall matrix B = Q R with orthonormal Q. A mode that
+depends on the others on a small aggregate is left out there. The tentative prolongator T has the blocks Q C⁻¹ with
+CᵀC = Qᵀ A Q, and the next level's modes are the blocks C R, so T R = B. This makes the unknowns of a coarse node
+orthonormal in energy: its diagonal block is near the identity, and a smoother by the diagonal is one by blocks. In a
+thin plate the rotations of a node are stiffer than its translations by the square of the cells' aspect ratio.
+
+One step of Jacobi's method with the diagonal D smooths the columns:
 
     P = (I − ω D⁻¹ A) T,    ω = 4 / (3 λ),    λ the largest eigenvalue of D⁻¹A by an estimate (smoother.py).
 
-Its range has less energy and still nearly holds the modes. T stays if A gets new values.
+Its range has less energy and still nearly holds the modes. Rows of nodes without strong links to other aggregates stay
+those of T: where flat cells are joined across, the step would hardly change T, and the next level would have three
+times the entries. T stays if A gets new values.
 """
 from __future__ import annotations
 
@@ -18,10 +23,12 @@ from swell.formats.csr import CSRMatrix
 from swell.formats.product import Product
 from swell.formats.transpose import transposed
 from swell.preconditioners.amg.hierarchy import Level
-from swell.preconditioners.amg.aggregates import aggregates, exponent, node_graph, of_unknowns, one_a_row
+from swell.preconditioners.amg.aggregates import aggregates, node_graph, of_unknowns, one_a_row
 from swell.preconditioners.amg.smoother import radius, scales
 
 OMEGA = 4 / 3           # ω times the largest eigenvalue of D⁻¹A
+SINGULAR = 1e-12        # energies below this share of the diagonal's are rounding
+LEAST_LEFT_OUT = 0.8     # P leaves out entries of A if at most this share of them stays
 DEPENDENT = 1e-8        # a mode with less than this share of its norm beside the others is left out
 
 
@@ -41,21 +48,23 @@ class Aggregation:
     """
 
     def __init__(self, A, settings, modes, nodes, count):
-        self._exponent = exponent(A)
-        self.strength, self.modes, self.nodes, self.count = settings.strength, modes, nodes, count
+        xp = A.space.xp
+        largest = np.array([A.space.norms(mode)[1] for mode in xp.ascontiguousarray(modes.T)])  # sync
+        self.modes = modes / xp.asarray(np.where(largest > 0, largest, 1))     # each mode counts in the links of nodes
+        self.settings, self.nodes, self.count = settings, nodes, count
 
     level = staticmethod(Level.of)               # makes a level of its matrix and the result of `interpolation`
 
     def interpolation(self, A):
         """Return the `SmoothedInterpolation` to the level of a CSRMatrix A from the next one. Goes on to the next
-        level.
-
-        Links weaken from level to level, and ``strength`` is halved."""
-        aggregate_of, count = aggregates(node_graph(A, self.nodes, self.count, self._exponent), self.strength)
+        level."""
+        graph = node_graph(A, self.nodes, self.count, self.modes)
+        aggregate_of, count, crossing = aggregates(graph, self.settings.strength)
         members = of_unknowns(A, self.nodes, aggregate_of, count)
-        T, self.modes, self.nodes = tentative(A, members, count, self.modes)
-        self.strength, self.count = self.strength / 2, count
-        return SmoothedInterpolation(A, T)
+        smoothed = crossing if self.nodes is None else crossing[self.nodes]
+        T, self.modes, self.nodes = tentative(A, members, count, self.modes, energy=True)
+        self.count = count
+        return SmoothedInterpolation(A, T, self.settings.diagonal, smoothed)
 
 
 def blocks(A, size):
@@ -77,18 +86,20 @@ def rigid_motions(A, points, dimensions):
     return modes
 
 
-def tentative(A, members, count, modes):
+def tentative(A, members, count, modes, energy=False):
     """Return (T, the next level's modes, the next level's nodes).
 
     Parameters
     ----------
     A : CSRMatrix
-        Only its shape, space and index type are used.
+        Without ``energy`` only its shape, space and index type are used.
     members : int array, shape (n,)
         The aggregate of each unknown; ``count`` if it has none.
     count : int
         The number of aggregates.
     modes : float64 array, shape (n, k)
+    energy : bool
+        Make the columns of each aggregate orthonormal in energy; else in the usual sense.
     """
     space, n, width, index = A.space, A.shape[0], modes.shape[1], A.indices.dtype
     kernels = _kernels(A)
@@ -96,6 +107,10 @@ def tentative(A, members, count, modes):
     q, coefficients = modes.ravel().copy(), space.xp.zeros(count * width * width)
     ranks, lengths = space.empty(count, np.int32), space.empty(n, np.int32)
     kernels.orthonormalise(lists.indptr, lists.indices, width, DEPENDENT, q, coefficients, ranks)
+    if energy:
+        products = space.xp.zeros(n * width)
+        kernels.within(A.indptr, A.indices, A.data, members, ranks, width, q, products)
+        kernels.in_energy(lists.indptr, lists.indices, width, SINGULAR, A.diagonal(), ranks, q, products, coefficients)
     kernels.row_lengths(members, ranks, lengths)
     first, indptr = space.empty(count + 1, index), space.empty(n + 1, index)
     space.prefix_sums(ranks, first)
@@ -111,6 +126,14 @@ def tentative(A, members, count, modes):
 class SmoothedInterpolation:
     """P = (I − ω D⁻¹ A) T, with the matrices that `update` needs.
 
+    Parameters
+    ----------
+    A, T : CSRMatrix
+    diagonal : {"l1", "point"}
+        D, as for `smoother.scales`.
+    smoothed : uint8 array, shape (n,), optional
+        0 for a row that stays T's.
+
     Attributes
     ----------
     P : CSRMatrix
@@ -123,25 +146,48 @@ class SmoothedInterpolation:
 
     R = None
 
-    def __init__(self, A, T):
-        self.T, self._AT = T, Product(A, T)
+    def __init__(self, A, T, diagonal="l1", smoothed=None):
+        self.T, self._diagonal, self._kept, self._smoothed = T, diagonal, None, None
+        if smoothed is not None:
+            self._leave_out(A, smoothed)
+        self._source = A if self._kept is None else self._part(A)
+        self._AT = Product(self._source, T)
         self.P = self._AT.C.with_values(A.space.empty(self._AT.C.nnz, np.float64))
         self._smooth(A)
 
+    def _leave_out(self, A, smoothed):
+        """Find the entries of A that P needs: of rows that are not ``smoothed`` the diagonal, for T's pattern."""
+        xp, rows = A.space.xp, A.rows()
+        kept = xp.flatnonzero((smoothed[rows] > 0) | (A.indices == rows))
+        if kept.size < LEAST_LEFT_OUT * A.nnz:
+            self._kept, self._smoothed = kept, smoothed.astype(np.float64)
+            self._pattern = A.space.row_pointers(rows[kept], A.shape[0], A.indices.dtype), A.indices[kept]
+
+    def _part(self, A):
+        """Return the entries of A that P needs, a CSRMatrix."""
+        return CSRMatrix(A.space, *self._pattern, A.data[self._kept], A.shape)
+
     def update(self, A):
         """Recompute P, in place, for new values of A."""
-        self._AT.update(A, self.T)
+        if self._kept is None:
+            self._AT.update(A, self.T)
+        else:
+            self._source.data[...] = A.data[self._kept]
+            self._AT.update(self._source, self.T)
         self._smooth(A)
         self.P.discard_adjoint()
 
     def _smooth(self, A):
-        AT, T, self.radius = self._AT.C, self.T, radius(A)
-        roots = scales(A, OMEGA / self.radius)                                 # √ω D^−½
+        AT, T, self.radius = self._AT.C, self.T, radius(A, self._diagonal)
+        roots = scales(A, OMEGA / self.radius, self._diagonal)                 # √ω D^−½
+        if self._smoothed is not None:
+            roots *= self._smoothed
         _kernels(A).smooth(AT.indptr, AT.indices, AT.data, T.indptr, T.indices, T.data, roots, self.P.data)
 
     @property
     def nbytes(self):
-        return self.T.nbytes + self._AT.C.nbytes + self.P.data.nbytes
+        part = 0 if self._kept is None else self._source.nbytes + self._kept.nbytes + self._smoothed.nbytes
+        return self.T.nbytes + self._AT.C.nbytes + self.P.data.nbytes + part
 
 
 def _kernels(A):

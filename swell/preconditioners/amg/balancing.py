@@ -23,7 +23,8 @@ def balancing(hierarchy, omega, first=None):
 
     An entry is 0 if the coarse diagonal entry is only rounding beside Σ pᵢᵣ² dᵢ: there a part of the problem without
     boundary values has shrunk to one row, which must get no coarse correction."""
-    diagonals = [*(scales(level.A, omega / level.interpolation.radius) for level in hierarchy.levels),
+    kind = hierarchy.settings.diagonal
+    diagonals = [*(scales(level.A, omega / level.interpolation.radius, kind) for level in hierarchy.levels),
                  scales(hierarchy.last, omega)]
     if first is not None:
         diagonals[0] = first

@@ -23,6 +23,8 @@ class Multigrid(Preconditioner):
         Most levels.
     dtype : {"float32", "float64"}
         Precision of the cycle. The setup always works in double precision.
+    diagonal : {"l1", "point"}
+        The diagonal of the smoother, as for `smoother.scales`.
     positive_diagonal : bool
         True if the diagonal must have positive real parts; False: no zeros.
     entry_bytes : int
@@ -39,6 +41,7 @@ class Multigrid(Preconditioner):
     levels: int = 25
     dtype: str = "float32"
 
+    diagonal = "l1"
     positive_diagonal = True
     entry_bytes = 120
     instead = "ic0"

@@ -1,6 +1,7 @@
 """The operator of this folder's preconditioners: a hierarchy and its cycle, in the cycle's precision."""
 from __future__ import annotations
 
+import copy
 import math
 
 from swell.core.encoding import printable
@@ -63,6 +64,20 @@ class AMGOperator(InPrecision):
                            f"use precond='{s.instead}' or 'jacobi', or several GPUs")
         double = A.in_double()
         return Hierarchy(double, s, s.coarsening(double))
+
+    def in_double_precision(self, why):
+        """Return the same cycle in double precision, a new operator with a note that says ``why``; the hierarchy is
+        shared. None if the cycle is in double precision, or of another kind."""
+        if self.settings.dtype == "float64" or type(self) is not AMGOperator:
+            return None
+        made = copy.copy(self)
+        made.settings = copy.copy(self.settings)
+        object.__setattr__(made.settings, "dtype", "float64")
+        made.advice = (*self.advice, f"{type(self.settings).__name__}: {why}, so the cycle is in double precision; "
+                                     "dtype='float64' says so from the start")
+        cycle = BalancedCycle(self.hierarchy, "float64", self.inner.symmetry)
+        InPrecision.__init__(made, cycle, cycle.scales[0], self.dtype)
+        return made
 
     def _stays(self, A) -> bool:
         """True if the cycle can take the values of A."""

@@ -16,5 +16,5 @@ class State:
     ISOLATED = enum.auto()          # without strong links: the smoother alone corrects it
 
 
-STEMS = {stem: (State,) for stem in ("pmis", "independent_set", "interpolation", "aggregates", "roots",
+STEMS = {stem: (State,) for stem in ("pmis", "independent_set", "interpolation", "aggregates", "links", "roots",
                                      "local_restriction", "air_cycle")}

@@ -4,15 +4,18 @@ For symmetric positive (semi)definite matrices whose near null vectors are known
 diffusion with constants. Unknowns of a mesh point stay together. hierarchy.py builds the levels from aggregates
 (aggregates.py, aggregation.py); cycle.py applies them.
 
-Setup: MIS(2) aggregates, prolongators smoothed by one step with the ℓ1 diagonal, Galerkin products in double precision.
+Setup: MIS(2) aggregates along strong links, coarse unknowns that are orthonormal in energy, prolongators smoothed by
+one step of Jacobi's method, Galerkin products in double precision. Links are measured by energies of the near null
+vectors, so that flat cells are first joined across, and then in their plane.
 An application is a W-cycle in single precision with polynomial smoothers of degree 2: some 9 products with A.
 
 Across ranks each rank aggregates and smooths its own rows alone, without their couplings to other ranks. So the
 preconditioner is block Jacobi with a multigrid a rank, and iterations grow with the number of ranks. ``AMG`` is one
 multigrid across all ranks; ``Schwarz(coarse="nicolaides")`` adds a second level.
 
-Differs from the textbook: no eigenvalue is estimated, since none of D⁻¹A exceeds 1 with the ℓ1 diagonal; the
-prolongator is smoothed with all of A, not only with its strong links.
+Differs from the textbook: links are those of the near null vectors' energies, not of the blocks' norms; a coarse node's
+unknowns are orthonormal in energy; rows of nodes without strong links to other aggregates are not smoothed, all others
+with all of A; a cycle that single precision cannot hold is in double precision (precision.py).
 """
 from __future__ import annotations
 
@@ -28,6 +31,7 @@ from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_mot
 from swell.preconditioners.amg.multigrid import SmoothedMultigrid
 from swell.preconditioners.amg.nodes import unknowns
 from swell.preconditioners.amg.operator import AMGOperator
+from swell.preconditioners.amg.precision import too_narrow
 from swell.preconditioners.near_nullspace import check_word, checked, checked_nodes, independent
 from swell.transforms.nullspace import rigid_body_modes
 
@@ -50,10 +54,11 @@ class SmoothedAggregation(SmoothedMultigrid):
     block : int, optional
         Unknowns of a node, which are consecutive; None: as many as a point has coordinates, or as the blocks of A show.
     strength : float
-        ε: nodes i and j are linked strongly if ‖Aᵢⱼ‖² > ε² ‖Aᵢᵢ‖ ‖Aⱼⱼ‖, with Frobenius norms. Halved from level to
-        level.
+        θ: nodes i and j are linked strongly if −gᵢⱼ is at least θ times the geometric mean of the largest −gᵢₖ and
+        −gⱼₖ, where gᵢⱼ sums the near null vectors' energies between nodes i and j (aggregates.py); up to 0.5 in rows
+        with positive gᵢⱼ. A smaller value makes larger aggregates: fewer entries on coarse levels, more iterations.
     smoother : {"chebyshev", "l1_jacobi"}
-        Chebyshev polynomials of the fourth kind, or plain steps; both with the ℓ1 diagonal.
+        Chebyshev polynomials of the fourth kind, or plain steps; both with the diagonal of A.
     degree : int
         Products with A in a smoothing step, 1 to 4.
     cycle : {"W", "V"}
@@ -64,19 +69,21 @@ class SmoothedAggregation(SmoothedMultigrid):
     levels : int
         Most levels.
     dtype : {"float32", "float64"}
-        Precision of the cycle. The setup always works in double precision.
+        Precision of the cycle. The setup always works in double precision. If single precision cannot hold the cycle
+        of a thin body, it is in double precision too, and a note says so.
     """
 
     near_nullspace: Any = field(default="constants", repr=False)
     coordinates: Any = field(default=None, repr=False)
     nodes: Any = field(default=None, repr=False)
     block: int | None = None
-    strength: float = 0.08
+    strength: float = 0.15
     degree: int = field(default=2, kw_only=True)
     cycle: str = field(default="W", kw_only=True)
 
     problem = "symmetric positive definite systems with known near null vectors, such as elasticity"
     cost = "a W-cycle: some 9 products with A in single precision"
+    diagonal = "point"
     hermitian_only = True
     beside_nullspace = True
     kinds = "f"
@@ -159,5 +166,11 @@ class SmoothedAggregation(SmoothedMultigrid):
         return f"strength={self.strength:g}"
 
     def build(self, A):
-        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, whose docstring lists the errors."""
-        return AMGOperator(A, self)
+        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, whose docstring lists the errors.
+
+        It is in double precision, and a note says so, if single precision cannot hold it (precision.py)."""
+        operator = AMGOperator(A, self)
+        if self.dtype == "float32" and too_narrow(operator.inner):
+            return operator.in_double_precision("residuals of the smoothest errors are below the rounding of single "
+                                                "precision")
+        return operator

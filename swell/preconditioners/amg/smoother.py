@@ -1,7 +1,8 @@
 """Smoothers of the cycle: polynomials in D⁻¹A with the ℓ1 diagonal, dᵢ = Σⱼ |aᵢⱼ|. Baker, Falgout, Kolev, Yang 2011.
 
 The eigenvalues of D⁻¹A lie in (0, 1] for every SPD matrix. For scalar problems the largest is near 1, and nothing is
-estimated. For elasticity it is near 0.7: smoothed aggregation multiplies D by its estimate, `radius`.
+estimated. Smoothed aggregation takes the diagonal of A, dᵢ = aᵢᵢ, times an estimate of the largest eigenvalue,
+`radius`: its coarse unknowns are orthonormal in energy, so that this is a smoother by the blocks of nodes.
 
 - "chebyshev": Chebyshev polynomials of the fourth kind. Their weights, from Lottes 2023, are best for a whole V-cycle.
   Step k is z = a z + b D⁻¹ r, x = x + β z, r = r − A z with a = (2k − 3)/(2k + 1), b = (8k − 4)/(2k + 1). Degree 1 is
@@ -42,19 +43,25 @@ def relaxation(name: str, degree: int) -> float:
     return b * beta
 
 
-def scales(A, omega: float):
-    """Return √(ω / dᵢ) of each row of a CSRMatrix in double precision, dᵢ = Σⱼ |aᵢⱼ|, a new float64 array."""
-    diagonal = A.space.empty(A.shape[0], np.float64)
-    A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, diagonal)
-    return diagonal
+def scales(A, omega: float, diagonal="l1"):
+    """Return √(ω / dᵢ) of each row of a CSRMatrix in double precision, a new float64 array; 1 where dᵢ = 0.
+
+    ``diagonal``: "l1", dᵢ = Σⱼ |aᵢⱼ|; or "point", dᵢ = |aᵢᵢ|."""
+    if diagonal == "point":
+        xp, d = A.space.xp, abs(A.diagonal())
+        return xp.sqrt(xp.where(d > 0, omega / xp.where(d > 0, d, 1), 1))
+    roots = A.space.empty(A.shape[0], np.float64)
+    A.space.kernels("swell.preconditioners.amg", "cycle", A.dtype).l1_scales(A.indptr, A.data, omega, roots)
+    return roots
 
 
-def radius(A) -> float:
-    """Return an estimate of the largest eigenvalue of D⁻¹A for a CSRMatrix in double precision, at most 1.
+def radius(A, diagonal="l1") -> float:
+    """Return an estimate of the largest eigenvalue of D⁻¹A for a CSRMatrix in double precision; with the ℓ1 diagonal at
+    most 1. ``diagonal`` as in `scales`.
 
     Power method from a fixed random vector: ‖Bᵏv‖ / ‖Bᵏ⁻¹v‖ with B = D^−½ A D^−½ grows to the eigenvalue from below.
     If the estimate is too small by a quarter, every smoother of `NAMES` still converges."""
-    space, root = A.space, scales(A, 1.0)
+    space, root = A.space, scales(A, 1.0, diagonal)
     v, w, Bv = (space.empty(A.shape[0], np.float64) for _ in range(3))
     space.random(SEED, v)
     for k in range(POWERS):
@@ -65,4 +72,5 @@ def radius(A) -> float:
         A.apply(w, Bv)
         space.multiply(root, Bv)                                               # B v
     before, _, after, _ = space.norms(v, Bv)  # sync
-    return min(SAFETY * after / before, 1.0) if before > 0 and after > 0 else 1.0
+    found = SAFETY * after / before if before > 0 and after > 0 else 1.0
+    return min(found, 1.0) if diagonal == "l1" else found

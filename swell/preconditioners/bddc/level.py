@@ -131,9 +131,9 @@ class Level(Composite):
         for interior in problems:
             with timed(self.timings, "schur", self.space):
                 factors = interior.factors(self.symmetry)
-                if factors is not None and not factors.definite:
+                if factors is not None and (not factors.definite or factors.nearly_singular):
                     self._refuse_resonance(factors, interior)
-                    self.definite = False
+                    self.definite &= factors.definite
                 for one in interior.subdomains:
                     S = schur(one.A, one.order, one.own, factors, self.symmetry)
                     for k in one.members:
@@ -150,7 +150,7 @@ class Level(Composite):
 
     def _refuse_resonance(self, factors, interior):
         """Raise FactorisationError if an interior of the list ``interior.subdomains`` is next to a resonance.
-        ``factors``: its Elimination, by LU."""
+        ``factors``: its Elimination."""
         eigenvalue, vector = factors.resonance()
         largest = float(factors.A.norm_inf())
         if eigenvalue > RESONANT * largest:

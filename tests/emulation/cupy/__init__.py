@@ -29,8 +29,11 @@ FMA, and g++ 12 or later.
 """
 from __future__ import annotations
 
+import os as _os
+
 import numpy as _numpy
 
+_os.environ.setdefault("SWELL_NO_POOL", "1")     # arrays with guarded ends
 from cupy import cuda
 from cupy.array import call as _call, ndarray
 from cupy.compiler import NotEmulated, RawKernel, RawModule

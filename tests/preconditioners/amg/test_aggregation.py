@@ -11,7 +11,7 @@ from swell import SmoothedAggregation, gallery
 from swell.core.library import native_kernels
 from swell.core.errors import InputError
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.amg.aggregates import aggregates, exponent, node_graph, of_unknowns
+from swell.preconditioners.amg.aggregates import aggregates, node_graph, of_unknowns
 from swell.preconditioners.amg.aggregation import SmoothedInterpolation, blocks, rigid_motions, tentative
 from swell.preconditioners.amg.nodes import like_elasticity, unknowns
 from swell.preconditioners.amg.smoother import radius
@@ -23,10 +23,11 @@ def plate(m, poisson=0.3):
     return gallery.elasticity2d(m, poisson=poisson).tocsr(), np.column_stack([x.ravel(), y.ravel()])[m + 1:]
 
 
-def graph_of(A, space, nodes=None, count=None):
+def graph_of(A, space, nodes=None, count=None, modes=None):
     moved = CSRMatrix.from_scipy(A.tocsr().astype(float), space)
     index = None if nodes is None else space.from_host(nodes.astype(moved.indices.dtype))
-    return node_graph(moved, index, count or A.shape[0], exponent(moved))
+    modes = np.ones((A.shape[0], 1)) if modes is None else modes
+    return node_graph(moved, index, count or A.shape[0], space.from_host(np.ascontiguousarray(modes)))
 
 
 def roots_in_order(S):
@@ -40,23 +41,33 @@ def roots_in_order(S):
 
 
 def random_graph(n, seed):
-    """A symmetric matrix with a positive diagonal, and a node without links."""
+    """A symmetric matrix with a positive diagonal, entries of both signs, and a node without links."""
     G = sp.random(n, n, min(1, 4 / n), random_state=seed)
+    G.data -= 0.8
     keep = sp.diags_array((np.arange(n) != n // 2).astype(float))
-    return sp.csr_array(keep @ (G + G.T) @ keep + sp.diags_array(np.ones(n)))
+    return sp.csr_array(keep @ (G + G.T) @ keep + sp.diags_array(np.full(n, 5.0)))
+
+
+def strong_links(A, strength):
+    """The strong links of nodes without near null vectors but the constant, by the formulas of aggregates.py."""
+    off = sp.csr_array(A - sp.diags_array(A.diagonal())).tocoo()
+    n = A.shape[0]
+    positive, negative = (np.bincount(off.row, np.maximum(sign * off.data, 0), n) for sign in (1, -1))
+    largest = np.zeros(n)
+    np.maximum.at(largest, off.row, -off.data)
+    share = np.clip(2 * positive / np.maximum(negative, 1e-300), strength, max(strength, 0.5)) if strength else np.zeros(n)
+    bound = share * largest * (1 - 1e-6)
+    strong = (off.data < 0) & (-off.data >= np.sqrt(bound[off.row] * bound[off.col]))
+    return sp.csr_array((np.ones(strong.sum()), (off.row[strong], off.col[strong])), A.shape)
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.3])
 def test_aggregates_are_what_a_loop_over_the_nodes_finds(space, strength):
     for A in (gallery.poisson2d(17), gallery.poisson3d(7), *(random_graph(n, n) for n in (1, 2, 40, 300))):
         with space.active():
-            found, count = aggregates(graph_of(sp.csr_array(A), space), strength)
-            found = space.to_host(found)
-        G = abs(sp.csr_array(A))
-        d = np.sqrt(G.diagonal())
-        S = G.multiply(G > 0).tocoo()
-        strong = (S.row != S.col) & (S.data > strength * d[S.row] * d[S.col])
-        S = sp.csr_array((np.ones(strong.sum()), (S.row[strong], S.col[strong])), G.shape)
+            found, count, crossing = aggregates(graph_of(sp.csr_array(A), space), strength)
+            found, crossing = space.to_host(found), space.to_host(crossing)
+        S = strong_links(sp.csr_array(A), strength)
         roots = roots_in_order(S)
         linked = np.diff(S.indptr) > 0
         assert count == roots.sum() and np.array_equal(found[roots], np.arange(count))
@@ -64,16 +75,19 @@ def test_aggregates_are_what_a_loop_over_the_nodes_finds(space, strength):
         rows = np.repeat(np.arange(len(roots)), np.diff(S.indptr))
         beside = roots[S.indices]
         assert np.array_equal(found[rows[beside]], found[S.indices[beside]])     # a root's neighbours are its own
+        others = np.bincount(rows, found[rows] != found[S.indices], len(roots)) > 0
+        assert np.array_equal(crossing > 0, others | ~linked)
 
 
-def test_the_graph_has_the_norms_of_the_blocks(space):
-    A, _ = plate(4)
+def test_the_graph_has_the_energies_of_the_near_null_vectors(space):
+    """With the translations these are the traces of the blocks: a Laplacian, whose rows sum to zero away from x = 0."""
+    A, points = plate(4)
     nodes = np.arange(A.shape[0]) // 2
     with space.active():
-        G = graph_of(A, space, nodes, nodes[-1] + 1).to_scipy().toarray()
+        G = graph_of(A, space, nodes, nodes[-1] + 1, np.tile(np.eye(2), (len(points), 1))).to_scipy().toarray()
     B = A.toarray().reshape(len(G), 2, len(G), 2)
-    expected = (B**2).sum(axis=(1, 3))
-    assert np.allclose(G / G[0, 0], expected / expected[0, 0], rtol=1e-13)
+    assert np.allclose(G, np.trace(B, axis1=1, axis2=3), rtol=1e-13, atol=1e-15)
+    assert abs(G[points[:, 0] > 0.3].sum(axis=1)).max() < 1e-13
 
 
 def test_no_scale_overflows(space):
@@ -111,6 +125,26 @@ def test_prolongators_hold_the_modes_and_drop_dependent_ones(space):
     assert np.allclose((T @ below)[2:], modes[2:], atol=1e-13) and not T[:2].nnz
     d = np.asarray(abs(A).sum(axis=1)).ravel()
     assert abs(P - (T - sp.diags_array(4 / 3 / smoothed.radius / d) @ A @ T)).max() < 1e-14
+
+
+def test_rows_that_are_not_smoothed_stay(space):
+    A, points = plate(8)
+    rows = np.arange(A.shape[0])
+    smoothed = (rows % 4 == 0).astype(np.uint8)
+    with space.active():
+        moved = CSRMatrix.from_scipy(A, space)
+        modes = rigid_motions(moved, space.from_host(points.ravel()), 2)
+        T = tentative(moved, space.from_host((rows // 18).astype(moved.indices.dtype)), rows[-1] // 18 + 1, modes)[0]
+        made = SmoothedInterpolation(moved, T, "point", space.from_host(smoothed))
+        doubled = CSRMatrix.from_scipy(A + sp.diags_array(A.diagonal()), space)
+        found = [made.P.to_scipy().copy()]
+        made.update(doubled)
+        found.append(made.P.to_scipy())
+        radii, T = [radius(M, "point") for M in (moved, doubled)], T.to_scipy()
+    for P, B, estimate in zip(found, (A, A + sp.diags_array(A.diagonal())), radii):
+        weights = 4 / 3 / estimate * smoothed / B.diagonal()
+        assert abs(P - (T - sp.diags_array(weights) @ B @ T)).max() < 1e-14
+    assert found[0].nnz < (abs(A) @ abs(T)).nnz
 
 
 @pytest.mark.parametrize("body", ["plate", "cube", "one row", "empty rows"])
@@ -225,7 +259,7 @@ def test_nodes_that_have_lost_unknowns(device):
 def test_an_update_is_a_fresh_build_to_the_bit(device):
     A, points = plate(15)
     B = A.copy()
-    B.data *= 3
+    B.data *= 4                                  # T stays, and a fresh one is half as large, to the bit
     first, second = (swell.prepare(M, method="cg", device=device, precond=SmoothedAggregation(coordinates=points, coarsest=40))
                      for M in (A, B))
     first.update(B)

@@ -326,7 +326,7 @@ def test_a_copy_has_its_own_vectors():
     A = gallery.advection((30, 30), "rotating")
     s = swell.prepare(A, method="bicgstab", precond="air(coarsest=50)", device="cpu")
     other = s.copy()
-    assert not np.shares_memory(s.M._x, other.M._x) and s.M.inner.places is other.M.inner.places
+    assert not np.shares_memory(s.M.operator._x, other.M.operator._x) and s.M.operator.inner.places is other.M.operator.inner.places
     b = rng().standard_normal(900)
     assert np.array_equal(s.solve(b).x, other.solve(b).x)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import swell
 from swell import gallery
-from swell.core.library import _native, native_kernels
+from swell.core.library import native_kernels
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.amg.interpolation import interpolation, reinterpolate
 from swell.preconditioners.amg.pmis import coarse_numbers, pmis
@@ -217,16 +217,6 @@ def test_rows_with_many_dependents_become_coarse_first():
     star[0, 1:], star[1:, 0], star[0, 0] = -1, -1, 39
     _, state, _ = split(ours(star), swell.AMG(max_row_sum=2))
     assert state[0] == State.COARSE and (state[1:] == State.FINE).all()
-
-
-def test_the_splitting_knows_row_numbers_not_threads(all_threads):
-    """Splitting and weights are the same to the bit for any number of threads."""
-    A, s, found = ours(gallery.poisson3d(28)), swell.AMG(), []               # more rows than one thread is used for
-    for threads in (1, 0):
-        _native.limit_threads(threads)
-        strong, state, numbers = split(A, s)
-        found.append((state, interpolation(A, A.data, strong, state, numbers, s).data))
-    assert all((a == b).all() for a, b in zip(*found))
 
 
 def test_forced_rows_stay_with_their_neighbours():

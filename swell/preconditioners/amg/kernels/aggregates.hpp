@@ -13,31 +13,6 @@ template <class I> ROW_KERNEL unit_rows(Device device, Array<I> indptr, Array<do
   });
 }
 
-// out[k] = (factor · data[k])².
-// launch: elements of out, 256 threads
-template <class T> ROW_KERNEL squares(Device device, Array<const double> data, double factor, Array<double> out) {
-  rows(device, out.size, [=](int64_t k) { out[k] = (factor * data[k]) * (factor * data[k]); });
-}
-
-// strong[k] = 1 if entry k links two different nodes strongly: gᵢⱼ > bound √(gᵢᵢ gⱼⱼ), else 0. data: the entries g of
-// the graph, squares of norms. diagonal[i] = gᵢᵢ. state[i]: ISOLATED for a node without strong links, else UNDECIDED.
-// launch: elements of state, 256 threads, a warp each, at most 16 blocks per multiprocessor
-template <class I>
-ROW_KERNEL strong_pairs(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
-                        Array<const double> diagonal, double bound, Array<uint8_t> strong, Array<uint8_t> state) {
-  entries(device, indptr, data.size, [=](auto row) {
-    const double own = bound * sqrt(diagonal[row.i]);
-    bool linked = false;
-    row.each([&](int64_t k) {
-      const int64_t j = indices[k];
-      const bool found = (j != row.i) & (data[k] > 0) & (data[k] > own * sqrt(diagonal[j]));
-      strong[k] = found;
-      linked |= found;
-    });
-    state[row.i] = row.any(linked) ? UNDECIDED : ISOLATED;
-  });
-}
-
 // keys[i] = the hash of row number first + i.
 // launch: elements of keys, 256 threads
 template <class T> ROW_KERNEL hashes(Device device, int64_t first, Array<int64_t> keys) {
@@ -45,7 +20,7 @@ template <class T> ROW_KERNEL hashes(Device device, int64_t first, Array<int64_t
 }
 
 // joined[i] = the aggregate of node i if it is a root or a root's strong neighbour, else −1. numbers[i] is the number
-// of root i. Among several roots the one with the largest entry counts, then the first.
+// of root i. Among several roots the one with the least entry counts, then the first.
 // launch: elements of state, 256 threads
 template <class I>
 ROW_KERNEL join_roots(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
@@ -57,13 +32,13 @@ ROW_KERNEL join_roots(Device device, Array<const I> indptr, Array<const I> indic
     if (state[i] == COARSE) own = numbers[i];
     else for (int64_t k = indptr[i]; k < indptr[i + 1]; ++k) {
       const int64_t j = indices[k];
-      if (strong[k] && state[j] == COARSE && data[k] > largest) own = numbers[j], largest = data[k];
+      if (strong[k] && state[j] == COARSE && -data[k] > largest) own = numbers[j], largest = -data[k];
     }
     joined[i] = own;
   });
 }
 
-// aggregates[i] = joined[i], or, where that is −1, the aggregate of the strong neighbour with the largest entry that
+// aggregates[i] = joined[i], or, where that is −1, the aggregate of the strong neighbour with the least entry that
 // has one; else −1.
 // launch: elements of joined, 256 threads
 template <class I>
@@ -75,7 +50,7 @@ ROW_KERNEL join_neighbours(Device device, Array<const I> indptr, Array<const I> 
     if (own < 0)
       for (int64_t k = indptr[i]; k < indptr[i + 1]; ++k) {
         const I at = joined[indices[k]];
-        if (strong[k] && at >= 0 && data[k] > largest) own = at, largest = data[k];
+        if (strong[k] && at >= 0 && -data[k] > largest) own = at, largest = -data[k];
       }
     aggregates[i] = own;
   });
@@ -95,5 +70,5 @@ ROW_KERNEL of_unknowns(Device device, Array<const I> nodes, Array<const I> aggre
 
 }  // namespace
 
-KERNELS("swell.preconditioners.amg.aggregates", INDICES(unit_rows), INSTANCE(squares, double), INDICES(strong_pairs),
-        INSTANCE(hashes, double), INDICES(join_roots), INDICES(join_neighbours), INDICES(of_unknowns))
+KERNELS("swell.preconditioners.amg.aggregates", INDICES(unit_rows), INSTANCE(hashes, double), INDICES(join_roots),
+        INDICES(join_neighbours), INDICES(of_unknowns))

@@ -66,6 +66,69 @@ ROW_KERNEL orthonormalise(Device device, Array<const I> starts, Array<const I> m
   });
 }
 
+// products[d, c] = Σⱼ a_dj q[j, c] over the unknowns j of d's own aggregate, members[d], for each column c of its
+// basis Q.
+// launch: elements of members, 256 threads, a warp each, at most 16 blocks per multiprocessor
+template <class I>
+ROW_KERNEL within(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
+                  Array<const I> members, Array<const int32_t> ranks, int64_t width, Array<const double> q,
+                  Array<double> products) {
+  entries(device, indptr, data.size, [=](auto row) {
+    const int64_t own = members[row.i];
+    for (int64_t c = 0; own < ranks.size && c < ranks[own]; ++c) {
+      double total = 0;
+      row.each([&](int64_t k, double& total) {
+        const int64_t j = indices[k];
+        total += members[j] == own ? data[k] * q[j * width + c] : 0.0;
+      }, total);
+      products[row.i * width + c] = total;
+    }
+  });
+}
+
+// Make the bases Q orthonormal in energy, (q_a, A q_b) = δ_ab, in place: modified Gram–Schmidt. products: A Q, from
+// `within`, overwritten. coefficients: R in B = Q R, changed so that this stays. An energy below `singular` times the
+// energy of the diagonal of A is rounding, and counts as this much. The other parameters are those of `orthonormalise`.
+// launch: elements of ranks, 128 threads, a warp each
+template <class I>
+ROW_KERNEL in_energy(Device device, Array<const I> starts, Array<const I> members, int64_t width, double singular,
+                     Array<const double> diagonal, Array<const int32_t> ranks, Array<double> q, Array<double> products,
+                     Array<double> coefficients) {
+  entries(device, Array<const I>{starts.data, ranks.size + 1}, members.size, [=](auto aggregate) {
+    const int64_t R = aggregate.i * width * width;
+    const auto energy = [=](int64_t a, int64_t b) {
+      double total = 0;
+      aggregate.each([&](int64_t m) { total += products[members[m] * width + a] * q[members[m] * width + b]; });
+      return aggregate.sum(total);
+    };
+    for (int64_t j = 0; j < ranks[aggregate.i]; ++j) {
+      for (int64_t slot = 0; slot < j; ++slot) {
+        const double part = energy(slot, j);
+        aggregate.each([=](int64_t m) {
+          const int64_t row = members[m] * width;
+          q[row + j] -= part * q[row + slot], products[row + j] -= part * products[row + slot];
+        });
+        if (aggregate.first())
+          for (int64_t c = 0; c < width; ++c)
+            coefficients[R + slot * width + c] += part * coefficients[R + j * width + c];
+      }
+      double weight = 0;
+      aggregate.each([&](int64_t m) {
+        const double value = q[members[m] * width + j];
+        weight += diagonal[members[m]] * value * value;
+      });
+      const double least = singular * aggregate.sum(weight), found = energy(j, j), most = found > least ? found : least;
+      const double norm = most > 0 ? sqrt(most) : 1.0;
+      aggregate.each([=](int64_t m) {
+        const int64_t at = members[m] * width + j;
+        q[at] /= norm, products[at] /= norm;
+      });
+      if (aggregate.first())
+        for (int64_t c = 0; c < width; ++c) coefficients[R + j * width + c] *= norm;
+    }
+  });
+}
+
 // lengths[d] = the rank of the aggregate members[d] of unknown d; 0 if it has none.
 // launch: elements of lengths, 256 threads
 template <class I>
@@ -119,6 +182,7 @@ ROW_KERNEL smooth(Device device, Array<const I> indptr, Array<const I> indices, 
 }  // namespace
 
 KERNELS("swell.preconditioners.amg.tentative", INDICES(constants), INSTANCE(rigid_motions, double),
-        INDICES(orthonormalise), INDICES(row_lengths), INDICES(place), INDICES(coarse_modes),
+        INDICES(orthonormalise), INDICES(within), INDICES(in_energy), INDICES(row_lengths), INDICES(place),
+        INDICES(coarse_modes),
         INSTANCE(smooth, int32_t, int32_t), INSTANCE(smooth, int64_t, int64_t), INSTANCE(smooth, int64_t, int32_t),
         INSTANCE(smooth, int32_t, int64_t))
