@@ -176,7 +176,8 @@ def identify(path):
         suffix = Path(path.stem).suffix.lower()
     promised = _PROMISES.get(suffix, (kind,))
     if kind not in promised:
-        remedy = (f"Its first line must be a header such as '%%MatrixMarket matrix coordinate real general'. {OTHER_CODES}"
+        remedy = ("Its first line must be a header such as '%%MatrixMarket matrix coordinate real general'. "
+                  f"{OTHER_CODES}"
                   if Kind.MATRIX_MARKET in promised and kind is Kind.TEXT else
                   "Give it the extension of its content, or write it again in the intended format.")
         raise InputError(f"{path} ends in {suffix} but its content looks like {kind.value}. {remedy}")
