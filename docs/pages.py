@@ -196,7 +196,8 @@ def documented(module, name) -> str:
     """Return the directive that inserts a name's docstring."""
     value = getattr(importlib.import_module(module), name)
     if inspect.isclass(value):
-        return f".. autoclass:: {name}\n   :members:"
+        again = module != "swell" and getattr(swell, name, None) is value           # in the index once
+        return f".. autoclass:: {name}\n   :members:" + "\n   :no-index:" * again
     return f".. auto{'function' if callable(value) else 'data'}:: {name}"
 
 
