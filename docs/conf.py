@@ -25,11 +25,11 @@ project, author, copyright = "swell", "The swell developers", "The swell develop
 version = release = swell.__version__
 root_doc = "docs/index"
 include_patterns = ["docs/**", "benchmarks/notes/*.md", "CONTRIBUTING.md", "CHANGELOG.md"]
-exclude_patterns = ["docs/ALGORITHMS.md", "docs/gallery/**", "docs/_*/**", "docs/generated/gallery/*.ipynb",
+exclude_patterns = ["docs/ALGORITHMS.md", "docs/algorithms/**", "docs/gallery/**", "docs/_*/**", "docs/generated/gallery/*.ipynb",
                     "docs/generated/gallery/*.py", "docs/sg_execution_times.rst"]
 # Tutorials that need a large library are pages where it is installed.
 exclude_patterns += [f"docs/tutorials/gradients_{name}.md" for name in ("torch", "jax") if not find_spec(name)]
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_design",
+extensions = ["myst_nb", "sphinx.ext.mathjax", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_design",
               "sphinx_copybutton", "sphinx_gallery.gen_gallery"]
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 
@@ -42,7 +42,8 @@ nb_merge_streams = True
 
 autosummary_generate = False                # pages.py writes one page a group of names
 autodoc_typehints = "none"                  # the docstrings say more than the types
-autodoc_preserve_defaults = True            # "xp=np", as the source has it
+# Signatures made by swell.Options have more parameters than the source, on which autodoc_preserve_defaults fails:
+# pages.py shortens "xp=<module 'numpy' from ...>".
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
@@ -58,7 +59,10 @@ html_theme = "pydata_sphinx_theme"
 html_title = "swell"
 html_favicon = "_static/swell.svg"
 html_context = {"default_mode": "auto"}
-html_static_path = ["_static"]
+# MathJax in one file, from a package: the site loads nothing from elsewhere.
+mathjax_path = "tex-svg.js"
+MATHJAX = pathlib.Path(find_spec("sphinx-mathjax-offline").submodule_search_locations[0], "static/mathjax", mathjax_path)
+html_static_path = ["_static", str(MATHJAX)]
 html_css_files = ["site.css"]
 templates_path = ["_templates"]
 html_additional_pages = {"index": "redirect.html"}
@@ -76,3 +80,4 @@ def setup(app):
     pages.write_all()
     app.connect("source-read", pages.link_to_pages)
     app.connect("autodoc-process-docstring", pages.as_rst, priority=100)
+    app.connect("autodoc-process-signature", pages.short_defaults)

@@ -1,5 +1,6 @@
 """Writes docs/ALGORITHMS.md from the registry, the layers of docs/ARCHITECTURE.md from tests/layers.py, the choices of
-docs/CHOICE.md from the advisor's table, the verdicts of docs/REPRODUCE.md from the stored records, and the stub ``__init__.pyi`` of each lazy package from its public names:
+docs/CHOICE.md from the advisor's table, the picture of docs/WHICH_METHOD.md from decision.py, the verdicts of
+docs/REPRODUCE.md from the stored records, and the stub ``__init__.pyi`` of each lazy package from its public names:
 python docs/generate.py [--check]."""
 from __future__ import annotations
 
@@ -9,6 +10,8 @@ import pathlib
 import runpy
 import sys
 import types
+
+import decision
 
 from swell.advisor.choices import CLASSES, IN_EVERY_CLASS
 from swell.advisor.costs import COSTS
@@ -20,8 +23,8 @@ from swell.papers.paper import markdown
 from swell.papers.run import from_records
 
 ROOT = pathlib.Path(__file__).parents[1]
-TARGET, ARCHITECTURE, CHOICE, REPRODUCE = (ROOT / "docs" / f"{name}.md" for name in ("ALGORITHMS", "ARCHITECTURE",
-                                                                                     "CHOICE", "REPRODUCE"))
+TARGET, ARCHITECTURE, CHOICE, WHICH, REPRODUCE = (
+    ROOT / "docs" / f"{name}.md" for name in ("ALGORITHMS", "ARCHITECTURE", "CHOICE", "WHICH_METHOD", "REPRODUCE"))
 TITLES = {"method": "Methods (`method=`)", "precond": "Preconditioners (`precond=`)",
           "least_squares": "Least squares (`swell.lstsq(method=)`)", "scaling": "Scalings (`scaling=`)",
           "smoother": "Smoothers (`Stationary(smoother=)`, `precond=`)",
@@ -125,7 +128,9 @@ def stubs() -> dict[pathlib.Path, str]:
 
 
 if __name__ == "__main__":
-    pages = {TARGET: text(), ARCHITECTURE: architecture(), CHOICE: choice(), REPRODUCE: reproduced(), **stubs()}
+    pages = {TARGET: text(), ARCHITECTURE: architecture(), CHOICE: choice(), REPRODUCE: reproduced(), **stubs(),
+             WHICH: between(WHICH, "decision", decision.table()),
+             WHICH.with_name("which_method.svg"): decision.picture()}
     if "--check" in sys.argv:
         old = [str(page.relative_to(ROOT)) for page, wanted in pages.items()
                if not page.exists() or page.read_text() != wanted]

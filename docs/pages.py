@@ -18,9 +18,13 @@ from swell.core.registry import TABLE, load
 
 ROOT = pathlib.Path(__file__).parents[1]
 GENERATED = ROOT / "docs" / "generated"
-FOLDERS = ("docs", "docs/tutorials", "docs/coming_from", "benchmarks/notes")        # of pages written by hand
+TEXTS = ROOT / "docs" / "algorithms"            # KIND/NAME.md: formulas, a run, when to take it; for the pages of algorithms
+NOTEBOOK = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---"
+LOOP = re.compile(r"<!-- loop ([\w.]+) -->")     # in these texts: the source of a function goes there
+FOLDERS = ("docs", *(f"docs/{name}" for name in ("tutorials", "howto", "coming_from", "measured")), "benchmarks/notes")  # by hand
 NAMED = re.compile(r"\[`?(?:[\w/]*/)?(\w+\.md)`?\]\(([^)\s]*\1)\)")           # a link whose text is the file's name
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+DEFAULT = re.compile(r"<(?:module|class|function) '?([\w.]+)'?[^>]*>")
 LANGUAGES = {".py": "python", ".cu": "cuda", ".sh": "bash", ".toml": "toml", ".jsonl": "json", ".txt": "text"}
 # Modules that are public, and the names of those without __all__.
 MODULES = {"swell.pde.fvm": None, "swell.pde.helmholtz": None, "swell.pde.poisson_cube": ["PoissonCube"],
@@ -94,11 +98,32 @@ def algorithm(kind: str, name: str, cls) -> str:
     owner = "swell" if getattr(swell, cls.__name__, None) is cls else module.__name__
     facts = [(label, getattr(cls, key, None)) for label, key in
              (("For", "problem"), ("Cost of an iteration", "cost"), ("Vectors stored", "vectors"))]
-    index = [] if first_page()[TABLE[kind][name]] == f"{kind}/{name}" else ["   :no-index:"]     # in the index once
-    return page(f"# {name}", f"**{summary(cls)}**",
+    first = first_page()[TABLE[kind][name]]
+    index = [] if first == f"{kind}/{name}" else ["   :no-index:"]              # in the index once
+    text = taught(first)
+    if text and first != f"{kind}/{name}":
+        text = f"[{name}](../{first}.md) explains it in formulas, with a run and when to take it."
+    return page(*[NOTEBOOK] * ("{code-cell}" in text), f"# {name}", f"**{summary(cls)}**",
                 *(f"{label}\n: {fact}" for label, fact in facts if isinstance(fact, str)),
-                "## How it works", inspect.getdoc(module), f"Source: [{source}](/{source})",
+                text, "## How it works", inspect.getdoc(module), f"Source: [{source}](/{source})",
                 "## Settings", "\n".join(["```{eval-rst}", f".. autoclass:: {owner}.{cls.__name__}", *index, "```"]))
+
+
+def taught(there: str) -> str:
+    """Return the text by hand for the page "kind/name", with the loops that it names; "" if there is none."""
+    path = TEXTS / f"{there}.md"
+    text = path.read_text().strip() if path.exists() else ""
+    return LOOP.sub(lambda match: f"```python\n{source_of(match[1])}\n```", text)
+
+
+def source_of(dotted: str) -> str:
+    """Return the source of a function or method, such as "swell.krylov.cg.CGIteration.iterate"."""
+    parts = dotted.split(".")
+    depth = next(k for k in range(len(parts), 0, -1) if (ROOT.joinpath(*parts[:k]).with_suffix(".py")).exists())
+    value = importlib.import_module(".".join(parts[:depth]))
+    for part in parts[depth:]:
+        value = getattr(value, part)
+    return inspect.cleandoc("\n" + inspect.getsource(value))
 
 
 def first_page() -> dict[str, str]:
@@ -171,7 +196,8 @@ def documented(module, name) -> str:
     """Return the directive that inserts a name's docstring."""
     value = getattr(importlib.import_module(module), name)
     if inspect.isclass(value):
-        return f".. autoclass:: {name}\n   :members:"
+        again = module != "swell" and getattr(swell, name, None) is value           # in the index once
+        return f".. autoclass:: {name}\n   :members:" + "\n   :no-index:" * again
     return f".. auto{'function' if callable(value) else 'data'}:: {name}"
 
 
@@ -245,3 +271,8 @@ def escaped(text: str) -> str:
 def as_rst(app, what, name, obj, options, lines):
     """Escape a docstring before numpydoc reads it; examples and tables stay as they are."""
     lines[:] = [line if line.lstrip().startswith((">>>", "...", "==")) else escaped(line) for line in lines]
+
+
+def short_defaults(app, what, name, obj, options, signature, returned):
+    """Show a default that is a module, class or function by its name: xp=numpy."""
+    return DEFAULT.sub(r"\1", signature or "") or signature, returned

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import itertools
 import pathlib
 import re
 
@@ -47,18 +48,22 @@ def test_the_tests_that_hold_promises_exist():
         assert not function or f"def {function}(" in (root / path).read_text(), f"{path}::{function}"
 
 
+HOWTO = [f"docs/howto/{path.name}" for path in sorted((PACKAGE.parent / "docs" / "howto").glob("*.md")) if path.stem != "index"]
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/CONVERGED.md", "docs/FEATURES.md", "docs/SADDLE_POINTS.md", "docs/BATCHES.md",
-                                  "docs/FILES_AND_ARRAYS.md"])
+                                  "docs/FILES_AND_ARRAYS.md", "docs/WHICH_METHOD.md", "docs/FAQ.md", *HOWTO])
 def test_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    """What is for a GPU runs on the CPU."""
     monkeypatch.chdir(tmp_path)
     names = {}
     for block in re.findall(r"```python\n(.*?)```", (PACKAGE.parent / page).read_text(), re.DOTALL):
-        exec(block, names)
+        exec(block.replace('device="cuda"', 'device="cpu"'), names)
     assert names
 
 
 def test_lines_for_those_who_come_from_elsewhere_run():
-    """The last cells of README's table run in their order; those for a GPU run on the CPU here."""
+    """The last cells of the table of docs/COMING_FROM.md run in their order; those for a GPU run on the CPU here."""
     import scipy.sparse as sp
 
     import swell
@@ -66,8 +71,8 @@ def test_lines_for_those_who_come_from_elsewhere_run():
     A0 = sp.csr_array(A - sp.diags_array(A @ np.ones(400)))
     names = {"swell": swell, "A": A, "A2": 2 * A, "A0": A0, "b": np.ones(400), "b0": A0 @ np.arange(400.0),
              "M": sp.diags_array(1 / A.diagonal())}
-    _, _, table = (PACKAGE.parent / "README.md").read_text().partition("## Coming from")
-    lines = re.findall(r"^\|.*\| `([^|]+)` \|$", table.partition("\n## ")[0], re.MULTILINE)
+    table = (PACKAGE.parent / "docs" / "COMING_FROM.md").read_text()
+    lines = re.findall(r"^\|.*\| `([^|]+)` \|$", table, re.MULTILINE)
     assert len(lines) > 20
     for line in lines:
         line = line.replace('device="cuda"', 'device="cpu"')
@@ -76,9 +81,33 @@ def test_lines_for_those_who_come_from_elsewhere_run():
         assert getattr(names.pop("found", None), "converged", True) is True, line
 
 
+def twins(text):
+    """Pairs of paragraphs or list items that share over half of the four-word runs of the shorter one; no table rows."""
+    runs = {}
+    for part in re.split(r"\n(?=[-#|\n])", text):
+        words = re.findall(r"\w+", part.lower())
+        if len(words) >= 8 and not part.startswith("|"):
+            runs[part.strip()] = set(zip(words, words[1:], words[2:], words[3:]))
+    return [(a[:60], b[:60]) for a, b in itertools.combinations(runs, 2)
+            if len(runs[a] & runs[b]) > 0.55 * min(len(runs[a]), len(runs[b]))]
+
+
+@pytest.mark.parametrize("page", ["CHANGELOG.md", "README.md", "docs/INSTALL.md", "docs/FAQ.md"])
+def test_nothing_is_said_twice(page):
+    """A merge easily leaves two versions of one paragraph."""
+    assert not twins((PACKAGE.parent / page).read_text())
+
+
+def test_twins_are_found():
+    first = "- Acoustics: eigenfrequencies and modes with checked residuals, and the response by modes."
+    assert twins(f"{first}\n- Acoustics (docs/SOUND.md): eigenfrequencies and modes with checked residuals, and the response by modes, too.\n")
+    assert not twins(f"{first}\n- Batches of small systems of one pattern, in one launch on a GPU, by CG or dense LU.\n")
+
+
 def test_cells_are_short_and_links_lead_somewhere():
     root = PACKAGE.parent
-    for page in (root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").glob("*.md")):
+    for page in (root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").glob("*.md"), *(root / "docs" / "howto").glob("*.md"),
+                 *(root / "docs" / "measured").glob("*.md")):
         text = page.read_text()
         for link in re.findall(r"\]\(([^)#:]+)\)", text):
             assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -23,6 +23,7 @@ DOCS = ROOT / "docs"
 TUTORIALS = [path for folder in ("tutorials", "coming_from") for path in sorted((DOCS / folder).glob("*.md"))
              if path.stem != "index"]
 SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
+TAUGHT = sorted((DOCS / "algorithms").rglob("*.md"))           # texts by hand on the pages of algorithms
 TOCTREE = re.compile(r"(?:```\{toctree\}|\.\. toctree::)\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
@@ -132,6 +133,31 @@ def test_the_generated_pages_have_every_name(pages):
     assert "source/swell/krylov/cg.py.md" in sources and "source/examples/01_solve.py.md" in sources
 
 
+@pytest.mark.parametrize("path", TAUGHT, ids=lambda path: path.stem)
+def test_the_text_of_an_algorithm_runs(path, pages, tmp_path, monkeypatch):
+    """Each text has formulas, a run, advice, and loops and links that exist; the site draws the pictures."""
+    monkeypatch.chdir(tmp_path)
+    text = path.read_text()
+    assert "```{math}" in text and "\n## A run\n" in text and "\n## When to take it\n" in text
+    there = str(path.relative_to(DOCS / "algorithms").with_suffix(""))
+    assert there in pages.first_page().values() and "<!-- loop" not in pages.taught(there)
+    page = pages.GENERATED / "algorithms" / f"{there}.md"
+    for link in re.findall(r"\]\(([^)#:]+\.md)\)", text):
+        target = (page.parent / link).resolve()
+        assert target.exists() or str(target.relative_to(pages.GENERATED)) in pages.algorithms(), link
+    names: dict[str, object] = {}
+    for code in cells(path):
+        if "from pictures" not in code:
+            exec(code, names)
+
+
+def test_a_page_of_two_kinds_has_its_text_once(pages):
+    made = pages.algorithms()
+    assert "## In formulas" in made["algorithms/precond/chebyshev.md"]
+    assert "(../precond/chebyshev.md)" in made["algorithms/smoother/chebyshev.md"]
+    assert "```python\ndef iterate(self):" in made["algorithms/method/cg.md"]
+
+
 def test_links_lead_to_pages_of_the_site(pages):
     for target, wanted in (("../examples", "generated/scripts.md"), ("ALGORITHMS.md", "generated/algorithms/index.md"),
                            ("../examples/01_solve.py", "generated/source/examples/01_solve.py.md"),
@@ -147,6 +173,11 @@ def test_a_link_that_shows_a_file_name_gets_the_title_of_the_page(pages):
 
 def test_plain_text_becomes_restructured_text(pages):
     assert pages.escaped("`x` and ``|y|``: |A|") == r"``x`` and ``|y|``: \|A\|"
+
+
+def test_a_default_is_shown_by_its_name(pages):
+    shown, _ = pages.short_defaults(None, "function", "f", None, None, "(shape, xp=<module 'numpy' from '/x/y.py'>, k=1)", None)
+    assert shown == "(shape, xp=numpy, k=1)" and pages.short_defaults(*[None] * 7) == (None, None)
 
 
 def test_broken_links_are_found(tmp_path, pages):

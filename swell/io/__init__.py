@@ -78,7 +78,8 @@ def read_matrix_with_notes(path, name=None):
     kind = files.identify(path)
     if kind is files.Kind.TEXT:
         raise InputError(f"{path} is {kind.value}, which cannot hold a sparse matrix for swell. "
-                         f"Expected {files.MATRIX_FORMATS}; write the matrix with scipy.io.mmwrite.")
+                         f"Expected {files.MATRIX_FORMATS}; write the matrix with scipy.io.mmwrite. "
+                         f"{files.OTHER_CODES}")
     return _read(path, kind, name, "read_matrix")
 
 

@@ -36,6 +36,7 @@ class Kind(Enum):
     TEXT = "plain text without a Matrix Market header"
 
 
+OTHER_CODES = "docs/howto/files_of_other_codes.md has two lines each for files of hypre, AmgX and Abaqus."
 # The formats that an extension promises. With any other extension the content alone decides.
 _PROMISES = {".mtx": (Kind.MATRIX_MARKET,), ".mm": (Kind.MATRIX_MARKET,), ".npz": (Kind.NPZ,), ".npy": (Kind.NPY,),
              ".petsc": (Kind.PETSC,), ".txt": (Kind.TEXT,), ".mat": (Kind.MATLAB, Kind.HDF5), ".h5": (Kind.HDF5,),
@@ -175,7 +176,8 @@ def identify(path):
         suffix = Path(path.stem).suffix.lower()
     promised = _PROMISES.get(suffix, (kind,))
     if kind not in promised:
-        remedy = ("Its first line must be a header such as '%%MatrixMarket matrix coordinate real general'."
+        remedy = ("Its first line must be a header such as '%%MatrixMarket matrix coordinate real general'. "
+                  f"{OTHER_CODES}"
                   if Kind.MATRIX_MARKET in promised and kind is Kind.TEXT else
                   "Give it the extension of its content, or write it again in the intended format.")
         raise InputError(f"{path} ends in {suffix} but its content looks like {kind.value}. {remedy}")
