@@ -6,6 +6,7 @@ preconditioner is R M L, and its adjoint Lᴴ Mᴴ Rᴴ. An application costs on
 from __future__ import annotations
 
 from swell import inputs
+from swell.core.encoding import printable
 from swell.core.errors import InputError
 from swell.core.linear_map import LinearMap
 from swell.solving.measure import write
@@ -95,6 +96,7 @@ class Preconditioning(LinearMap):
         with self._exclusive() as prepared:
             return str(prepared.setup.failure) if prepared.setup.M is None else prepared.setup.M.describe()
 
+    @printable
     def __str__(self):
         return str(self.operator) if self._has_own_text() else self.describe()
 

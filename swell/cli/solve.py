@@ -130,7 +130,8 @@ def _solve(A, b, x0, chosen, stopping, block, arguments, notes, progress):
     norm_b = float(np.linalg.norm(b)) if np.isfinite(b).all() else 0.0      # the solver refuses b that is not finite
     stopping = solver.stopping
     progress.tolerance = stopping.threshold(norm_b) / norm_b if norm_b else stopping.rtol
-    return solver.solve(b, x0=x0, monitor=progress.monitor), solver.M
+    result, M = solver.solve(b, x0=x0, monitor=progress.monitor), solver.M
+    return result, None if M is None else M.operator
 
 
 def _write(arguments, result, A, M):

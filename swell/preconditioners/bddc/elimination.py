@@ -28,7 +28,6 @@ from swell.core.errors import FactorisationError
 from swell.dense.products import subtract_product
 
 THIN = 200              # a layer of fewer dofs is joined with the next, so that products are worth their launch
-TINY = 1e-12            # largest pivot over norm that counts as rounding
 INDEFINITE = "BDDC: the interior of a subdomain is not positive definite, and so A is not"
 LOST = 1e-13            # a pivot below this times the diagonal entry is rounding
 PROBES, STEPS = 4, 3    # vectors and steps of the inverse iteration that looks for a resonance
@@ -96,13 +95,6 @@ class Elimination:
                 y[k] = y[k] - self.E[k] @ r[parts[k + 1]]
             r[parts[k]] = self.factors[k].back(y[k])
         return r
-
-    @property
-    def nearly_singular(self) -> bool:
-        """True for a Cholesky factorisation with a pivot of rounding size: whether it succeeds is chance."""
-        least = min((-self.space.max_on_host(-self.space.xp.diagonal(one.L).real) for one in self.factors
-                     if self.definite and one.L.size), default=np.inf)  # sync
-        return least ** 2 <= TINY * float(self.A.norm_inf())
 
     def resonance(self):
         """Return (λ, v): the size of the eigenvalue of A_II next to zero, by a few steps of inverse iteration, and its

@@ -131,9 +131,9 @@ class Level(Composite):
         for interior in problems:
             with timed(self.timings, "schur", self.space):
                 factors = interior.factors(self.symmetry)
-                if factors is not None and (not factors.definite or factors.nearly_singular):
+                if factors is not None and not factors.definite:
                     self._refuse_resonance(factors, interior)
-                    self.definite &= factors.definite
+                    self.definite = False
                 for one in interior.subdomains:
                     S = schur(one.A, one.order, one.own, factors, self.symmetry)
                     for k in one.members:

@@ -33,4 +33,4 @@ def test_smoothed_aggregation_balances_by_its_estimate_of_the_spectrum():
     assert any(abs(level.interpolation.radius - 1) > 0.05 for level in levels)
     for level, scale in zip(levels, cycle.scales):
         radius = level.interpolation.radius
-        assert np.allclose(scale, scales(level.A, cycle._omega / radius), rtol=1e-12)
+        assert np.allclose(scale, scales(level.A, cycle._omega / radius, "point"), rtol=1e-12)
