@@ -127,6 +127,17 @@ def test_a_whole_number_is_no_real_one(kernel, driver):
         kernel("plain")(Array(7, "int32"), Array(5, "float64"), Array(6, "float64"), 1, 0.5, 0.0, False, 1.0)
 
 
+def test_arguments_that_do_not_fit_are_refused(kernel, driver):
+    plain, given = kernel("plain"), (Array(7, "int32"), Array(5, "float64"), Array(6, "float64"), 1, 0, 0.0, False, 1.0)
+    with pytest.raises(TypeError, match="argument 7 is missing"):
+        plain(*given[:-1])
+    with pytest.raises(TypeError, match="11 arguments of a kernel: expected at most 10"):
+        plain(*given, 1, 2, 3)
+    with pytest.raises(OverflowError, match="argument 3 of a kernel: expected an int of 32 bits, and 4294967296 came"):
+        plain(*given[:3], 2**32, *given[4:])
+    assert not driver.compiled[2:]
+
+
 def test_packs(kernel, driver):
     packs, driver.formats = kernel("packs", "float32"), "QQQq"
     packs(Array(8, "float32"), Array((3, 8), "float32", 1024))
