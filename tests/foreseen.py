@@ -3,7 +3,7 @@
     PYTHONPATH=tests/emulation:. python tests/foreseen.py [--check]
 
 Writes the table, or says where it differs. The row "matrix" has what all solves launch, a method's row what it launches
-without a preconditioner, a preconditioner's row what it adds to its usual method.
+without a preconditioner, a preconditioner's row what it adds to its usual method, "choice" what it takes to choose.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 import swell
 from swell.core import cuda_kernels
-from swell.core.ahead import MATRIX, ROOT, TABLE
+from swell.core.ahead import CHOICE, MATRIX, ROOT, TABLE
 
 ROWS = 2500
 SYMMETRIC = "cg", "resident_cg", "minres", "cocg"
@@ -58,6 +58,8 @@ def table():
         found = dict.fromkeys(kernel for method, system, size in solves
                               for kernel in launched(method, system, size, precond) if kernel not in by_method[method])
         rows[f"precond {precond}"] = list(found)
+    others = {kernel for kernels in rows.values() for kernel in kernels}
+    rows[CHOICE] = [kernel for kernel in launched(None, "poisson2d", ROWS) if kernel not in others]
     return rows
 
 

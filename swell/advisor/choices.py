@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from swell.advisor.costs import COSTS, MULTIGRID
 from swell.advisor.order import fastest_choice
-from swell.advisor.predictions import CERTAIN, direct, iterative
+from swell.advisor.predictions import CERTAIN, direct, gershgorin_bound, iterative
+from swell.advisor.smooth_vectors import jacobi_iterations
 from swell.core.configuration import Configuration
 from swell.core.registry import load
 from swell.formats.parts import most_rows
@@ -20,6 +21,9 @@ from swell.orderings.cuthill_mckee import layers
 from swell.preconditioners.amg.nodes import like_elasticity
 from swell.preconditioners.amg.strength import MAX_FORCED
 from swell.preconditioners.direct import unavailable
+
+
+FEW = 60                # iterations of CG that need no better estimate
 
 
 class Case:
@@ -37,6 +41,14 @@ class Case:
     def layers(self):
         """Levels of a breadth-first search in A's graph, if A is Hermitian with a positive diagonal; else 0."""
         return layers(self.A) if self.facts.hermitian and self.facts.positive_diagonal else 0
+
+    @cached_property
+    def jacobi_iterations(self):
+        """What `smooth_vectors.jacobi_iterations` foresees for CG on a GPU, where multigrid is a choice beside it.
+
+        On a CPU the choice is between IC and multigrid, and the iterations with IC do not follow from these."""
+        suits = self.facts.hermitian and self.facts.positive_diagonal and large(self) and self.A.space.name != "cpu"
+        return jacobi_iterations(self.A) if suits and gershgorin_bound(self.facts) > FEW else (0.0, False)
 
     @cached_property
     def elastic(self):
@@ -228,7 +240,7 @@ def predicted_choices(A, facts, named, form, machine, resident, incomplete_lu) -
             predictions.append(
                 direct(A, machine, CERTAIN[A.space.name]) if rule.method == "direct" else
                 iterative(A, facts, choices[-1], machine, rule.part in MULTIGRID and case.m_matrix, case.layers,
-                          case.elastic))
+                          case.elastic, case.jacobi_iterations))
 
     def seconds(k):
         return predictions[k].setup + predictions[k].solve

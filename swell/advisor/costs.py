@@ -123,7 +123,7 @@ CUDA = Costs(
     solve=Cost(1100, 0.08, 0.2), product=Cost(1, 0.0046, 0.001),
     direct=Cost(5000, 50, 4000),
     methods={
-        "cg": (1, Cost(3.2, 0, 0.005)), "resident_cg": (0, Cost(1.2, 0.0026, 0)), "minres": (1, Cost(5, 0, 0.012)),
+        "cg": (1, Cost(3.2, 0, 0.005)), "resident_cg": (0, Cost(1.7, 0.0031, 0.02)), "minres": (1, Cost(5, 0, 0.012)),
         "cocg": (1, Cost(5, 0, 0.005)), "bicgstab": (2, Cost(7, 0, 0.012)), "gmres": (1, Cost(10, 0, 0.08)),
     },
     setups={

@@ -6,7 +6,8 @@ The analysis stops at a limit; the prediction is then a lower bound, which is re
 most of a factorisation is cuDSS's analysis, which grows with rows and entries.
 
 The number of iterations is optimistic: a power of n that suits well-behaved grids. An iteration carries values one
-layer of A's graph further, so for a Hermitian matrix with a positive diagonal each layer takes some. If Gershgorin's
+layer of A's graph further, so for a Hermitian matrix with a positive diagonal each layer takes some. On a GPU smooth
+vectors tell the condition number of D⁻¹A (smooth_vectors.py), which counts instead for CG with Jacobi. If Gershgorin's
 circles bound the condition number, this bounds the iterations. The watch on an attempt (watch.py) corrects the rest.
 
 A factorisation of up to 15 ms on a CPU, or 5 ms on a GPU, is taken without comparison: its seconds are certain, and
@@ -33,6 +34,7 @@ ITERATIONS = {          # times the cube root of n
     "none": 45.0, "jacobi": 4.0, "ic": 1.25, "ilu": 0.8, "shifted_laplacian": 1.0,
 }
 LAYER_ITERATIONS = {"none": 1.5, "jacobi": 1.5, "ic": 0.45}     # for each layer of the graph
+DOUBT = 1.25                                     # on iterations by smooth vectors, beside AMG's, which are certain
 WAVE_FACTOR = 2.5                                # on the iterations of incomplete factors, which help waves less
 AMG_ITERATIONS = {True: 12.0, False: 15.0}       # for an M-matrix, and for another matrix
 AGGREGATION_ITERATIONS = 45.0                    # of smoothed aggregation for elastic bodies, by constants
@@ -109,7 +111,8 @@ class Prediction:
         return self.iteration + (columns - 1) * min(self.iteration, self.further) if columns > 1 else self.iteration
 
 
-def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0, elastic=False) -> Prediction:
+def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0, elastic=False,
+              foreseen=(0.0, False)) -> Prediction:
     """Return the Prediction for ``choice``, a Configuration with an iterative method and a known preconditioner.
 
     Parameters
@@ -124,6 +127,8 @@ def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0
         Levels of a breadth-first search in A's graph, if A is Hermitian with a positive diagonal.
     elastic : bool
         True if the unknowns are coupled as in elasticity.
+    foreseen : (float, bool)
+        The result of `smooth_vectors.jacobi_iterations` for A.
     """
     costs, name, part = COSTS[A.space.name], choice.name("method"), choice.part
     products, rest = costs.methods[name]
@@ -142,15 +147,16 @@ def iterative(A, facts, choice: Configuration, machine, m_matrix=False, layers=0
         consecutive = parts == 1 or 2 * facts.bandwidth * parts <= MAX_HALO * facts.n  # few ghost values between parts
         setup += seconds(RESIDENT if consecutive else BISECTED)
     difficulty = costs.difficulty * (costs.elastic_difficulty if elastic else 1.0)
-    return Prediction(setup, iteration, _iterations(facts, name, part, m_matrix, layers, difficulty),
+    return Prediction(setup, iteration, _iterations(facts, name, part, m_matrix, layers, difficulty, foreseen),
                       part not in MULTIGRID, further=further)
 
 
-def _iterations(facts, method, part, m_matrix, layers, difficulty=1.0):
+def _iterations(facts, method, part, m_matrix, layers, difficulty=1.0, foreseen=(0.0, False)):
     """Return the number of iterations that a well-behaved system would take.
 
     ``facts``: `Facts` of A. ``method``, ``part``: names of the method and of the preconditioner or scaling.
-    ``m_matrix``, ``layers``: see `iterative`. ``difficulty``: a factor, for methods whose iterations grow."""
+    ``m_matrix``, ``layers``, ``foreseen``: see `iterative`. ``difficulty``: a factor, for methods whose iterations
+    grow."""
     if part in MULTIGRID:
         return AMG_ITERATIONS[m_matrix] if part == "amg" else AGGREGATION_ITERATIONS
     sparse = facts.nnz < NEARLY_FULL * facts.n**2                # n iterations are expected for a full matrix
@@ -164,10 +170,19 @@ def _iterations(facts, method, part, m_matrix, layers, difficulty=1.0):
     if facts.hermitian and facts.positive_diagonal:
         if part in LAYER_ITERATIONS:
             count = max(count, min(difficulty * LAYER_ITERATIONS[part] * layers, facts.n))
-        if low > 0:                              # CG reduces the error by 2 ((√κ − 1)/(√κ + 1))ᵏ
-            bound = 0.5 * math.sqrt(high / low) * math.log(2e8)
-            count = min(count, bound if part in ("none", "jacobi") else bound / 2)
+            if part == "jacobi" and foreseen[0]:
+                count = DOUBT * foreseen[0] if foreseen[1] else max(count, DOUBT * foreseen[0])
+        bound = gershgorin_bound(facts)
+        count = min(count, bound if part in ("none", "jacobi") else bound / 2)
     return max(count, 1.0)
+
+
+def gershgorin_bound(facts) -> float:
+    """Return a bound of the iterations of CG for a Hermitian matrix, by Gershgorin's circles; inf if they tell nothing.
+
+    CG reduces the error by 2 ((√κ − 1)/(√κ + 1))ᵏ in k iterations."""
+    _, low, high = facts.gershgorin
+    return 0.5 * math.sqrt(high / low) * math.log(2e8) if low > 0 else math.inf
 
 
 def direct(A, machine, limit=0.0) -> Prediction:

@@ -19,6 +19,7 @@ from concurrent.futures import Future
 TABLE = pathlib.Path(__file__).with_suffix(".json")
 ROOT = TABLE.parents[1]
 MATRIX = "matrix"       # the part that every configuration has
+CHOICE = "choice"       # the part of a configuration that names no method
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from swell.core.ahead import CHOICE
 from swell.core.registry import name_of
 from swell.core.renamed import renamed
 
@@ -51,7 +52,8 @@ class Configuration:
     @property
     def parts(self) -> list[str]:
         """The parts whose kernels are compiled ahead, in order of use, such as "precond ic" and "method cg"."""
-        return [f"{kind} {self.name(kind)}" for kind in ("precond", "method") if getattr(self, kind) is not None]
+        named = [f"{kind} {self.name(kind)}" for kind in ("precond", "method") if getattr(self, kind) is not None]
+        return named if self.method is not None else [*named, CHOICE]
 
     def name(self, kind: str) -> str:
         """The registry name of the part ``kind``, such as "precond"; "none", or "user" for the user's own M."""

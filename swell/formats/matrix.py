@@ -28,7 +28,7 @@ def upper_halves(kernels, space, ptr, wide):
     where each slice's entries begin. ``kernels``: the kernels of ``sell_layout``."""
     high_ptr, halves = space.empty(wide.size, ptr.dtype), space.empty(1, np.int64)
     kernels.find_upper(ptr, wide, high_ptr, halves)
-    halves = int(halves[0])  # sync
+    halves, = space.last_entries(halves)  # sync
     return high_ptr if halves else high_ptr[:0], halves
 
 

@@ -114,15 +114,15 @@ class SELLMatrix(Matrix):
         kernels.measure_windows(csr.indptr, H, max(window, H), *widths)
         for of_order, start in zip(widths, starts):
             space.prefix_sums(of_order, start)
-        plain, ordered = map(int, space.to_host(starts[:, -1]))  # sync
+        plain, ordered = space.last_entries(*starts)  # sync
         self.sorted = window > 1 and ordered < WORTH * plain
         stored = H * (ordered if self.sorted else plain)
-        self.ptr = (H * starts[int(self.sorted)]).astype(index_type(*self.shape, stored))
+        self.ptr = xp.multiply(starts[int(self.sorted)], H, dtype=index_type(*self.shape, stored), casting="unsafe")
         order, self.place = (space.empty(slices * H if self.sorted else 0, csr.indptr.dtype) for _ in range(2))
         if self.sorted:
             kernels.sort_windows(csr.indptr, window, order, self.place)
         self.base, wide = space.empty(stored // H, self.ptr.dtype), space.empty(slices, np.uint8)
-        kernels.find_bases(csr.indptr, csr.indices, order, self.ptr // H, H, PAD - 1, self.base, wide)
+        kernels.find_bases(csr.indptr, csr.indices, order, self.ptr, H, H, PAD - 1, self.base, wide)
         self.high_ptr, halves = upper_halves(kernels, space, self.ptr, wide)
         self.values, self.offsets = space.empty(stored, self.dtype), space.empty(stored, np.uint16)
         self.high, self.rows = space.empty(halves, np.uint16), space.empty(order.size, self._row_type)

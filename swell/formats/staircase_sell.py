@@ -90,7 +90,7 @@ class StaircaseSELLMatrix(Matrix):
         space.prefix_sums(xp.ascontiguousarray(lengths[::HEIGHT]), columns)       # a slice's first row is its longest
         self.ptr, self.base_ptr = starts[::HEIGHT].astype(index), columns.astype(index)
         self.base, wide = space.empty(int(self.base_ptr[-1]), index), space.empty(slices, np.uint8)  # sync
-        layout.find_bases(csr.indptr, csr.indices, order, self.base_ptr, HEIGHT, MAX_OFFSET, self.base, wide)
+        layout.find_bases(csr.indptr, csr.indices, order, self.base_ptr, 1, HEIGHT, MAX_OFFSET, self.base, wide)
         self.high_ptr, halves = upper_halves(layout, space, self.ptr, wide)
         self.values, self.offsets = space.empty(self.nnz, self.dtype), space.empty(self.nnz, np.uint16)
         self.high = space.empty(halves, np.uint16)

@@ -90,13 +90,14 @@ template <class F> void each_slice(int64_t slices, int64_t height, const F& body
   });
 }
 
-// base = the smallest matrix column in each slice column. Slice s has `height` places, and slice columns starts[s] to
-// starts[s + 1] − 1. wide[s] = 1 if an offset from the base exceeds `largest`; the bases of this slice are then 0.
+// base = the smallest matrix column in each slice column. Slice s has `height` places, and slice columns
+// starts[s] / each to starts[s + 1] / each − 1. wide[s] = 1 if an offset from the base exceeds `largest`; the bases of
+// this slice are then 0.
 template <class I, class J>
 void find_bases(Array<const I> indptr, Array<const I> indices, Array<const I> order, Array<const J> starts,
-                int64_t height, int64_t largest, Array<J> base, Array<uint8_t> wide) {
+                int64_t each, int64_t height, int64_t largest, Array<J> base, Array<uint8_t> wide) {
   each_slice(wide.size, height, [=](int64_t s) {
-    const int64_t first = starts[s], last = starts[s + 1];
+    const int64_t first = starts[s] / each, last = starts[s + 1] / each;
     std::fill(base.data + first, base.data + last, std::numeric_limits<J>::max());
     for (int64_t lane = 0; lane < height; ++lane) {
       const Row row = row_at(indptr, order, s * height + lane);

@@ -129,16 +129,17 @@ template <class I> DEVICE Entries<I> entries_at(const I* indptr, const I* order,
   return row < rows ? Entries<I>{indptr[row], indptr[row + 1] - indptr[row], row} : Entries<I>{0, 0, row};
 }
 
-// base = the smallest matrix column in each slice column; slice s has slice columns starts[s] to starts[s + 1] - 1.
-// wide[s] = 1 if an offset from the base exceeds `largest`; the bases of this slice are then 0.
+// base = the smallest matrix column in each slice column; slice s has slice columns starts[s] / each to
+// starts[s + 1] / each - 1. wide[s] = 1 if an offset from the base exceeds `largest`; the bases of this slice are then
+// 0.
 // launch: a block of height threads for each slice of starts
 template <typename I, typename P>
-__global__ void find_bases(Context* ctx, const I* indptr, const I* indices, const I* order, const P* starts, int height,
-    int largest, P* base, unsigned char* wide, long long indptr_size) {
+__global__ void find_bases(Context* ctx, const I* indptr, const I* indices, const I* order, const P* starts, int each,
+    int height, int largest, P* base, unsigned char* wide, long long indptr_size) {
   if (stopped(ctx)) return;
   const long long s = blockIdx.x, rows = indptr_size - 1;
-  const P first = starts[s];
-  const int width = int(starts[s + 1] - first);
+  const P first = starts[s] / each;
+  const int width = int(starts[s + 1] / each - first);
   bool far = false;
   if (height == 32 && sizeof(I) == 4) {                        // a thread a row; the warp reduces to the minimum
     const int lane = threadIdx.x;

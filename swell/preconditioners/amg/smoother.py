@@ -30,8 +30,12 @@ def steps(name: str, degree: int) -> list[tuple[float, float, float]]:
     A step is z = a z + b D⁻¹ r, x = x + β z. ``name`` is "chebyshev" or "l1_jacobi"."""
     if name == "l1_jacobi":
         return [(0.0, 1.0, 1.0)] * degree
-    return [((2 * k - 3) / (2 * k + 1) if k > 1 else 0.0, (8 * k - 4) / (2 * k + 1), beta)
-            for k, beta in enumerate(WEIGHTS[degree - 1], start=1)]
+    return [(*fourth_kind(k), beta) for k, beta in enumerate(WEIGHTS[degree - 1], start=1)]
+
+
+def fourth_kind(k: int) -> tuple[float, float]:
+    """Return (a, b) of step k, from 1 on, of a Chebyshev smoother of the fourth kind: z = a z + b D⁻¹ r, x = x + z."""
+    return (2 * k - 3) / (2 * k + 1) if k > 1 else 0.0, (8 * k - 4) / (2 * k + 1)
 
 
 def relaxation(name: str, degree: int) -> float:
