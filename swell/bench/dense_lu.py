@@ -107,7 +107,7 @@ def _show(findings, pictures):
     if findings.arguments.csv:
         engine.write_csv(findings.arguments.csv, findings.records)
     if findings.arguments.report:
-        findings.report(*dense_figures.figures(made, swept), *pictures)
+        findings.report(*dense_figures.figures(made, swept, solved), *pictures)
 
 
 def _types(text):
@@ -171,13 +171,14 @@ def _measured(space, call, runs):
 
 def _decompositions(space, name, A, decomposers, runs, pictures):
     """Yield one record (dict of results) for each decomposer of the dense matrix A; speed-ups are relative to the first
-    getrf. Appends (caption, figure) to ``pictures``: the pattern of A and of its first factors, and for iterative
-    methods the iterations of every section."""
-    reference, drawn, on_device = None, False, space.from_host(A)
+    getrf. Appends (caption, figure) to ``pictures``, for a matrix without pictures: the patterns of A, of its first
+    factors and of ICM's first ones, and the iterations of every section of iterative methods."""
+    reference, on_device, density = None, space.from_host(A), np.count_nonzero(A) / max(A.size, 1)
+    pictured, drawn = any(caption.startswith(f"{name},") for caption, _ in pictures), set()
     for settings in decomposers:
         factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
         record = {"benchmark": "dense-lu decomposition", "matrix": name, "n": len(A), "dtype": A.dtype.name,
-                  "decomposer": describe(settings), **fields, **engine.circumstances(space)}
+                  "density": density, "decomposer": describe(settings), **fields, **engine.circumstances(space)}
         if factors is not None:
             if describe(settings).startswith("Getrf") and reference is None:
                 reference = record["seconds"]
@@ -186,14 +187,26 @@ def _decompositions(space, name, A, decomposers, runs, pictures):
             record |= {"section": metrics.section, "pivots": metrics.pivots.tolist(), "notes": list(factors.notes),
                        "iterations": None if metrics.iterations is None else metrics.iterations.tolist(),
                        "speedup": reference / record["seconds"] if reference else None}
-            which = f"{name}, {A.dtype.name}, {describe(settings)}"
-            if not drawn:
-                pictures.append((f"{name}, {A.dtype.name}: nonzeros", dense_figures.pattern(A)))
-                pictures.append((f"{which}: nonzeros of L and U", dense_figures.pattern(space.to_host(factors.lu))))
-                drawn = True
-            if metrics.iterations is not None and metrics.iterations.size > 1:
-                pictures.append((f"{which}: iterations of every section, and pivots", dense_figures.heat_map(metrics)))
+            if not pictured:
+                of, lu = f"{name}, {A.dtype.name}", space.to_host(factors.lu)
+                pictures += _pictures(of, A, f"{of}, {describe(settings)}", lu, metrics, drawn)
         yield record
+
+
+def _pictures(of, A, which, lu, metrics, drawn):
+    """Yield pairs (caption, figure) of factors: patterns of the matrix A, of its first factors and of its first ones by
+    iteration, and the iterations of every section.
+
+    ``of``, ``which``: the names of the matrix and of its factors; ``lu``: these, on the host; ``drawn``: a set, the
+    kinds of factors with pictures so far (iterative or not), to which this kind is added."""
+    iterative = metrics.iterations is not None
+    if not drawn:
+        yield f"{of}: nonzeros (figures 3.2a, 3.4a, 3.19)", dense_figures.pattern(A)
+    if iterative not in drawn and (iterative or not drawn):
+        yield f"{which}: nonzeros of L and U (figures 3.5, 3.13a, 3.21)", dense_figures.pattern(lu)
+    if iterative and metrics.iterations.size > 1:
+        yield f"{which}: iterations of every section, and pivots", dense_figures.heat_map(metrics)
+    drawn.add(iterative)
 
 
 def _swept(space, name, A, tolerances, runs):
