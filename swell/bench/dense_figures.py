@@ -136,7 +136,7 @@ def panels(records, fields, xlabel, labels, label_of, x_of, names=NAMES):
                     axes.plot(*zip(*line), label=label, **curve_of(k))
             axes.set_xscale("log")
             axes.set_yscale("log")
-            axes.xaxis.set_minor_formatter("")
+            axes.minorticks_off()
             if len(at := sorted({x_of(r) for r in records if kind_of(r) == kind})) <= 6 and at[0] >= 1:
                 axes.set_xticks(at, map(str, at))
             axes.grid(True, color=GRID, lw=0.6)

@@ -171,10 +171,11 @@ def _measured(space, call, runs):
 
 def _decompositions(space, name, A, decomposers, runs, pictures):
     """Yield one record (dict of results) for each decomposer of the dense matrix A; speed-ups are relative to the first
-    getrf. Appends (caption, figure) to ``pictures``, for a matrix without pictures: the patterns of A, of its first
-    factors and of ICM's first ones, and the iterations of every section of iterative methods."""
+    getrf. Appends (caption, figure) to ``pictures``, for a matrix without pictures: the patterns of A and of the factors
+    by ICM, or else by the first decomposer, and the iterations of every section of iterative methods."""
     reference, on_device, density = None, space.from_host(A), np.count_nonzero(A) / max(A.size, 1)
-    pictured, drawn = any(caption.startswith(f"{name},") for caption, _ in pictures), set()
+    pictured = any(caption.startswith(f"{name},") for caption, _ in pictures)
+    shown = next((s for s in decomposers if describe(s).startswith("ICM")), decomposers[0])
     for settings in decomposers:
         factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
         record = {"benchmark": "dense-lu decomposition", "matrix": name, "n": len(A), "dtype": A.dtype.name,
@@ -188,25 +189,15 @@ def _decompositions(space, name, A, decomposers, runs, pictures):
                        "iterations": None if metrics.iterations is None else metrics.iterations.tolist(),
                        "speedup": reference / record["seconds"] if reference else None}
             if not pictured:
-                of, lu = f"{name}, {A.dtype.name}", space.to_host(factors.lu)
-                pictures += _pictures(of, A, f"{of}, {describe(settings)}", lu, metrics, drawn)
+                of = f"{name}, {A.dtype.name}"
+                if settings is shown:
+                    pictures += [(f"{of}: nonzeros (figures 3.2a, 3.4a, 3.19)", dense_figures.pattern(A)),
+                                 (f"{of}, {describe(settings)}: nonzeros of L and U (figures 3.5, 3.13a, 3.21)",
+                                  dense_figures.pattern(space.to_host(factors.lu)))]
+                if metrics.iterations is not None and metrics.iterations.size > 1:
+                    pictures.append((f"{of}, {describe(settings)}: iterations of every section, and pivots (figures "
+                                     "3.2b to 3.4b, 3.13b, 3.21)", dense_figures.heat_map(metrics)))
         yield record
-
-
-def _pictures(of, A, which, lu, metrics, drawn):
-    """Yield pairs (caption, figure) of factors: patterns of the matrix A, of its first factors and of its first ones by
-    iteration, and the iterations of every section.
-
-    ``of``, ``which``: the names of the matrix and of its factors; ``lu``: these, on the host; ``drawn``: a set, the
-    kinds of factors with pictures so far (iterative or not), to which this kind is added."""
-    iterative = metrics.iterations is not None
-    if not drawn:
-        yield f"{of}: nonzeros (figures 3.2a, 3.4a, 3.19)", dense_figures.pattern(A)
-    if iterative not in drawn and (iterative or not drawn):
-        yield f"{which}: nonzeros of L and U (figures 3.5, 3.13a, 3.21)", dense_figures.pattern(lu)
-    if iterative and metrics.iterations.size > 1:
-        yield f"{which}: iterations of every section, and pivots", dense_figures.heat_map(metrics)
-    drawn.add(iterative)
 
 
 def _swept(space, name, A, tolerances, runs):
@@ -250,10 +241,10 @@ def _solutions(space, name, A, solvers, runs):
                   "solver": describe(settings), "factors": describe(maker), **engine.circumstances(space)}
         try:
             factors = maker.factor(on_device, space)
-        except (FactorisationError, InputError, OutOfMemory) as error:
+            bound = settings.build(factors)
+        except (FactorisationError, InputError, OutOfMemory) as error:       # an InputError: not on this device
             yield record | {"failure": str(error)}
             continue
-        bound = settings.build(factors)
         X, fields = _measured(space, lambda: bound.solve(B), runs)
         record |= fields
         if X is not None:
