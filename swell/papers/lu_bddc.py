@@ -26,14 +26,15 @@ CUBES = f"bddc --elements 5,10,15,20,25 --decomposers {IN_BDDC.format(x=32)} 'ic
 PARTS = (
     Part("dense here", FULL, "dense-lu --generated random border bordered --sizes 124,300 --repeat 3 --decomposers "
          "getrf cm 'cm(pivoting=conditional)' 'pcm(x=8)' 'pcm(x=8, pivoting=conditional)' 'icm(x=8)' "
-         f"--solvers ss trsm getrs 'is(x=8)' 'is(x=128)' --tolerances {TOLERANCES}"),
+         f"--solvers ss trsm getrs 'is(x=8)' 'is(x=128)' --tolerances {TOLERANCES}", sample="cpu_lu_bddc_dense.jsonl"),
     Part("sections here", "dense-lu --generated random border bordered --sizes 558 --types float64 --solvers trsm "
          f"--decomposers {THESIS_FORMS.format(x=32, section='')}",
          "dense-lu --generated random border bordered --sizes 300 --types float64 --repeat 1 --solvers trsm "
-         f"--decomposers {THESIS_FORMS.format(x=8, section=', section=64')}"),
+         f"--decomposers {THESIS_FORMS.format(x=8, section=', section=64')}", sample="cpu_lu_bddc_sections.jsonl"),
     Part("random", FULL, stored="h200_dense_random.jsonl"),
     Part("bordered", FULL, stored="h200_dense_bordered.jsonl"),
-    Part("cube here", CUBES, f"bddc --elements 5,8,10 --repeat 1 --decomposers {IN_BDDC.format(x=8)}"),
+    Part("cube here", CUBES, f"bddc --elements 5,8,10 --repeat 1 --decomposers {IN_BDDC.format(x=8)}",
+         sample="cpu_lu_bddc_cube.jsonl"),
     Part("cube", CUBES, stored="h200_bddc.jsonl"),
 )
 
