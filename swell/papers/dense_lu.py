@@ -53,6 +53,7 @@ MEDIANS = {"Getrf": (4.27e-11, 0.016), "CM": (2.40e-9, 1.717), "ICM": (7.12e-8, 
 SOLVER_MEDIANS = {"Getrs": (4.63e-11, 0.016), "SS": (4.38e-8, 23.018), "Trsm": (8.75e-8, 13.568),
                   "IS": (2.20e-8, 0.484)}
 NO_RECORD = "there is no record"
+ESTIMATED = 0.95        # share of iterations that counts as no difference
 
 
 def records(evidence, kind, parts, **fields):
@@ -325,3 +326,26 @@ def solver_times(evidence):
     """Yield the Lines of figure 3.15 and table 3.11."""
     yield from totals(evidence, "solution", "solver", "Trsm()", SOLVER_TOTALS)
     yield sequential_over_iterative(evidence)
+
+
+def _estimate_shares(evidence):
+    """Return {(matrix, change): iterations from the factors of a matrix that differs by ``change`` / from A}."""
+    return {(r["matrix"], r["change"]): ratio(r["from_estimate"], r["from_matrix"])
+            for r in evidence[SECTIONS[0]].records if r["benchmark"] == "dense-lu estimate" and "failure" not in r}
+
+
+def estimates(evidence):
+    """Yield the Lines of section 3.3: iterations from the factors of a similar matrix over those from the matrix."""
+    found = _estimate_shares(evidence)
+    for (name, change), share in found.items():
+        yield at_least(f"{name}, entries differ by {change:g}: iterations from its factors / from A", "about 1", share,
+                       ESTIMATED, source(evidence, SECTIONS))
+    if not found:
+        yield untested("iterations from the factors of a similar matrix / from A", "about 1", NO_RECORD)
+
+
+def no_better_estimate(evidence):
+    """Judge: the factors of a similar matrix are no better an estimate. The median share of iterations."""
+    found = list(_estimate_shares(evidence).values())
+    return at_least("median iterations from a similar matrix' factors / from A", "about 1",
+                    statistics.median(found) if found else None, ESTIMATED, source(evidence, SECTIONS))

@@ -105,7 +105,8 @@ def test_bordered_matrices():
 @pytest.mark.parametrize("option, value, words", [
     ("--sizes", "ten", "rows"), ("--types", "float16", "expected some of"),
     ("--decomposers", "lu", "unknown decomposer"), ("--csv", "/nowhere/x.csv", "no folder"),
-    ("--batch", "0", "positive"), ("--tolerances", "0,x", "x: expected numbers"), ("--tolerances", "-1", "at least 0")])
+    ("--batch", "0", "positive"), ("--tolerances", "0,x", "x: expected numbers"), ("--tolerances", "-1", "at least 0"),
+    ("--changes", "x", "--changes x: expected numbers")])
 def test_bad_arguments(option, value, words, capsys):
     usual = ["bench", "dense-lu", "--sizes", "4", "--repeat", "1", "--decomposers", "getrf", "--solvers", "trsm"]
     assert main([*usual, option, value]) == 2
@@ -205,6 +206,20 @@ def test_variants_of_x_are_bars_from_zero_and_equal_curves_show():
     lines = found["Times of decompositions over the rows, float64 (figure 3.9)"].axes[0].lines
     looks = {(line.get_marker(), line.get_markersize(), line.get_linestyle(), line.get_color()) for line in lines}
     assert len(looks) == len(names) and {line.get_markerfacecolor() for line in lines} == {"none"}
+
+
+def test_iterations_from_the_factors_of_a_similar_matrix(tmp_path, capsys):
+    """Exact factors need one iteration a section to be confirmed; factors of another matrix more, the more it differs."""
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "dense-lu", "--generated", "border", "--sizes", "40", "--repeat", "1", "--types", "float64",
+                 "--decomposers", "getrf", "icm(x=8, section=16, form=plain, tolerance=1e-9)", "--solvers", "trsm",
+                 "--changes", "0,1e-6,1e-1", "--out", str(out)]) == 0
+    found = [r for r in records(out) if r["benchmark"] == "dense-lu estimate"]
+    counts = [r["from_estimate"] for r in found]
+    assert [r["change"] for r in found] == [0, 1e-6, 0.1] and counts == sorted(counts) and counts[0] == 9 < counts[-1]
+    assert all(r["decomposer"].startswith("ICM(x=8, tolerance=1e-09") for r in found)
+    assert len({r["from_matrix"] for r in found}) == 1
+    assert "from the factors of a similar matrix" in " ".join(capsys.readouterr().out.split())
 
 
 def test_only_pivoting_differs():
