@@ -110,9 +110,9 @@ def iterations(evidence):
     for part in CUBE:
         for (elements, rhs), of in sorted(cubes(evidence, part).items()):
             tested = True
-            exact = {r["iterations"] for name, r in of.items() if not tolerance(name)}
-            yield judged(f"H/h = {elements}, b {rhs}: iterations of {len(of)} decomposers, exact", "equal",
-                         ", ".join(map(str, sorted(exact))), "equal", len(exact) == 1, evidence[part].source)
+            exact = [r["iterations"] for name, r in of.items() if not tolerance(name)]
+            yield judged(f"H/h = {elements}, b {rhs}: iterations of {len(exact)} exact decomposers", "equal",
+                         ", ".join(map(str, sorted(set(exact)))), "equal", len(set(exact)) == 1, evidence[part].source)
             counts = [r["iterations"] for name, r in sorted(of.items(), key=lambda item: tolerance(item[0]) or 0)
                       if tolerance(name) is not None]
             if len(counts) > 1:
