@@ -1,6 +1,8 @@
-"""The figures of `swell bench dense-lu`, after chapter 3 of the thesis: times of every matrix (3.1), times and accuracies
-over the rows (3.9, 3.10, 3.15, 3.18), variants of x (3.6, 3.7, 3.16), full beside conditional pivoting (3.12, 3.14),
-tolerances (3.11), speed-ups (3.8), patterns of nonzeros, and the iterations of every section (3.2 to 3.5, 3.13).
+"""The figures of `swell bench dense-lu`, after chapter 3 of the thesis.
+
+Times of every matrix (3.1), times and accuracies over the rows (3.9, 3.10, 3.15, 3.18), variants of x (3.6, 3.7, 3.16),
+full beside conditional pivoting (3.12, 3.14), tolerances (3.11), speed-ups (3.8), patterns of nonzeros, and the
+iterations of every section (3.2 to 3.5, 3.13).
 
 The thesis draws max |PA − LU| and max |LUX − PB| alone, which say nothing without norms; backward errors stand below.
 """

@@ -179,8 +179,8 @@ def _measured(space, call, runs):
 
 def _decompositions(space, name, A, decomposers, runs, pictures):
     """Yield one record (dict of results) for each decomposer of the dense matrix A; speed-ups are relative to the first
-    getrf. Appends (caption, figure) to ``pictures``, for a matrix without pictures: the patterns of A and of the factors
-    by ICM, or else by the first decomposer, and the iterations of every section of iterative methods."""
+    getrf. Appends (caption, figure) to ``pictures``, for a matrix without pictures: the patterns of A and of factors by
+    ICM, or else by the first decomposer, and the iterations of every section of iterative methods."""
     reference, on_device, density = None, space.from_host(A), np.count_nonzero(A) / max(A.size, 1)
     pictured = any(caption.startswith(f"{name},") for caption, _ in pictures)
     shown = next((s for s in decomposers if describe(s).startswith("ICM")), decomposers[0])
@@ -224,8 +224,8 @@ def _swept(space, name, A, tolerances, runs):
 
 
 def _from_estimates(space, name, A, decomposers, changes):
-    """Yield one record (dict of results) for each of ``changes``: the iterations of the first ICM among ``decomposers``,
-    or of ICM, from the factors of a matrix whose entries differ from A's by up to this share, and from A itself."""
+    """Yield one record (dict of results) for each of ``changes``: iterations of the first ICM of ``decomposers``, or of
+    ICM, from the factors of a matrix whose entries differ from A's by up to this share, and from A itself."""
     settings = next((s for s in decomposers if describe(s).startswith("ICM")), None) or resolve("decomposer", "icm")
     random, on_device = np.random.default_rng(0).uniform(-1, 1, A.shape), space.from_host(A)
     for change in changes:

@@ -94,8 +94,8 @@ def detect(A, most=CHEAP, sizes=None) -> int:
 
 
 def unknown_by_unknown(A) -> int:
-    """The number s of unknowns, 2 to 8, if the rows seem to be numbered unknown by unknown: n / s rows for each, so that
-    the unknowns of a vertex are n / s rows apart; 1 otherwise.
+    """The number s of unknowns, 2 to 8, if the rows seem to be numbered unknown by unknown: n / s rows for each, so
+    that the unknowns of a vertex are n / s rows apart; 1 otherwise.
 
     A is a square CSRMatrix. Row i belongs to vertex i mod n / s. The test is the fill ratio of about `SAMPLE` block
     rows of the matrix that is numbered vertex by vertex: at most `CHEAP`."""

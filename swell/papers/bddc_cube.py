@@ -95,8 +95,8 @@ def pcm_over_icm(evidence):
 
 def loose_setups(evidence):
     """Yield the Lines of figure 3.22: setup with exact ICM over that with the loosest tolerance."""
-    return _each(evidence, "setup with ICM, exact / with tolerance 1", "above 1", _loose(evidence, lambda r: r["setup"]),
-                 1.1)
+    return _each(evidence, "setup with ICM, exact / with tolerance 1", "above 1",
+                 _loose(evidence, lambda r: r["setup"]), 1.1)
 
 
 def _loose(evidence, value):

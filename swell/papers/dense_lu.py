@@ -56,12 +56,11 @@ NO_RECORD = "there is no record"
 ESTIMATED = 0.95        # share of iterations that counts as no difference
 
 
-def records(evidence, kind, parts, **fields):
-    """Return the records without failure of ``kind``, such as "solution", in some parts, with these values of fields;
-    of several for one matrix, method and type the last."""
+def records(evidence, kind, parts, dtype=None):
+    """Return the records without failure of ``kind``, such as "solution", in some parts, of one type or of all; of
+    several for one matrix, method and type the last."""
     found = [r for part in parts for r in evidence[part].records
-             if r["benchmark"] == f"dense-lu {kind}" and "failure" not in r
-             and all(r[field] == value for field, value in fields.items())]
+             if r["benchmark"] == f"dense-lu {kind}" and "failure" not in r and dtype in (None, r["dtype"])]
     return list(latest(found, "matrix", "decomposer", "solver", "dtype", "tolerance").values())
 
 
@@ -70,9 +69,9 @@ def source(evidence, parts):
     return "; ".join(dict.fromkeys(evidence[part].source for part in parts))
 
 
-def on_gpu(evidence, kind="decomposition", **fields):
-    """Return a GPU's records of one kind."""
-    return [r for r in records(evidence, kind, GPU, **fields) if r["device"].startswith("cuda")]
+def on_gpu(evidence, kind="decomposition", dtype=None):
+    """Return a GPU's records of one kind, of one type or of all."""
+    return [r for r in records(evidence, kind, GPU, dtype) if r["device"].startswith("cuda")]
 
 
 def by_matrix(found, what="decomposer"):
@@ -195,17 +194,17 @@ def narrow_over_wide(method, what="decomposer", widest_wins=True):
     return compare
 
 
-def over(evidence, reference, kind="decomposition", what="decomposer", **fields):
-    """Return {(matrix, method): a GPU's seconds / those of the reference on this matrix}."""
+def over(evidence, reference, kind="decomposition", what="decomposer"):
+    """Return {(matrix, method): a GPU's seconds / those of the reference on this matrix}, in double precision."""
     return {(name, method): r["seconds"] / of[reference]["seconds"]
-            for name, of in by_matrix(on_gpu(evidence, kind, **fields), what).items() if reference in of
+            for name, of in by_matrix(on_gpu(evidence, kind, "float64"), what).items() if reference in of
             for method, r in of.items() if method != reference}
 
 
 def least_over_getrf(evidence):
     """Yield the Lines of figure 3.8: a method's least time relative to getrf's."""
     ratios = {}
-    for (_, method), value in over(evidence, "Getrf()", dtype="float64").items():
+    for (_, method), value in over(evidence, "Getrf()").items():
         ratios.setdefault(method, []).append(value)
     paper = {method: min(row[k] / row[0] for row in SECONDS["float64"].values()) for k, method in enumerate(COLUMNS)}
     for method, values in ratios.items():
@@ -308,7 +307,7 @@ def invalid(evidence):
 
 
 def sequential_over_iterative(evidence):
-    """Return the Line on table 3.11: seconds of IS, its fastest form here, over the sequential solver's, all systems."""
+    """Return the Line on table 3.11: seconds of IS, its fast form here, over the sequential solver's, all systems."""
     found = by_matrix(records(evidence, "solution", HERE, dtype="float64"), "solver")
     both = [of for of in found.values() if "SS()" in of and "IS(x=8)" in of]
     sums = [sum(of[name]["seconds"] for of in both) for name in ("IS(x=8)", "SS()")]

@@ -106,7 +106,7 @@ def draw(evidence):
 
 def fastest_solver(evidence):
     """Judge: trsm is the fastest solver. The least time of another one over its, on one matrix."""
-    values = over(evidence, "Trsm()", "solution", "solver", dtype="float64").values()
+    values = over(evidence, "Trsm()", "solution", "solver").values()
     return all_at_least("least time of another solver / trsm's", "1.05 (all systems)", values, 1, source(evidence, GPU))
 
 
@@ -120,12 +120,12 @@ SPARSE = "bayer06, c-22, nd3k and msc10848 are not here"
 THE_PAPER = Paper(
     "lu-bddc", "Parallel Computation of LU Decomposition on GPUs for the Numerical Solution of Partial Differential "
     "Equations",
-    "The thesis' GPU is an A100. Its 28 sparse matrices are not here: random matrices by its Appendix F, a diagonal with "
-    "a border and BDDC's local matrices are. swell's PCM and ICM multiply by blocks; ICM seeks pivots as the thesis "
-    "does, PCM and CM in every column unless a name says conditional. PCM() and ICM() have x = 32; form='plain' is the "
-    "thesis' own ICM. Figures without numbers in the text are compared with what the text says of them. In BDDC getrf "
-    "stands for MAGMA; stored setups are single runs, and the first of a call, getrf with H/h = 10, is slowed by what a "
-    "process loads once.",
+    "The thesis' GPU is an A100. Its 28 sparse matrices are not here: random matrices by its Appendix F, a diagonal "
+    "with a border and BDDC's local matrices are. swell's PCM and ICM multiply by blocks; ICM seeks pivots as the "
+    "thesis does, PCM and CM in every column unless a name says conditional. PCM() and ICM() have x = 32; form='plain' "
+    "is the thesis' own ICM. Figures without numbers in the text are compared with what the text says of them. In BDDC "
+    "getrf stands for MAGMA; stored setups are single runs, and the first of a call, getrf with H/h = 10, is slowed by "
+    "what a process loads once.",
     PARTS,
     (Item("Tables 2.1 to 2.3: decomposers and solvers", "which solver takes which decomposer's factors",
           dense_lu.compatible),

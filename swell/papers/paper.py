@@ -37,8 +37,8 @@ class Conclusion:
 class Paper:
     """A paper: ``caution`` says what makes its numbers and swell's differ by nature.
 
-    ``draw(evidence)`` yields pairs (caption, figure) of stored records; captions name the numbers of figures. What a run
-    measures has figures in the benchmarks' own reports."""
+    ``draw(evidence)`` yields pairs (caption, figure) of stored records; captions name the numbers of figures. What a
+    run measures has figures in the benchmarks' own reports."""
 
     name: str
     title: str

@@ -291,9 +291,10 @@ class ILUOperator(IncompleteOperator):
         plain = f"ILU({self.settings.level})" if self.settings.threshold is None else "ILUT"
         remedy = "name a size, such as block=3, if there are blocks"
         if (s := self._unknowns) > 1:
-            remedy = (f"the rows seem to be numbered unknown by unknown, {self.shape[0] // s} for each of {s}: number them "
-                      f"vertex by vertex, A[p][:, p] with p = numpy.arange({self.shape[0]}).reshape({s}, -1).T.ravel(), "
-                      f"and b[p], and blocks of {s} are found")
+            n = self.shape[0]
+            remedy = (f"the rows seem to be numbered unknown by unknown, {n // s} for each of {s}: number them vertex "
+                      f"by vertex, A[p][:, p] with p = numpy.arange({n}).reshape({s}, -1).T.ravel(), and b[p], and "
+                      f"blocks of {s} are found")
         return (f"{describe(self.settings)}: A has no blocks of one size, so this is plain {plain}, of single entries; "
                 f"{remedy}",)
 
