@@ -34,7 +34,7 @@ def figures(made, swept, solved=()):
     for dtype, good in _of_types(made):
         drawn.append((f"Times of decompositions, {dtype} (figure 3.1)", per_matrix(good, "decomposer")))
         drawn += variants(good, "decomposer", dtype)
-        if len({r["n"] for r in good}) > 1:
+        if _several_sizes(good):
             drawn.append((f"Times of decompositions over the rows, {dtype} (figure 3.9)", curves(good, ["seconds"])))
             drawn.append((f"Accuracy of decompositions, {dtype} (figure 3.10)", curves(good, SHOWN)))
             pairs = both_pivotings(good)
@@ -46,7 +46,7 @@ def figures(made, swept, solved=()):
                       tolerances(good)))
     for dtype, good in _of_types(solved):
         drawn += variants(good, "solver", dtype)
-        if len({r["n"] for r in good}) > 1:
+        if _several_sizes(good):
             drawn.append((f"Times of solvers over the rows, {dtype} (figure 3.15)",
                           curves(good, ["seconds"], "solver")))
             drawn.append((f"Accuracy of solutions, {dtype} (figure 3.18)", curves(good, SHOWN, "solver")))
@@ -58,6 +58,12 @@ def _of_types(records):
     good = [r for r in records if "failure" not in r]
     for dtype in dict.fromkeys(r["dtype"] for r in good):
         yield dtype, [r for r in good if r["dtype"] == dtype]
+
+
+def _several_sizes(records):
+    """Return True if records have matrices of one kind and several sizes."""
+    sizes = {(kind_of(r), r["n"]) for r in records}
+    return len(sizes) > len({kind for kind, _ in sizes})
 
 
 def speedups(records):

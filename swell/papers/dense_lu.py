@@ -272,8 +272,8 @@ def tolerances(evidence):
         found.setdefault(r["matrix"], {})[r["tolerance"]] = r["backward_error"]
     for name, of in found.items():
         looser = min((error for tolerance, error in of.items() if tolerance), default=None)
-        yield at_most(f"{name}: backward error with tolerance 0 / the least with one of 1e-10 and more", "at most 1, "
-                      "with four exceptions", ratio(of.get(0), looser), 1.1, source(evidence, HERE))
+        yield at_most(f"{name}: error with tolerance 0 / least with larger ones", "at most 1; four exceptions",
+                      ratio(of.get(0), looser), 1.1, source(evidence, HERE))
     if not found:
         yield untested("error with tolerance 0 / with larger ones", "at most 1", NO_RECORD)
 

@@ -206,6 +206,8 @@ def test_variants_of_x_are_bars_from_zero_and_equal_curves_show():
     lines = found["Times of decompositions over the rows, float64 (figure 3.9)"].axes[0].lines
     looks = {(line.get_marker(), line.get_markersize(), line.get_linestyle(), line.get_color()) for line in lines}
     assert len(looks) == len(names) and {line.get_markerfacecolor() for line in lines} == {"none"}
+    of_two_kinds = [r | {"matrix": f"border{r['n']}"} if r["n"] == 80 else r for r in made]      # one size of each
+    assert not any("over the rows" in caption for caption, _ in dense_figures.figures(of_two_kinds, []))
 
 
 def test_iterations_from_the_factors_of_a_similar_matrix(tmp_path, capsys):

@@ -127,3 +127,6 @@ def test_a_commit_is_named_where_the_record_has_it(tmp_path):
     for more, said in (({}, "its commit was not recorded"), ({"commit": "1234abcd"}, "commit 1234abcd")):
         (tmp_path / "r.jsonl").write_text(json.dumps(record | more) + "\n")
         assert read(Part("", "", stored="r.jsonl"), tmp_path).source == f"r.jsonl: cuda:0, one, 2026-11-21, {said}"
+    (tmp_path / "s.jsonl").write_text(json.dumps(record | {"device": "cpu, 2 threads", "commit": "1234abcd"}) + "\n")
+    assert read(Part("", "", "small", sample="s.jsonl"), tmp_path).source == (
+        "s.jsonl: cpu, 2 threads, 2026-11-21, commit 1234abcd")
