@@ -26,6 +26,7 @@ from swell.pde.elasticity_cube import ElasticityCube
 from swell.pde.poisson_cube import PoissonCube
 
 RUNS = 3
+MOST_DRAWN = 5000       # rows of a matrix whose nonzeros are drawn
 STAGES = ("loading", "setup", "krylov")
 PARTS = ("checks", "interface", "interior", "schur", "adaptive", "decomposers", "coarse", "method")
 SHOWN = ("loading", "setup", "interior", "schur", "decomposers", "krylov")
@@ -64,8 +65,7 @@ def run(arguments) -> int:
     if arguments.csv:
         engine.write_csv(arguments.csv, findings.records)
     if good:
-        findings.report(("Iterations as subdomains grow in size; a line is a + b (1 + log H/h)", _growth(good)),
-                        ("Set-up of the preconditioner", _setups(good)))
+        findings.report(*figures(good), *_patterns(cubes, arguments))
     return 0 if good else 1
 
 
@@ -212,26 +212,77 @@ def _fits(records):
             yield (subdomains, decomposer, levels, ",".join(str(r["elements"]) for r in group), *laws)
 
 
+def figures(records) -> list:
+    """Return pairs (caption, figure) of records of one problem: the thesis' figures 3.20 and 3.22 to 3.24. Total is
+    setup and Krylov's method; MAGMA, the thesis' baseline, is getrf here."""
+    records = [r for r in records if "failure" not in r]
+    drawn = [("Iterations as subdomains grow in size; a line is a + b (1 + log H/h) (figure 3.23a)", _growth(records)),
+             ("Setup of the preconditioner (figure 3.22b)", _curves(records, lambda r: r["setup"], "s")),
+             ("Krylov's method (figure 3.23b)", _curves(records, lambda r: r["krylov"], "s"))]
+    for caption, value in (("Setup (figures 3.20 and 3.22a)", lambda r: r["setup"]),
+                           ("Setup and Krylov's method together (figure 3.24)", lambda r: r["setup"] + r["krylov"])):
+        speedup = speedups(records, value)
+        if speedup:
+            drawn.append((f"{caption}: times as fast as with getrf",
+                          _curves([r for r in records if key_of(r) in speedup], lambda r: speedup[key_of(r)],
+                                  "times as fast as with getrf")))
+    return drawn
+
+
+def _patterns(cubes, arguments):
+    """Yield pairs (caption, figure): nonzeros of what decomposers get, in the smallest and in the largest cube: the
+    matrices of a subdomain in a corner of the cube and of one in its middle. Large ones are left out."""
+    from swell.bench.dense_figures import pattern
+    for cube in dict.fromkeys((min(cubes, key=lambda c: c.n), max(cubes, key=lambda c: c.n))):
+        if arguments.problem != "poisson" or 6 * cube.elements ** 2 > MOST_DRAWN:
+            continue
+        system, s = cube.assemble(arguments.device), cube.subdomains
+        middle = {"in the middle": (s // 2 * s + s // 2) * s + s // 2} if s > 2 else {}
+        for where, k in {"in a corner": 0, **middle}.items():
+            A = system.A.space.to_host(system.bordered(k, arguments.constraints))
+            yield (f"{cube.describe()}: nonzeros of the matrix of {len(A)} rows of a subdomain {where} (figure 3.19)",
+                   pattern(A))
+
+
+def key_of(r) -> tuple:
+    """Return what tells a record of one problem from others: cube, levels and decomposer."""
+    return _name(r), r["levels"], r["decomposer"]
+
+
+def speedups(records, value) -> dict:
+    """Return {key of a record: value(record with getrf) / value(record)} for the problems solved with getrf, too."""
+    found = {key_of(r): r for r in records}
+    reference = {key[:2]: value(r) for key, r in found.items() if key[2].startswith("Getrf")}
+    return {key: reference[key[:2]] / value(r) for key, r in found.items() if key[:2] in reference}
+
+
 def _growth(records):
     """Return a figure: iterations over H/h, with the fitted lines; figure 3.23a of the thesis."""
-    from swell.display.figure import colour_of, finish, new_figure
+    from swell.display.figure import curve_of, finish, new_figure
     figure, axes = new_figure(7, 4)
-    for k, ((subdomains, decomposer, levels), group) in enumerate(_series(records)):
-        sizes, colour = [r["elements"] for r in group], colour_of(k)
-        axes.plot(sizes, [r["iterations"] for r in group], "o", color=colour, ms=4,
-                  label=f"subdomains {subdomains}, {levels} levels, {decomposer}")
+    for k, (key, group) in enumerate(_series(records)):
+        sizes, look = [r["elements"] for r in group], curve_of(k)
+        axes.plot(sizes, [r["iterations"] for r in group], label=_label(key), **look | {"ls": ""})
         if len(group) > 2:
             a, b, _ = _fit(group, lambda r: r["iterations"])
             fine = np.linspace(sizes[0], sizes[-1], 60)
-            axes.plot(fine, a + b * (1 + np.log(fine)), color=colour, lw=1)
+            axes.plot(fine, a + b * (1 + np.log(fine)), **look | {"marker": ""})
     for axis in (axes.xaxis, axes.yaxis):
         axis.get_major_locator().set_params(integer=True)
     return finish(figure, axes, "H/h, elements along an edge of a subdomain", "iterations of CG", 2)
 
 
-def _setups(records):
-    """Return a figure: bars of the set-up's seconds for every decomposer; figure 3.22b of the thesis."""
-    names, labels = (list(dict.fromkeys(make(r) for r in records)) for make in (_name, lambda r: r["decomposer"]))
-    seconds = {(_name(r), r["decomposer"]): r["setup"] for r in records}
-    return engine.bars(names, labels, {label: [seconds.get((name, label)) for name in names] for label in labels}, "s",
-                       log=True)
+def _curves(records, value, ylabel):
+    """Return a figure: value(record) over H/h on a logarithmic axis, a curve for every decomposer."""
+    from swell.display.figure import curve_of, finish, new_figure
+    figure, axes = new_figure(7, 4)
+    for k, (key, group) in enumerate(_series(records)):
+        axes.plot([r["elements"] for r in group], [value(r) for r in group], label=_label(key), **curve_of(k))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    engine.logarithmic(axes)
+    return finish(figure, axes, "H/h, elements along an edge of a subdomain", ylabel, 2)
+
+
+def _label(key):
+    subdomains, decomposer, levels = key
+    return f"subdomains {subdomains}, {levels} levels, {decomposer}"

@@ -7,7 +7,8 @@ Solvers get accurate factors with full pivoting: from PCM, or from getrf if the 
 record with its reason.
 
 ``--batch N``: also factor N matrices of each generated kind, one after the other and together (``factor_batch``).
-``--tolerances LIST``: also factor by ICM with these processing tolerances. The report has the thesis' figures
+``--tolerances LIST``: also factor by ICM with these processing tolerances. ``--changes LIST``: also let ICM begin from
+the factors of a matrix that differs by these shares (section 3.3). The report has the thesis' figures
 (dense_figures.py).
 """
 from __future__ import annotations
@@ -41,6 +42,7 @@ SOLVER_HEADER = ("matrix", "solver", "n", "type", "ms", "best", "spread", "max |
 BATCH_HEADER = ("matrix", "decomposer", "n", "type", "matrices", "ms alone", "best", "ms together", "best",
                 "times as fast")
 SWEPT = ("matrix", "tolerance", "n", "type", "ms", "best", "iterations", "max |PA − LU|", "backward")
+ESTIMATED = ("matrix", "decomposer", "n", "type", "change", "from A", "from the factors", "share")
 QUARTILES = ("", "type", "mean", "std. dev.", "Q1", "Q2", "Q3", "max.", "failed")
 
 
@@ -49,7 +51,8 @@ def run(arguments) -> int:
     space = make_space(arguments.device)
     decomposers = [resolve("decomposer", text) for text in arguments.decomposers or DECOMPOSERS[space.name]]
     solvers = [resolve("dense_solver", text) for text in arguments.solvers or SOLVERS[space.name]]
-    runs, types, sweep = arguments.repeat, _types(arguments.types), _tolerances(arguments.tolerances)
+    runs, types = arguments.repeat, _types(arguments.types)
+    sweep, changes = (_numbers(option, getattr(arguments, option)) for option in ("tolerances", "changes"))
     findings = engine.Findings("swell bench dense-lu", space, arguments)
     pictures = []
     for name, make in matrices(arguments, space):
@@ -67,6 +70,7 @@ def run(arguments) -> int:
             engine.tell(f"{name}, {kind}")
             findings.take(_decompositions(space, name, A.astype(kind), decomposers, runs, pictures))
             findings.take(_swept(space, name, A.astype(kind), sweep, runs))
+            findings.take(_from_estimates(space, name, A.astype(kind), decomposers, changes))
             findings.take(_solutions(space, name, A.astype(kind), solvers, runs))
             if arguments.batch:
                 many = np.stack([make(seed).astype(kind) for seed in range(arguments.batch)])
@@ -104,10 +108,14 @@ def _show(findings, pictures):
     swept = [r for r in findings.records if r["benchmark"] == "dense-lu tolerance"]
     if swept:
         findings.table("ICM with processing tolerances", SWEPT, [_swept_row(r) for r in swept])
+    estimated = [r for r in findings.records if r["benchmark"] == "dense-lu estimate"]
+    if estimated:
+        findings.table("Iterations of ICM from the factors of a similar matrix", ESTIMATED,
+                       [_estimate_row(r) for r in estimated])
     if findings.arguments.csv:
         engine.write_csv(findings.arguments.csv, findings.records)
     if findings.arguments.report:
-        findings.report(*dense_figures.figures(made, swept), *pictures)
+        findings.report(*dense_figures.figures(made, swept, solved), *pictures)
 
 
 def _types(text):
@@ -126,24 +134,24 @@ def _types(text):
     return types
 
 
-def _tolerances(text):
-    """Return the list of processing tolerances that ``text`` names, separated by commas; none for None.
+def _numbers(option, text):
+    """Return the list of numbers that ``text``, the value of an option, names, separated by commas; none for None.
 
     Raises
     ------
     InputError
         For a text that is no number of at least zero.
     """
-    tolerances = []
+    numbers = []
     for part in text.split(",") if text is not None else ():
         try:
-            tolerances.append(float(part))
+            numbers.append(float(part))
         except ValueError:
-            tolerances.append(-1.0)
-        if not 0 <= tolerances[-1] < float("inf"):
-            raise InputError(f"--tolerances {part.strip()}: expected numbers of at least 0, separated by commas, such "
-                             "as 0,1e-10,1e-5,1e-2")
-    return tolerances
+            numbers.append(-1.0)
+        if not 0 <= numbers[-1] < float("inf"):
+            raise InputError(f"--{option} {part.strip()}: expected numbers of at least 0, separated by commas, such as "
+                             "0,1e-10,1e-5,1e-2")
+    return numbers
 
 
 def _timed(space, call, runs):
@@ -171,13 +179,15 @@ def _measured(space, call, runs):
 
 def _decompositions(space, name, A, decomposers, runs, pictures):
     """Yield one record (dict of results) for each decomposer of the dense matrix A; speed-ups are relative to the first
-    getrf. Appends (caption, figure) to ``pictures``: the pattern of A and of its first factors, and for iterative
-    methods the iterations of every section."""
-    reference, drawn, on_device = None, False, space.from_host(A)
+    getrf. Appends (caption, figure) to ``pictures``, for a matrix without pictures: the patterns of A and of factors by
+    ICM, or else by the first decomposer, and the iterations of every section of iterative methods."""
+    reference, on_device, density = None, space.from_host(A), np.count_nonzero(A) / max(A.size, 1)
+    pictured = any(caption.startswith(f"{name},") for caption, _ in pictures)
+    shown = next((s for s in decomposers if describe(s).startswith("ICM")), decomposers[0])
     for settings in decomposers:
         factors, fields = _measured(space, lambda: settings.factor(on_device, space), runs)
         record = {"benchmark": "dense-lu decomposition", "matrix": name, "n": len(A), "dtype": A.dtype.name,
-                  "decomposer": describe(settings), **fields, **engine.circumstances(space)}
+                  "density": density, "decomposer": describe(settings), **fields, **engine.circumstances(space)}
         if factors is not None:
             if describe(settings).startswith("Getrf") and reference is None:
                 reference = record["seconds"]
@@ -186,13 +196,15 @@ def _decompositions(space, name, A, decomposers, runs, pictures):
             record |= {"section": metrics.section, "pivots": metrics.pivots.tolist(), "notes": list(factors.notes),
                        "iterations": None if metrics.iterations is None else metrics.iterations.tolist(),
                        "speedup": reference / record["seconds"] if reference else None}
-            which = f"{name}, {A.dtype.name}, {describe(settings)}"
-            if not drawn:
-                pictures.append((f"{name}, {A.dtype.name}: nonzeros", dense_figures.pattern(A)))
-                pictures.append((f"{which}: nonzeros of L and U", dense_figures.pattern(space.to_host(factors.lu))))
-                drawn = True
-            if metrics.iterations is not None and metrics.iterations.size > 1:
-                pictures.append((f"{which}: iterations of every section, and pivots", dense_figures.heat_map(metrics)))
+            if not pictured:
+                of = f"{name}, {A.dtype.name}"
+                if settings is shown:
+                    pictures += [(f"{of}: nonzeros (figures 3.2a, 3.4a, 3.19)", dense_figures.pattern(A)),
+                                 (f"{of}, {describe(settings)}: nonzeros of L and U (figures 3.5, 3.13a, 3.21)",
+                                  dense_figures.pattern(space.to_host(factors.lu)))]
+                if metrics.iterations is not None and metrics.iterations.size > 1:
+                    pictures.append((f"{of}, {describe(settings)}: iterations of every section, and pivots (figures "
+                                     "3.2b to 3.4b, 3.13b, 3.21)", dense_figures.heat_map(metrics)))
         yield record
 
 
@@ -209,6 +221,24 @@ def _swept(space, name, A, tolerances, runs):
             record |= dataclasses.asdict(decomposition_accuracy(on_device, factors))
             record["iterations"] = factors.metrics.iterations.tolist()
         yield record
+
+
+def _from_estimates(space, name, A, decomposers, changes):
+    """Yield one record (dict of results) for each of ``changes``: iterations of the first ICM of ``decomposers``, or of
+    ICM, from the factors of a matrix whose entries differ from A's by up to this share, and from A itself."""
+    settings = next((s for s in decomposers if describe(s).startswith("ICM")), None) or resolve("decomposer", "icm")
+    random, on_device = np.random.default_rng(0).uniform(-1, 1, A.shape), space.from_host(A)
+    for change in changes:
+        record = {"benchmark": "dense-lu estimate", "matrix": name, "n": len(A), "dtype": A.dtype.name,
+                  "decomposer": describe(settings), "change": change, **engine.circumstances(space)}
+        try:
+            near = settings.factor(space.from_host((A * (1 + change * random)).astype(A.dtype)), space)
+            found = [settings.factor(on_device, space, **how) for how in ({}, {"estimate": near})]
+        except (FactorisationError, InputError, OutOfMemory) as error:
+            yield record | {"failure": str(error)}
+            continue
+        yield record | dict(zip(("from_matrix", "from_estimate"),
+                                (int(factors.metrics.iterations.sum()) for factors in found)))
 
 
 def _batches(space, name, A, decomposers, runs):
@@ -237,10 +267,10 @@ def _solutions(space, name, A, solvers, runs):
                   "solver": describe(settings), "factors": describe(maker), **engine.circumstances(space)}
         try:
             factors = maker.factor(on_device, space)
-        except (FactorisationError, InputError, OutOfMemory) as error:
+            bound = settings.build(factors)
+        except (FactorisationError, InputError, OutOfMemory) as error:       # an InputError: not on this device
             yield record | {"failure": str(error)}
             continue
-        bound = settings.build(factors)
         X, fields = _measured(space, lambda: bound.solve(B), runs)
         record |= fields
         if X is not None:
@@ -278,6 +308,13 @@ def _swept_row(r):
         return (*head, r["failure"], *[""] * 4)
     return (*head, *_milliseconds(r, ("seconds", "best")), sum(map(sum, r["iterations"])),
             f"{r['max_difference']:.2e}", f"{r['backward_error']:.2e}")
+
+
+def _estimate_row(r):
+    head = (r["matrix"], r["decomposer"], r["n"], r["dtype"], f"{r['change']:g}")
+    if "failure" in r:
+        return (*head, r["failure"], "", "")
+    return (*head, r["from_matrix"], r["from_estimate"], f"{r['from_estimate'] / r['from_matrix']:.2f}")
 
 
 def _batch_row(r):

@@ -59,7 +59,7 @@ BENCHMARKS = {
     "dense-lu": ("Dense LU: decomposers and solvers by the protocol of the thesis on it, with both measures of "
                  "accuracy.",
                  ("paths", "generated", "sizes", "decomposers", "solvers", "types", "repeat", "batch", "tolerances",
-                  "csv")),
+                  "changes", "csv")),
     "bddc": ("BDDC on Poisson's cube by the protocol of the same thesis: its three stages with each decomposer, "
              "iterations, the spectrum, and their growth with H/h; also on elastic cubes and squares.",
              ("problem", "subdomains", "elements", "levels", "decomposers", "constraints", "interior", "adaptive",
@@ -92,6 +92,8 @@ OPTIONS = {
               "the other and together"},
     "tolerances": {"metavar": "LIST", "help": "also factor each matrix by ICM with these processing tolerances, such "
                    "as 0,1e-10,1e-5,1e-2,0.1,1; 0: exact"},
+    "changes": {"metavar": "LIST", "help": "also let ICM begin from the factors of a matrix whose entries differ by up "
+                "to these shares, such as 1e-1,1e-4,1e-8, and count its iterations"},
     "block": {"type": int, "metavar": "N", "help": "size of the blocks of --matrices and --files, whose zeros are "
               "stored; default: the detected size"},
     "formats": {"metavar": "LIST", "default": "csr,sell", "help": "formats; default csr,sell"},

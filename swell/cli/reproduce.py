@@ -10,7 +10,7 @@ import importlib
 from swell.cli.output import check_paths
 
 HELP = "a paper's tables, figures and conclusions, with verdicts"
-PAPERS = ("block-gmres", "fvm-spd", "helmholtz")
+PAPERS = ("lu-bddc", "block-gmres", "fvm-spd", "helmholtz")
 
 
 def add_arguments(parser):

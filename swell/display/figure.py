@@ -12,6 +12,8 @@ DPI = 150
 GOLDEN = 0.618034       # of a turn: hues at this distance never repeat
 INK, GRID = "#1f2933", "#d5dbe1"
 COLOURS = ("#0b6fa4", "#d1495b", "#2e8b57", "#8e5ea2", "#e08e0b", "#4a5568")
+MARKERS, SIZES = "os^Dv", (8.5, 7, 5.5, 4)                  # of two lengths without a common factor
+DASHES = ("-", (0, (6, 2)), (0, (3, 2)), (0, (1, 1.5)))
 
 
 def colour_of(k) -> str:
@@ -19,6 +21,14 @@ def colour_of(k) -> str:
     if k < len(COLOURS):
         return COLOURS[k]
     return to_hex(hsv_to_rgb((k * GOLDEN % 1, 0.8, (0.55, 0.75, 0.95)[k % 3])))
+
+
+def curve_of(k) -> dict:
+    """Return the keywords of curve k for ``axes.plot``. Markers are hollow and differ in shape and size, lines in
+    dashes, so that equal curves show through one another."""
+    kind = k % len(SIZES)
+    return {"color": colour_of(k), "marker": MARKERS[k % len(MARKERS)], "ms": SIZES[kind], "ls": DASHES[kind],
+            "mfc": "none", "mew": 1.1, "lw": 1.1}
 
 
 def new_figure(width=7.0, height=4.2):

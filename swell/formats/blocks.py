@@ -93,6 +93,25 @@ def detect(A, most=CHEAP, sizes=None) -> int:
     return 1
 
 
+def unknown_by_unknown(A) -> int:
+    """The number s of unknowns, 2 to 8, if the rows seem to be numbered unknown by unknown: n / s rows for each, so
+    that the unknowns of a vertex are n / s rows apart; 1 otherwise.
+
+    A is a square CSRMatrix. Row i belongs to vertex i mod n / s. The test is the fill ratio of about `SAMPLE` block
+    rows of the matrix that is numbered vertex by vertex: at most `CHEAP`."""
+    n, xp, rows = A.shape[0], A.space.xp, A.rows().astype(np.int64)
+    for size in reversed(SIZES):
+        vertices, rest = divmod(n, size)
+        if rest or not A.nnz:
+            continue
+        vertex = rows % vertices
+        sampled = vertex % max(vertices // SAMPLE, 1) == 0
+        blocks = xp.unique(vertex[sampled] * vertices + A.indices[sampled] % vertices)
+        if blocks.size * size**2 <= CHEAP * int(sampled.sum()):  # sync
+            return size
+    return 1
+
+
 def checked_block_size(block, n: int) -> int:
     """Check a user's block size for a matrix of n rows; return it as int, or 0 for None (detect the size).
 

@@ -27,12 +27,14 @@ class Part:
 
     ``name``: its key in the evidence; ``full``, ``small``: arguments at the paper's sizes, and at sizes for two cores;
     ``stored``: the file with a GPU's records, read unless a GPU does the full call now; always read if that is "".
-    Without it the call runs on any device."""
+    Without it the call runs on any device. ``sample``: the file with a CPU's records of the small call, for the page in
+    the docs, where nothing is run."""
 
     name: str
     full: str
     small: str = ""
     stored: str = ""
+    sample: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,22 +85,22 @@ def measured(command, device) -> Measured:
 
 
 def read(part, folder) -> Measured:
-    """Read the stored records of a Part; none if its file is missing.
+    """Read the stored records of a Part, or else its sample; none if the file is missing.
 
     Raises
     ------
     InputError
         If a line is no record.
     """
-    path = Path(folder) / part.stored
+    path = Path(folder) / (part.stored or part.sample)
     if not path.is_file():
-        return Measured([], f"{part.stored} is not in {folder}")
+        return Measured([], f"{path.name} is not in {folder}")
     records = _records(path)
     devices, days, commits = (sorted({value for r in records if (value := pick(r))}) for pick in (
-        lambda r: r["device"] if r["device"].startswith("cuda") else "", lambda r: r["date"][:10],
-        lambda r: r.get("commit")))
+        lambda r: r["device"], lambda r: r["date"][:10], lambda r: r.get("commit")))
+    devices = [device for device in devices if device.startswith("cuda")] or devices
     when = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-    return Measured(records, f"{part.stored}: {', '.join(devices)}, {when}, "
+    return Measured(records, f"{path.name}: {', '.join(devices)}, {when}, "
                              f"{'commit ' + ', '.join(commits) if commits else 'its commit was not recorded'}")
 
 

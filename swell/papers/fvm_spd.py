@@ -12,7 +12,7 @@ import statistics
 from swell.bench.smoothers import NATURAL
 from swell.papers.evidence import Part, latest
 from swell.papers.paper import Conclusion, Item, Paper
-from swell.papers.verdict import at_least, at_most, judged, ratio, untested
+from swell.papers.verdict import all_at_least, all_at_most, at_least, at_most, judged, known, ratio, untested
 
 PARTS = (
     Part("systems here", "fvm --no-smoothers", "fvm --no-smoothers --scale 0.02 --iterations 60 --repeat 10"),
@@ -147,8 +147,8 @@ def no_worse(evidence):
 def equal_reduction(evidence):
     """Judge: all smoothers reduce the residual about equally. The largest gap of log10 ‖r‖²."""
     gaps = [float(line.ours) for line in reductions(evidence) if line.ours]
-    return at_most("largest |log10 ‖r‖² − Gauss–Seidel's|", "about 0", max(gaps, default=None), DECADE,
-                   evidence["smoothers here"].source)
+    return all_at_most("largest |log10 ‖r‖² − Gauss–Seidel's|", "about 0", gaps, DECADE,
+                       evidence["smoothers here"].source)
 
 
 def _speedup(evidence, algorithm, large):
@@ -157,7 +157,7 @@ def _speedup(evidence, algorithm, large):
     found = _smoother_records(evidence, "smoothers")
     values = [_times(found[name, NATURAL], r) for (name, a), r in found.items()
               if a == algorithm and (r["n"] >= MILLION) == large and (name, NATURAL) in found]
-    return max(filter(None, values), default=None)
+    return max(known(values), default=None)
 
 
 def hundred_times(evidence):
@@ -176,8 +176,8 @@ def grows(evidence):
 def asynchronous(evidence):
     """Judge: asynchronous smoothers are no better, and slower. Their median time over the synchronous ones'."""
     found = _smoother_records(evidence, "smoothers")
-    times = [value for (name, a), r in found.items() if "(async)" in a and
-             (value := _times(r, found[name, a.replace("async", "sync")])) is not None]
+    times = known(_times(r, found[name, a.replace("async", "sync")]) for (name, a), r in found.items()
+                  if "(async)" in a)
     return at_least("median time of asynchronous / synchronous smoothers", "1.2",
                     statistics.median(times) if times else None, 1, evidence["smoothers"].source)
 
@@ -185,10 +185,10 @@ def asynchronous(evidence):
 def slow_inner(evidence):
     """Judge: inner Gauss–Seidel is slower than inner Jacobi on a GPU. The smallest ratio of their times."""
     found = _smoother_records(evidence, "smoothers")
-    times = [value for (name, a), r in found.items() if a == "Block Gauss–Seidel (sync)" and
-             (value := _times(r, found[name, "Block Jacobi (sync)"])) is not None]
-    return at_least("smallest time of block Gauss–Seidel / block Jacobi", "3.3", min(times, default=None), 2,
-                    evidence["smoothers"].source)
+    times = [_times(r, found[name, "Block Jacobi (sync)"]) for (name, a), r in found.items()
+             if a == "Block Gauss–Seidel (sync)"]
+    return all_at_least("smallest time of block Gauss–Seidel / block Jacobi", "3.3", times, 2,
+                        evidence["smoothers"].source)
 
 
 def fewest(evidence):
@@ -200,8 +200,8 @@ def fewest(evidence):
             both = [found.get((name, v)) for v in ("Jacobi scaling", "Ruiz scaling")]
             if variant == "IC(0)" and all(o and o["reason"] == "CONVERGED" for o in (r, *both)):
                 ratios.append(r["iterations"] / min(o["iterations"] for o in both))
-    return at_most("largest iterations with IC(0) / with a diagonal scaling", "0.47", max(ratios, default=None), 0.99,
-                   f"{evidence['systems'].source}; {evidence['systems here'].source}")
+    return all_at_most("largest iterations with IC(0) / with a diagonal scaling", "0.47", ratios, 0.99,
+                       f"{evidence['systems'].source}; {evidence['systems here'].source}")
 
 
 def alike(evidence):
@@ -211,17 +211,16 @@ def alike(evidence):
         other = found.get((name, "Jacobi scaling"))
         if variant == "Ruiz scaling" and other and r["reason"] == other["reason"] == "CONVERGED":
             ratios.append(max(r["iterations"], other["iterations"]) / min(r["iterations"], other["iterations"]))
-    return at_most("largest ratio of iterations, Jacobi's and Ruiz' scaling", "1.07", max(ratios, default=None), 1.1,
-                   evidence["systems"].source)
+    return all_at_most("largest ratio of iterations, Jacobi's and Ruiz' scaling", "1.07", ratios, 1.1,
+                       evidence["systems"].source)
 
 
 def same_cost(evidence):
     """Judge: diagonal scalings leave the time of an iteration. The largest ratio on a GPU."""
     found = _solve_records(evidence)
-    ratios = [value for name, v in found if v in ("Jacobi scaling", "Ruiz scaling")
-              if (value := _iteration(found, name, v)) is not None]
-    return at_most("largest time of a scaled iteration / without scaling, on a GPU", "1.01",
-                   max(ratios, default=None), NO_WORSE, evidence["systems"].source)
+    ratios = [_iteration(found, name, v) for name, v in found if v in ("Jacobi scaling", "Ruiz scaling")]
+    return all_at_most("largest time of a scaled iteration / without scaling, on a GPU", "1.01", ratios, NO_WORSE,
+                       evidence["systems"].source)
 
 
 def diagonal_wins(evidence):
@@ -231,8 +230,8 @@ def diagonal_wins(evidence):
         other = found.get((name, "IC(0)"))
         if variant == "Jacobi scaling" and other and r["reason"] == other["reason"] == "CONVERGED":
             ratios.append(other["solve_seconds"] / r["solve_seconds"])
-    return at_least("smallest time with IC(0) / with Jacobi's scaling, both on a GPU", "42 (IC(0) on its CPU)",
-                    min(ratios, default=None), 1, evidence["systems"].source)
+    return all_at_least("smallest time with IC(0) / with Jacobi's scaling, both on a GPU", "42 (IC(0) on its CPU)",
+                        ratios, 1, evidence["systems"].source)
 
 
 THE_PAPER = Paper(

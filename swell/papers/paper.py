@@ -1,6 +1,7 @@
 """What a paper is to swell: its tables and figures in order, its conclusions, and the parts that measure them."""
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +15,14 @@ CONCLUSIONS = "Conclusions"
 
 @dataclass(frozen=True)
 class Item:
-    """A table or a figure: its title, the paper's statement about it, and ``compare(evidence)``, which yields Lines."""
+    """A table or a figure: its title, the paper's statement about it, and ``compare(evidence)``, which yields Lines.
+
+    ``figure``: the number of the Paper's drawn figures that stand here in the report; "": none."""
 
     title: str
     statement: str
     compare: Callable
+    figure: str = ""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,10 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: ``caution`` says what makes its numbers and swell's differ by nature."""
+    """A paper: ``caution`` says what makes its numbers and swell's differ by nature.
+
+    ``draw(evidence)`` yields pairs (caption, figure) of stored records; captions name the numbers of figures. What a
+    run measures has figures in the benchmarks' own reports."""
 
     name: str
     title: str
@@ -39,6 +46,7 @@ class Paper:
     parts: tuple[Part, ...]
     items: tuple[Item, ...]
     conclusions: tuple[Conclusion, ...]
+    draw: Callable = lambda evidence: ()
 
 
 @dataclass(frozen=True)
@@ -72,18 +80,30 @@ def show(outcome):
 def html(outcome, facts) -> str:
     """Return the report as one HTML page; ``facts``: the fields of ``engine.circumstances``."""
     from swell.display import page
+    from swell.display.figure import png
     title = f"swell reproduce {outcome.paper.name}"
     body = [f"<h1>{page.escape(title)}</h1>", page.paragraph(outcome.paper.title),
             page.paragraph(f"{facts['device']}, {facts['date']}", soft=True), page.paragraph(outcome.paper.caution),
+            page.heading("Where the numbers come from"),
+            page.table([(name, m.source, len(m.records)) for name, m in outcome.evidence.items()],
+                       ("part", "source", "records")),
             page.heading(CONCLUSIONS), _conclusions(outcome)]
+    drawn = list(outcome.paper.draw(outcome.evidence))
     for item, lines in outcome.items:
+        rows = [(*line.row()[:-1], _parts(line.source, outcome.evidence)) for line in lines]
         body += [page.heading(item.title), page.paragraph(f"{overall(lines)}. The paper: {item.statement}"),
-                 page.table([line.row() for line in lines], HEADER)]
-    body += [page.heading("Where the numbers come from"),
-             page.table([(name, m.source, len(m.records)) for name, m in outcome.evidence.items()],
-                        ("part", "source", "records"))]
+                 page.table(rows, HEADER)]
+        body += [page.image(png(figure), caption) for caption, figure in drawn
+                 if item.figure and re.search(rf"\b{re.escape(item.figure)}\b", caption)]
     body += [page.details(m.source, m.html) for m in outcome.evidence.values() if m.html]
     return page.page(title, body)
+
+
+def _parts(source, evidence):
+    """Return a Line's source with the names of parts in place of their sources, which may begin with one another."""
+    for name, measured in sorted(evidence.items(), key=lambda item: -len(item[1].source)):
+        source = source.replace(measured.source, name) if measured.source else source
+    return source
 
 
 def _conclusions(outcome):
@@ -93,10 +113,11 @@ def _conclusions(outcome):
     for conclusion, line in outcome.conclusions:
         verdict = (line.verdict if line.verdict == NOT_TESTED else page.badge(line.verdict, line.verdict == REPRODUCED))
         number = f"{line.ours} ({line.rule})" if line.ours else line.rule
-        rows.append(f"<tr><td>{verdict}</td><td>{page.escape(conclusion.text)}</td><td>{page.escape(number)}</td>"
-                    f"<td>{page.escape(line.source)}</td></tr>")
-    head = "<tr><th>verdict</th><th>the paper's conclusion</th><th>swell's number</th><th>from</th></tr>"
-    return f'<div class="wide"><table>{head}{"".join(rows)}</table></div>'
+        rows.append("<tr><td>" + "</td><td>".join((verdict, *map(page.escape, (
+            conclusion.text, line.what, line.paper, number, _parts(line.source, outcome.evidence))))) + "</td></tr>")
+    names = "verdict", "the paper's conclusion", "compared", "paper", "swell (rule)", "from"
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
 def markdown(outcome) -> str:

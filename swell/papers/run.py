@@ -20,8 +20,8 @@ def the_paper(name) -> paper.Paper:
 def from_records(name) -> paper.Outcome:
     """Return the Outcome of a paper by stored records alone, as docs/REPRODUCE.md shows it."""
     chosen = the_paper(name)
-    return paper.judge(chosen, {part.name: read(part, STORED) if part.stored else Measured([], "not measured")
-                                for part in chosen.parts})
+    return paper.judge(chosen, {part.name: read(part, STORED) if part.stored or part.sample else
+                                Measured([], "not measured") for part in chosen.parts})
 
 
 def run(arguments) -> int:

@@ -50,6 +50,21 @@ def at_most(what, paper, value, bound, source="", missing="there is no record") 
     return judged(what, paper, f"{value:.4g}", f"at most {bound:.4g}", value <= bound, source)
 
 
+def known(values) -> list:
+    """Return the numbers among ``values``: None and NaN are left out."""
+    return [value for value in values if value is not None and not math.isnan(value)]
+
+
+def all_at_least(what, paper, values, bound, source="") -> Line:
+    """Return one Line for several numbers: reproduced if the least of them is ``bound`` at least."""
+    return at_least(what, paper, min(known(values), default=None), bound, source)
+
+
+def all_at_most(what, paper, values, bound, source="") -> Line:
+    """Return one Line for several numbers: reproduced if the largest of them is ``bound`` at most."""
+    return at_most(what, paper, max(known(values), default=None), bound, source)
+
+
 def overall(lines) -> str:
     """Return one verdict for several Lines: contradicted if one of them is, not tested if all are."""
     verdicts = {line.verdict for line in lines}

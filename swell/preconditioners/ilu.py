@@ -42,7 +42,7 @@ from swell.core.errors import FactorisationError, InputError
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import (choose_by_none, circumstances, describe, idle_notes, one_of, positive, share,
                                  switch, without_effect)
-from swell.formats.blocks import MAX_BLOCK, check_size, divisors
+from swell.formats.blocks import MAX_BLOCK, check_size, divisors, unknown_by_unknown
 from swell.preconditioners.fill import estimated, lu_pattern
 from swell.preconditioners.incomplete import LEVELS, IncompleteOperator, check
 from swell.preconditioners.lu_rows import BlockRows, EntryRows
@@ -185,6 +185,7 @@ class ILUOperator(IncompleteOperator):
             self.self_adjoint = False            # with a threshold a row and its column keep different entries
         rows = self._rows = settings.rows(A)
         self.block = rows.size
+        self._unknowns = unknown_by_unknown(A) if settings.block is None and rows.size == 1 else 1
         self.order = self._find_order(rows.pattern)
         pattern = rows.arrange(self.order)
         indptr, indices = pattern.indptr, pattern.indices
@@ -288,8 +289,14 @@ class ILUOperator(IncompleteOperator):
         if self.settings.block is not None or self.block > 1:
             return ()
         plain = f"ILU({self.settings.level})" if self.settings.threshold is None else "ILUT"
-        return (f"{describe(self.settings)}: A has no blocks of one size, so this is plain {plain}, of single "
-                "entries; name a size, such as block=3, if there are blocks",)
+        remedy = "name a size, such as block=3, if there are blocks"
+        if (s := self._unknowns) > 1:
+            n = self.shape[0]
+            remedy = (f"the rows seem to be numbered unknown by unknown, {n // s} for each of {s}: number them vertex "
+                      f"by vertex, A[p][:, p] with p = numpy.arange({n}).reshape({s}, -1).T.ravel(), and b[p], and "
+                      f"blocks of {s} are found")
+        return (f"{describe(self.settings)}: A has no blocks of one size, so this is plain {plain}, of single entries; "
+                f"{remedy}",)
 
     @property
     def revision(self):

@@ -25,9 +25,28 @@ def test_cubes(tmp_path, capsys):
     assert found[-1]["local_problems"] == 27 and found[-1]["local_rows"] == [44, 124]
     shown = capsys.readouterr().out
     assert "Growth with H/h" in shown and "(1 + log H/h)" in shown
-    assert report.read_text("utf-8").count("data:image/png") == 2
+    page = report.read_text("utf-8")
+    for words in ("figure 3.23a", "figure 3.23b", "figure 3.22b", "figures 3.20 and 3.22a", "figure 3.24",
+                  "a subdomain in the middle (figure 3.19)"):
+        assert words in page, words
+    assert page.count("data:image/png") == 5 + 3                 # patterns: 2³ subdomains have corners only
     with table.open(encoding="utf-8") as stream:
         assert len(list(csv.DictReader(stream))) == len(found)
+
+
+def test_speedups_are_relative_to_getrf_on_the_same_problem():
+    """And a problem without getrf has none."""
+    from swell.bench.bddc import figures, key_of, speedups
+    found = [{"problem": "poisson", "ratio": None, "subdomains": 4, "levels": 2, "elements": m, "reason": "converged",
+              "decomposer": name, "setup": setup, "krylov": 1.0, "iterations": 9}
+             for m, name, setup in ((4, "Getrf()", 2.0), (4, "ICM()", 4.0), (8, "ICM()", 1.0), (8, "PCM()", 1.0))]
+    speedup = speedups(found, lambda r: r["setup"])
+    assert {key[2]: value for key, value in speedup.items()} == {"Getrf()": 1.0, "ICM()": 0.5}
+    assert all(key_of(r) not in speedup for r in found[2:])
+    drawn = dict(figures(found))
+    assert len(drawn) == 5 and len(dict(figures(found[2:]))) == 3
+    lines = next(f for caption, f in drawn.items() if "3.23a" in caption).axes[0].lines
+    assert len({(line.get_marker(), line.get_markersize()) for line in lines}) == len(lines) == 3   # equal counts show
 
 
 def test_other_settings(tmp_path):

@@ -32,7 +32,7 @@ def test_generated(tmp_path, capsys):
         assert r["speedup"] == pytest.approx(made[made.index(r) // 2 * 2]["seconds"] / r["seconds"])
     assert len(solved) == 4 and all(r["backward_error"] < 1e-10 for r in solved)
     assert "All matrices together" in capsys.readouterr().out
-    assert report.read_text("utf-8").count("data:image/png") == 7   # speed-ups; sections, nonzeros of A and L U
+    assert report.read_text("utf-8").count("data:image/png") == 8   # speed-ups, times; sections, nonzeros of A and of ICM's L U
     with table.open(encoding="utf-8") as stream:
         assert len(list(csv.DictReader(stream))) == len(found)
 
@@ -105,7 +105,8 @@ def test_bordered_matrices():
 @pytest.mark.parametrize("option, value, words", [
     ("--sizes", "ten", "rows"), ("--types", "float16", "expected some of"),
     ("--decomposers", "lu", "unknown decomposer"), ("--csv", "/nowhere/x.csv", "no folder"),
-    ("--batch", "0", "positive"), ("--tolerances", "0,x", "x: expected numbers"), ("--tolerances", "-1", "at least 0")])
+    ("--batch", "0", "positive"), ("--tolerances", "0,x", "x: expected numbers"), ("--tolerances", "-1", "at least 0"),
+    ("--changes", "x", "--changes x: expected numbers")])
 def test_bad_arguments(option, value, words, capsys):
     usual = ["bench", "dense-lu", "--sizes", "4", "--repeat", "1", "--decomposers", "getrf", "--solvers", "trsm"]
     assert main([*usual, option, value]) == 2
@@ -186,9 +187,41 @@ def test_curves_pivotings_and_tolerances(tmp_path, capsys):
     assert counts == sorted(counts, reverse=True) and counts[0] > counts[-1] and errors == sorted(errors)
     assert "ICM with processing tolerances" in capsys.readouterr().out
     page = report.read_text("utf-8")
-    for words in ("3.1 and 3.9", "figure 3.10", "3.12 and 3.14", "figure 3.11", "random80, float64: nonzeros",
-                  "nonzeros of L and U"):
+    for words in ("figure 3.1)", "figure 3.9", "figure 3.10", "3.12 and 3.14", "figure 3.11", "figure 3.15",
+                  "figure 3.18", "random80, float64: nonzeros", "nonzeros of L and U"):
         assert words in page, words
+    assert "figure 3.6" not in page and page.count("border80, float64: nonzeros") == 2       # alt text, and caption
+
+
+def test_variants_of_x_are_bars_from_zero_and_equal_curves_show():
+    """Figures 3.6, 3.7, 3.16: settings that differ in more than x are no variants. All curves have equal values."""
+    names = "ICM(x=8)", "ICM()", "ICM(x=8, form='plain')", "PCM(x=8)", "Getrf()"
+    made = [{"matrix": f"random{n}", "n": n, "dtype": "float64", "decomposer": name, "seconds": 1.0,
+             "max_difference": 1.0, "backward_error": 1.0} for name in names for n in (40, 80)]
+    found = dict(dense_figures.figures(made, []))
+    variants = [caption for caption in found if "Variants" in caption]
+    assert variants == ["Variants of ICM(), float64 (figure 3.6)"]
+    axes = found[variants[0]].axes[0]
+    assert len(axes.containers) == 2 and axes.get_ylim()[0] == 0 and axes.get_yscale() == "linear"
+    lines = found["Times of decompositions over the rows, float64 (figure 3.9)"].axes[0].lines
+    looks = {(line.get_marker(), line.get_markersize(), line.get_linestyle(), line.get_color()) for line in lines}
+    assert len(looks) == len(names) and {line.get_markerfacecolor() for line in lines} == {"none"}
+    of_two_kinds = [r | {"matrix": f"border{r['n']}"} if r["n"] == 80 else r for r in made]      # one size of each
+    assert not any("over the rows" in caption for caption, _ in dense_figures.figures(of_two_kinds, []))
+
+
+def test_iterations_from_the_factors_of_a_similar_matrix(tmp_path, capsys):
+    """Exact factors need one iteration a section to be confirmed; factors of another matrix more, the more it differs."""
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "dense-lu", "--generated", "border", "--sizes", "40", "--repeat", "1", "--types", "float64",
+                 "--decomposers", "getrf", "icm(x=8, section=16, form=plain, tolerance=1e-9)", "--solvers", "trsm",
+                 "--changes", "0,1e-6,1e-1", "--out", str(out)]) == 0
+    found = [r for r in records(out) if r["benchmark"] == "dense-lu estimate"]
+    counts = [r["from_estimate"] for r in found]
+    assert [r["change"] for r in found] == [0, 1e-6, 0.1] and counts == sorted(counts) and counts[0] == 9 < counts[-1]
+    assert all(r["decomposer"].startswith("ICM(x=8, tolerance=1e-09") for r in found)
+    assert len({r["from_matrix"] for r in found}) == 1
+    assert "from the factors of a similar matrix" in " ".join(capsys.readouterr().out.split())
 
 
 def test_only_pivoting_differs():

@@ -128,6 +128,21 @@ def test_single_entries_where_A_has_no_blocks(dtype, space):
         assert detected.block == 1 and (detected.factor.data == point.factor.data).all()
 
 
+@pytest.mark.parametrize("s", [2, 3, 5, 8])
+def test_rows_numbered_unknown_by_unknown_are_recognised(s, space):
+    """The note's permutation gives blocks. Rows of one unknown, and rows vertex by vertex, are not taken for it."""
+    grid = sp.kron(sp.eye_array(9), sp.diags_array([1.0, 4, 1], offsets=[-1, 0, 1], shape=(8, 8)), format="csr")
+    by_unknown = sp.csr_array(sp.kron(np.ones((s, s)) + s * np.eye(s), grid))
+    p = np.arange(72 * s).reshape(s, -1).T.ravel()
+    with space.active():
+        note, = built("ilu(block=None)", by_unknown, space).notes
+        assert f"72 for each of {s}" in note and f"numpy.arange({72 * s}).reshape({s}, -1).T.ravel()" in note
+        found = built("ilu(block=None)", by_unknown[p][:, p], space)
+        assert found.block == s and not found.notes
+        note, = built("ilu(block=None)", sp.csr_array(grid), space).notes
+        assert "unknown by unknown" not in note and "block=3" in note
+
+
 def test_without_fill_it_is_the_inverse(dtype, space):
     """Block tridiagonal, and full."""
     for s in [2, 3, 6]:
