@@ -50,7 +50,7 @@ def test_rigid_motions_in_the_subdomains_take_fewer_iterations():
         counts.append(distributed.run(3, solved, BODY, b, lambda M: precond)[0][1])
     assert counts[1] < 0.6 * counts[0], counts
     one = swell.solve(BODY, b, method="cg", block=3, device="cpu", precond=schwarz(MODES, MODES, domains=3))
-    assert one.converged and abs(one.iterations - counts[1]) <= 8              # its subdomains are others
+    assert one.converged and abs(one.iterations - counts[1]) <= 3              # its subdomains are others
     inner = swell.SmoothedAggregation(coordinates=NODES, coarsest=40)
     coordinates = swell.Schwarz(domains=3, kind="additive", inner=inner)
     assert swell.solve(BODY, b, method="cg", device="cpu", precond=coordinates).iterations < counts[0]

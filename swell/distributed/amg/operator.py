@@ -45,8 +45,8 @@ class RankAMG(AMGOperator):
     @property
     def notes(self):
         notes = super().notes
-        return (*notes, f"{type(self.settings).__name__}: the levels' setup does not fit beside the cycle and was dropped, so that new values "
-                        "build multigrid anew") if self.hierarchy.lean else notes
+        return (*notes, f"{type(self.settings).__name__}: the levels' setup does not fit beside the cycle and was "
+                        "dropped, so that new values build multigrid anew") if self.hierarchy.lean else notes
 
     def describe(self):
         h = self.hierarchy

@@ -68,7 +68,7 @@ class RankRows:
             self._border = Border(self.window)
         self.csr.apply(self.window.around(x, self._border.values(x)), out)
 
-    # no cached_property: Python 3.11's holds a lock of all objects, and threads that are ranks wait for one another here
+    # No cached_property: Python 3.11 computes it under one lock, and threads that are ranks wait for one another here.
     @property
     def radius(self):
         """The estimate of the largest eigenvalue of D⁻¹A with the diagonal D of A (amg/smoother.py)."""

@@ -119,8 +119,8 @@ class SmoothedAggregation(SmoothedMultigrid):
         if not self.as_given:
             return self
         if self.nodes is not None:
-            raise InputError("SmoothedAggregation(nodes) needs the whole matrix, and a subdomain aggregates its own rows "
-                             "alone: give near_nullspace and block")
+            raise InputError("SmoothedAggregation(nodes) needs the whole matrix, and a subdomain aggregates its own "
+                             "rows alone: give near_nullspace and block")
         size = np.shape(self.coordinates)[-1:]
         vectors = self.near_nullspace if self.coordinates is None else rigid_body_modes(self.coordinates)
         modes = independent(rows(checked(vectors, A, "SmoothedAggregation")))
@@ -158,15 +158,15 @@ class SmoothedAggregation(SmoothedMultigrid):
 
     def _size(self, A) -> int:
         """Return the number of unknowns of a node, which are consecutive; equal on all ranks."""
-        shape, own = np.shape(self.coordinates), A.diagonal_block              # () for None, and for what is refused
+        shape, own = np.shape(self.coordinates), A.diagonal_block              # () for None, and for bad input
         size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(own)
         size = math.gcd(*A.space.ranks.allgather(size))
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
                              "give nodes, the node of each row")
         if own.shape[0] % size:
-            raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {own.shape[0]} rows of A "
-                             f"on a rank: distribute A with block={size}")
+            raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {own.shape[0]} rows of "
+                             f"A on a rank: distribute A with block={size}")
         return size
 
     def _points(self, A):
