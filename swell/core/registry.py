@@ -123,6 +123,7 @@ RANK_OPERATORS = {
     "bddc": "swell.distributed.bddc:RankBDDC",
     "amg": "swell.distributed.amg.operator:RankAMG",
     "smoothed_aggregation": "swell.distributed.amg.operator:RankSmoothedAggregation",
+    "air": "swell.distributed.amg.operator:RankAIR",
 }
 
 

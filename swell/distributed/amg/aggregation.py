@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.distributed.amg.level import RankLevel
+from swell.distributed.amg.level import TransposedLevel
 from swell.distributed.amg.rows import RankRows, coarse_space, parted, together
 from swell.distributed.amg.window import Border, Stacked, Window
 from swell.preconditioners.amg.aggregation import OMEGA, Aggregation, SmoothedInterpolation
@@ -54,7 +54,7 @@ class RankAggregation:
         return scales(rows, omega / rows.radius, self.settings.diagonal)
 
 
-class AggregationLevel(RankLevel):
+class AggregationLevel(TransposedLevel):
     """A level with aggregates of this rank's nodes.
 
     Parameters
@@ -96,10 +96,11 @@ class AggregationLevel(RankLevel):
         super().refill(A)
         self.radius = A.radius
 
-    def _reinterpolate(self):
+    def _recompute_P(self):
         self.interpolation.update(self.own)
 
     def _release(self):
+        super()._release()
         self.interpolation = None
 
     def scales(self, omega):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.distributed.amg.level import RankLevel
+from swell.distributed.amg.level import TransposedLevel
 from swell.distributed.amg.pmis import states
 from swell.distributed.amg.rows import RankRows, coarse_space, together
 from swell.distributed.amg.window import Window, own_rows, selected
@@ -49,7 +49,7 @@ class RankClassical:
         return scales(rows.csr, omega)
 
 
-class ClassicalLevel(RankLevel):
+class ClassicalLevel(TransposedLevel):
     """A level with PMIS and interpolation, on one rank.
 
     Parameters
@@ -111,12 +111,13 @@ class ClassicalLevel(RankLevel):
         rows = own_rows(self._P, window, slice(begin, end))
         return RankRows(rows, Window(self.coarse, ghosts), space)
 
-    def _reinterpolate(self):
+    def _recompute_P(self):
         matrix = self.extended.matrix
         reinterpolate(matrix, mirrored(matrix, self._symmetric), self._strong, self._state, self._numbers,
                       self.settings, self._P)
 
     def _release(self):
+        super()._release()
         self._strong = self._state = self._numbers = self._P = None
 
     def scales(self, omega):

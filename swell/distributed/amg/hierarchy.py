@@ -25,13 +25,13 @@ class RankHierarchy(Hierarchy):
     Parameters
     ----------
     A : DistributedMatrix
-    settings : AMG or SmoothedAggregation
-    coarsening : RankClassical or RankAggregation
+    settings : AMG, SmoothedAggregation or AIR
+    coarsening : RankClassical, RankAggregation or RankLocalRestriction
         Makes the levels.
     lean : bool
         Drop what `update` would need, level after level, to save memory.
-    cycle : RankCycle
-        It makes the products of each `RankLevel`, by `begin` and `complete`.
+    cycle : RankCycle, optional
+        It makes the products of each `RankLevel`, by `begin` and `complete`; None: the caller makes all afterwards.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class RankHierarchy(Hierarchy):
         Of this rank's parts of vectors.
     """
 
-    def __init__(self, A, settings, coarsening, lean, cycle):
+    def __init__(self, A, settings, coarsening, lean=False, cycle=None):
         self.settings, self.levels, self.space, self.lean = settings, [], A.space.local, lean
         rows = RankRows.of(A, np.float64)
         while not _few(rows) and len(self.levels) < settings.levels - 1:
@@ -58,10 +58,12 @@ class RankHierarchy(Hierarchy):
                 rows.forget()
             if not 0 < level.P.shape[1] <= STALLED * rows.shape[0]:
                 break
-            cycle.begin(level)
+            if cycle is not None:
+                cycle.begin(level)
             level.multiply(lean)
             self.levels.append(level)
-            cycle.complete(level)
+            if cycle is not None:
+                cycle.complete(level)
             if lean:
                 level.release()
             rows = level.next

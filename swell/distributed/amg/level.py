@@ -1,8 +1,9 @@
 """A level of multigrid across ranks: interpolation and Galerkin product from this rank's rows and rows around them.
 
 This rank's rows of A are extended by the rows of ghosts within some links. From these rows a subclass finds this rank's
-rows of P: by strong links and coarse rows (classical.py), or by aggregates (aggregation.py). Then the ranks exchange
-rows of P, as far as one link more; R A P needs no more. Rows and columns are numbered in windows (window.py).
+rows of P: by strong links and coarse rows (classical.py), by aggregates (aggregation.py), or of AIR (air.py). Then the
+ranks exchange rows of P, as far as one link more; R A P needs no more. Rows and columns are numbered in windows
+(window.py).
 """
 from __future__ import annotations
 
@@ -28,8 +29,7 @@ class RankLevel(ABC):
     ----------
     A, P : RankRows
     links : int
-        Rows of A are fetched of ghosts within so many links: of every row that has an entry of P in a column of this
-        rank's, but for the last link.
+        Rows of A are fetched of ghosts within so many links, as far as the columns of R reach.
     window : Window
         This rank's rows, and ghosts within one link more.
     extended : Stacked
@@ -37,9 +37,7 @@ class RankLevel(ABC):
     wide : Stacked
         P with the rows of all ghosts of the window.
     R : CSRMatrix, shape (own coarse rows, window.size)
-        This rank's rows of Pᵀ.
-    order : int array
-        The place of each value of R among the values of ``wide`` in own columns.
+        This rank's rows of the restriction.
     coarse : DistributedSpace
         Of the next level's rows.
     next : RankRows
@@ -58,20 +56,16 @@ class RankLevel(ABC):
         """Return this rank's rows of P, a `RankRows`; set ``coarse``."""
 
     @abstractmethod
+    def _restrict(self):
+        """Set R; ``wide`` is known."""
+
+    @abstractmethod
     def _reinterpolate(self):
-        """Recompute this rank's rows of P, in place, for new values of ``extended``."""
+        """Recompute P, ``wide`` and R, in place, for new values of ``extended``."""
 
     @abstractmethod
     def _release(self):
-        """Drop what only `_reinterpolate` needs."""
-
-    @abstractmethod
-    def scales(self, omega):
-        """Return the diagonal of D of this rank's rows, √(ω / (λ dᵢ)), a new float64 array (amg/balancing.py)."""
-
-    @abstractmethod
-    def next_scales(self, omega):
-        """Return the result of `scales` for the next level."""
+        """Drop what only `update` needs."""
 
     def _surround(self):
         """Fetch the rows of ghosts within ``links`` links of this rank's rows."""
@@ -89,12 +83,16 @@ class RankLevel(ABC):
         self._widen()
         self._restrict()
         if lean:
-            self._rows_of_P = self._inside = self.order = None
+            self._rows_of_P = None
             self._release()
         self._product = Galerkin(self.R, self.extended.matrix, self.wide.matrix)
-        self.next = RankRows(*trimmed(self._product.C, self.P.window), self.coarse)
+        self.next = RankRows(*trimmed(self._coarse(), self.P.window), self.coarse)
         if lean:
             self.extended = self._product = None
+
+    def _coarse(self):
+        """Return this rank's rows of the next level's matrix, their columns numbered by the window of P."""
+        return self._product.C
 
     def _widen(self):
         """Fetch the rows of P of all ghosts."""
@@ -104,19 +102,6 @@ class RankLevel(ABC):
         self.wide = Stacked(P.csr, P.window, ghost_rows, self.window, self.window, reached)
         self.P = RankRows(own_rows(self.wide.matrix, self.window, self.wide.own), reached, space)
 
-    def _restrict(self):
-        """Transpose the own columns of ``wide``."""
-        space, wide, local = self.A.space, self.wide.matrix, self.P.window.own
-        self._inside = space.empty(wide.nnz, np.uint8)           # 1 for an entry in an own column
-        space.kernels("swell.distributed", "window", np.float64).mark_range(wide.indices, local.start, local.stop, True,
-                                                                            self._inside)
-        starts = space.empty(wide.nnz + 1, wide.indices.dtype)
-        space.prefix_sums(self._inside, starts)
-        columns, data = selected(space, self._inside, wide.indices, wide.data)
-        PT = CSRMatrix(wide.space, starts[wide.indptr], columns - local.start, data,
-                       (wide.shape[0], self.P.window.rows))
-        self.R, self.order = transposed(PT)
-
     def refill(self, A):
         """Take new values of A (RankRows), for this rank's rows and the ghosts'."""
         self.extended.fill(A.csr.data, self._near.rows(A.csr, A.window).data)
@@ -125,10 +110,6 @@ class RankLevel(ABC):
         """Recompute P, R and R A P, in place, for new values of A (RankRows). Returns the next level's."""
         self.refill(A)
         self._reinterpolate()
-        P = self._rows_of_P
-        self.wide.fill(P.csr.data, self.border.rows(P.csr, P.window).data)
-        self.R.data[...] = selected(self.A.space, self._inside, self.wide.matrix.data)[0][self.order]
-        self.R.discard_adjoint()
         self._product.update()
         self.next.renewed()
         return self.next
@@ -145,5 +126,54 @@ class RankLevel(ABC):
 
     @property
     def nbytes(self):
-        parts = self.extended, self.wide, self._inside, self.R, self.order, self._product
+        parts = self.extended, self.wide, self.R, self._product
         return sum(part.nbytes for part in parts if part is not None)
+
+
+class TransposedLevel(RankLevel):
+    """A level whose restriction is Pᵀ, for a smoothed cycle.
+
+    Attributes
+    ----------
+    order : int array
+        The place of each value of R among the values of ``wide`` in own columns.
+    """
+
+    @abstractmethod
+    def _recompute_P(self):
+        """Recompute this rank's rows of P, in place, for new values of ``extended``."""
+
+    @abstractmethod
+    def scales(self, omega):
+        """Return the diagonal of D of this rank's rows, √(ω / (λ dᵢ)), a new float64 array (amg/balancing.py)."""
+
+    @abstractmethod
+    def next_scales(self, omega):
+        """Return the result of `scales` for the next level."""
+
+    def _restrict(self):
+        """Transpose the own columns of ``wide``."""
+        space, wide, local = self.A.space, self.wide.matrix, self.P.window.own
+        self._inside = space.empty(wide.nnz, np.uint8)           # 1 for an entry in an own column
+        space.kernels("swell.distributed", "window", np.float64).mark_range(wide.indices, local.start, local.stop, True,
+                                                                            self._inside)
+        starts = space.empty(wide.nnz + 1, wide.indices.dtype)
+        space.prefix_sums(self._inside, starts)
+        columns, data = selected(space, self._inside, wide.indices, wide.data)
+        PT = CSRMatrix(wide.space, starts[wide.indptr], columns - local.start, data,
+                       (wide.shape[0], self.P.window.rows))
+        self.R, self.order = transposed(PT)
+
+    def _reinterpolate(self):
+        self._recompute_P()
+        P = self._rows_of_P
+        self.wide.fill(P.csr.data, self.border.rows(P.csr, P.window).data)
+        self.R.data[...] = selected(self.A.space, self._inside, self.wide.matrix.data)[0][self.order]
+        self.R.discard_adjoint()
+
+    def _release(self):
+        self._inside = self.order = None
+
+    @property
+    def nbytes(self):
+        return super().nbytes + sum(part.nbytes for part in (self._inside, self.order) if part is not None)

@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from swell.core.errors import InputError
 from swell.distributed.amg.aggregation import RankAggregation
+from swell.distributed.amg.air_cycle import RankAIRCycle
 from swell.distributed.amg.classical import RankClassical
 from swell.distributed.amg.cycle import RankCycle
 from swell.formats.symmetry import hermitian
+from swell.preconditioners.amg.air import AIROperator
 from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.amg.symmetry import Symmetry
 
@@ -49,8 +51,7 @@ class RankAMG(AMGOperator):
                         "dropped, so that new values build multigrid anew") if self.hierarchy.lean else notes
 
     def describe(self):
-        h = self.hierarchy
-        return super().describe() + f"; {len(h.levels)} levels in parts, the others whole on every rank"
+        return described(super().describe(), self.hierarchy)
 
 
 class RankSmoothedAggregation(RankAMG):
@@ -60,6 +61,30 @@ class RankSmoothedAggregation(RankAMG):
 
     def _coarsening(self, A, symmetry):
         return RankAggregation(self.settings, self.settings.coarsening(A))
+
+
+class RankAIR(AIROperator):
+    """A cycle of AIR as a preconditioner of a DistributedMatrix, with the levels of one device.
+
+    Errors are as in `AMGOperator`, on every rank. It has no adjoint."""
+
+    def _cycle(self, A):
+        self.inner = self.hierarchy = None       # frees the memory of an earlier cycle
+        nnz = A.own.nnz + A.rest.nnz
+        with A.space.ranks.agreed():
+            A.space.local.check_fits(self.settings.entry_bytes * nnz, f"AIR for {nnz} entries a rank",
+                                     "start more ranks")
+        cycle = RankAIRCycle(A, self.settings)
+        self.hierarchy = cycle.hierarchy
+        return cycle
+
+    def describe(self):
+        return described(super().describe(), self.hierarchy)
+
+
+def described(text, hierarchy):
+    """Return ``text`` with the number of levels in parts."""
+    return f"{text}; {len(hierarchy.levels)} levels in parts, the others whole on every rank"
 
 
 def _check(A, settings, symmetry):

@@ -122,6 +122,16 @@ class Border:
         """Return the ghosts' values; x: this rank's values, an array of the space."""
         return self._exchanged(x[self._index], self._cuts)
 
+    def sums(self, values):
+        """Return x, an array of this rank's rows: each is the sum of other ranks' ``values`` of it, integers of their
+        ghosts. The sums are formed on the host."""
+        space, communicator = self.space, self.space.ranks.communicator
+        received = communicator.alltoall_arrays(space.local, _cut(values, self.window.cuts))
+        received, index = (space.to_host(array) for array in (space.xp.concatenate(received), self._index))
+        sums = np.zeros(self.window.rows, values.dtype)
+        np.add.at(sums, index, received)
+        return space.from_host(sums)
+
     def rows(self, M, columns):
         """Return the ghosts' rows of a matrix, a `Rows`. ``M``: CSRMatrix of this rank's rows, its columns numbered by
         the Window ``columns``."""

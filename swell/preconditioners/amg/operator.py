@@ -138,6 +138,9 @@ def check(A, settings):
                                  f"(the first in row {facts.first_zero}): use method='direct', or precond='ilu0' with "
                                  "method='gmres'")
     if not settings.positive_diagonal:
+        if facts is None and A.diagonal_range()[0] == 0:
+            raise FactorisationError(f"{name} needs a {sign} diagonal, and a diagonal entry is zero: use "
+                                     "precond='ilu0' with method='gmres'")
         return
     least = A.gershgorin()[0] if A.shape[0] else 1.0
     if least <= 0:
