@@ -37,8 +37,8 @@ class RankAIRCycle(AIRCycle):
     def __init__(self, A, settings):
         h = self.hierarchy = RankHierarchy(A, settings, RankLocalRestriction(settings))
         last = h.last if h.below is not None else h.stalled.A
-        count, index = h.space.xp.arange(last.space.ranks.local_rows(last.shape[0])), np.int32
-        orders = [Order(count.astype(index), count.astype(index), 0, 0)]       # from the finest in the end
+        rows = h.space.xp.arange(last.space.ranks.local_rows(last.shape[0]), dtype=np.int32)
+        orders = [Order(rows, rows, 0, 0)]       # from the finest in the end
         for level in reversed(h.levels):
             below = orders[0]
             below.places = below.places.astype(level.numbers.dtype)
@@ -86,8 +86,8 @@ class Columns:
 
     @classmethod
     def of(cls, columns, border, order, space):
-        """Return the Columns of the Window ``columns``, whose `Border` is ``border``; ``space``: the DistributedSpace of
-        the places of an `Order`."""
+        """Return the Columns of the Window ``columns``, whose `Border` is ``border``. ``space``: the DistributedSpace
+        of the places of an `Order`."""
         xp, index = space.xp, order.places.dtype
         there = border.values(order.places.astype(np.int64) + space.ranks.first)
         window = Window(space, xp.sort(there))
@@ -141,9 +141,10 @@ class RankJacobi(Smoothed):
 
     def _of(self, diagonal):
         """Return this rank's rows of S = I − D⁻¹A."""
-        own, xp = self._level.own, self._level.A.space.xp
-        S, every = own.with_values(own.space.empty(own.nnz, self._dtype)), xp.arange(own.shape[0], dtype=own.indices.dtype)
-        Picked(every, S).complement(own, diagonal, every + own.indices.dtype.type(self._level.window.below))
+        own, index = self._level.own, self._level.own.indices.dtype
+        every = own.space.xp.arange(own.shape[0], dtype=index)
+        S = own.with_values(own.space.empty(own.nnz, self._dtype))
+        Picked(every, S).complement(own, diagonal, every + index.type(self._level.window.below))
         return S
 
     def update(self, last, diagonal):
