@@ -1,4 +1,4 @@
-"""Smoothed aggregation across ranks: one multigrid of all ranks, whose aggregates do not cross their borders."""
+"""Smoothed aggregation across ranks: the aggregates, and but for rounding the levels, of one device."""
 from __future__ import annotations
 
 import numpy as np
@@ -37,12 +37,18 @@ def body(shape, size):
     return gallery.elastic_body(points, cells, points[:, 0] == 0)
 
 
+def scattered():
+    """A Laplacian whose rows are numbered at random: every rank has links to every other one."""
+    A, order = gallery.poisson2d(30), rng().permutation(900)
+    return sp.csr_array(A[order][:, order])
+
+
 BEAM = body((20, 3, 3), (7.0, 1.0, 1.0))
 ODD = body((5, 2, 2), (5.0, 2.0, 2.0))             # 45 nodes
 PLATE = body((12, 12, 1), (12.0, 12.0, 0.1))
 SYSTEMS = {"beam": BEAM, "plate": PLATE, "triangles": body((20, 18), (1.0, 1.0)),
            "elasticity2d": (gallery.elasticity2d(20), None), "poisson2d": (gallery.poisson2d(31), None),
-           "poisson3d": (gallery.poisson3d(11), None)}
+           "poisson3d": (gallery.poisson3d(11), None), "random": (scattered(), None)}
 
 
 def settings(points, **more):
@@ -61,30 +67,43 @@ def same_solution(A, b, x):
 
 
 def close(count, reference):
-    """True for at most 3 or 15 % more iterations than on one device."""
-    return count <= max(reference + 3, 1.15 * reference)
+    """True for about as many iterations as on one device."""
+    return abs(count - reference) <= 2
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_as_many_iterations_as_on_one_device(ranks, name):
-    """On one rank equal levels, bit for bit."""
+def test_the_levels_of_one_device(ranks, name):
+    """T of the finest level bit for bit; all levels in parts to rounding; CG takes as many iterations."""
     A, points = SYSTEMS[name]
     b = A @ rng().standard_normal(A.shape[0])
     one_device = swell.prepare(A, method="cg", precond=settings(points), device="cpu")
-    reference = one_device.solve(b)
+    reference, one = one_device.solve(b), one_device.M.operator.hierarchy
 
     def on_rank(communicator):
         M = part_of(A, points)(communicator)
         solver = swell.prepare(M, method="cg", precond=settings(points))
-        levels = solver.M.operator.hierarchy.levels
-        return M.gather(solver.solve(b[M.rows]).x), solver.solve(b[M.rows]), [(k.P.csr, k.next.csr) for k in levels]
+        found = [(prolongator(level, communicator), whole(level.P), whole(level.next))
+                 for level in solver.M.operator.hierarchy.levels]
+        return M.gather(solver.solve(b[M.rows]).x), solver.solve(b[M.rows]), found
 
-    for x, result, levels in ranks.run(on_rank):
+    for x, result, found in ranks.run(on_rank):
         same_solution(A, b, x)
-        assert levels and result.converged and close(result.iterations, reference.iterations), result.iterations
-        if ranks.size == 1:
-            for (P, C), level in zip(levels, one_device.M.operator.hierarchy.levels):
-                assert np.array_equal(P.data, level.P.data) and np.array_equal(C.data, level.RAP.C.data)
+        assert result.converged and abs(result.iterations - reference.iterations) <= 1
+        assert found and len(found) <= len(one.levels)
+        for k, (level, (T, P, C)) in enumerate(zip(one.levels, found)):
+            for what, mine, its in (("T", T, level.interpolation.T), ("P", P, level.P), ("next", C, level.RAP.C)):
+                with during(level=k + 1, what=what):
+                    assert np.array_equal(mine.indptr, its.indptr) and np.array_equal(mine.indices, its.indices)
+                    assert np.allclose(mine.data, its.data, rtol=0, atol=1e-8 * abs(its.data).max())
+                    assert what != "T" or k or np.array_equal(mine.data, its.data)
+
+
+def prolongator(level, communicator):
+    """T of an AggregationLevel, a SciPy matrix, on every rank."""
+    T, window = level.interpolation.T, level.window
+    entries = T.data, level._rows_of_P.window.numbers(T.indices), T.indptr
+    own = sp.csr_array(tuple(map(T.space.to_host, entries)), shape=(T.shape[0], level.P.shape[1]))[window.own]
+    return sp.csr_array(sp.vstack(communicator.allgather(own)))
 
 
 def whole(rows):
@@ -111,12 +130,10 @@ def test_prolongators_and_products(ranks, update):
             made.update(part_of(new, points)(communicator))
         fine, vectors, levels = new, modes, made.hierarchy.levels
         for level in levels:
-            P, C, T = whole(level.P), whole(level.next), level.interpolation.T
-            columns, shape = level._rows_of_P.window.numbers(T.indices), (T.shape[0], C.shape[0])
-            T = sp.csr_array((T.data, columns, T.indptr), shape=shape)[level.window.own]
-            smoothed = np.ones(T.shape[0]) if level.interpolation._smoothed is None else level.interpolation._smoothed
+            P, C, T = whole(level.P), whole(level.next), prolongator(level, communicator)
+            smoothed = level.interpolation._smoothed
+            smoothed = np.ones(level.P.csr.shape[0]) if smoothed is None else smoothed
             smoothed = np.concatenate(communicator.allgather(smoothed))
-            T = sp.csr_array(sp.vstack(communicator.allgather(T)))
             D = fine.diagonal()
             assert np.isclose(level.radius, radius_of(fine))
             smooth = T - sp.diags_array(4 / 3 / level.radius / D * smoothed) @ fine @ T
@@ -161,8 +178,8 @@ def test_near_null_vectors_in_every_form(ranks):
                 pytest.importorskip("pymetis", reason="the partition of a graph needs pymetis")
             with during(form=form, partition=partition):
                 for x, count in ranks.run(on_rank, form, partition):
-                    same_solution(A, b, x)
-                    assert close(count, reference), (count, reference)
+                    same_solution(A, b, x)             # a partition renumbers nodes, so their hashes differ
+                    assert abs(count - reference) <= (1 if partition == "rows" else 3), (count, reference)
 
 
 @two_ranks

@@ -1,23 +1,16 @@
-"""Smoothed aggregation across ranks. Tuminaro and Tong 2000, "uncoupled" aggregation.
+"""Smoothed aggregation across ranks: with the aggregates and tentative prolongators of one device (aggregates.py).
 
-Each rank aggregates its own nodes with the links of its diagonal block, so no aggregate crosses the border of a rank,
-and the tentative prolongator T needs no messages. All else crosses it: the smoothed prolongator
-
-    P = (I − ω D⁻¹ A) T,    ω = 4 / (3 λ)
-
-takes the rows of T of the ghosts within one link and one λ for all ranks, and the Galerkin product is that of
-level.py. A row with entries in ghost columns is always smoothed. The gathered levels are aggregated as on one device,
-without borders.
-
-On one rank the aggregates, T, and all levels are those of one device.
+The smoothed prolongator P = (I − ω D⁻¹ A) T, ω = 4 / (3 λ), takes the rows of T of ghosts within one link, and one λ
+for all ranks. λ is made of sums over ranks, so P equals one device's but for rounding.
 """
 from __future__ import annotations
 
 import numpy as np
 
+from swell.distributed.amg.aggregates import Members, NodeGraph
 from swell.distributed.amg.level import TransposedLevel
-from swell.distributed.amg.rows import RankRows, coarse_space, parted, together
-from swell.distributed.amg.window import Border, Stacked, Window
+from swell.distributed.amg.rows import RankRows, together
+from swell.distributed.amg.window import Border, Stacked
 from swell.preconditioners.amg.aggregation import OMEGA, Aggregation, SmoothedInterpolation
 from swell.preconditioners.amg.smoother import scales
 
@@ -61,7 +54,7 @@ class AggregationLevel(TransposedLevel):
     ----------
     A : RankRows
     aggregation : Aggregation
-        Of this rank's nodes; it goes on to the next level.
+        Of this rank's nodes. It goes on to the next level.
 
     Attributes
     ----------
@@ -71,25 +64,30 @@ class AggregationLevel(TransposedLevel):
         λ, of all ranks.
     """
 
-    links = 1
-
     def __init__(self, A, aggregation):
         self._aggregation, self._diagonal = aggregation, aggregation.settings.diagonal
         super().__init__(A)
 
+    def _reached(self):
+        own = self._aggregation
+        aggregates, roots, crossing = NodeGraph(self.A, own).aggregates()
+        self._smoothed = crossing
+        if own.nodes is not None:
+            aggregates, self._smoothed = aggregates[own.nodes], crossing[own.nodes]
+        self._members = Members(self.A, aggregates, roots)
+        return self._members.near
+
     def _interpolate(self):
-        A, space, window = self.A, self.A.space, self.window
+        A, space, window, own = self.A, self.A.space, self.window, self._aggregation
         self.radius = A.radius
-        block, boundary, _, _ = parted(A.csr, A.window)
-        T, smoothed = self._aggregation.prolongator(block)
-        smoothed[boundary] = 1
-        self.coarse = coarse_space(space, T.shape[1])
-        columns = Window(self.coarse, space.empty(0, np.int64))
+        T, columns, own.modes, own.nodes = self._members.tentative(own.modes)
+        own.count, self.coarse = self._members.count, columns.space
         ghost_rows = Border(A.window).rows(T, columns)
         reached = columns.with_ghosts(ghost_rows.columns)
         wide = Stacked(T, columns, ghost_rows, A.window, window, reached)
-        self.interpolation = SmoothedInterpolation(self.own, wide.matrix, self._diagonal, smoothed, window.below,
-                                                   lambda own: (self.radius, self.scales(OMEGA)))
+        self.interpolation = SmoothedInterpolation(self.own, wide.matrix, self._diagonal, self._smoothed, window.below,
+                                                   lambda own: (self.radius, self.scales(OMEGA)), space.ranks)
+        self._members = self._smoothed = None
         return RankRows(self.interpolation.P, reached, space)
 
     def refill(self, A):

@@ -60,8 +60,6 @@ class RestrictedLevel(RankLevel):
         This rank's rows of A P.
     """
 
-    links = 2
-
     def __init__(self, A, settings):
         self.settings, self.filter, self._separate = settings, None, None
         super().__init__(A)

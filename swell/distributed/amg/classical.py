@@ -67,8 +67,6 @@ class ClassicalLevel(TransposedLevel):
         Of the next level's rows.
     """
 
-    links = 2
-
     def __init__(self, A, settings, symmetry, marked):
         self.settings, self._symmetric, self.marked = settings, symmetry.symmetric, marked
         super().__init__(A)

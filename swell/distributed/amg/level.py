@@ -28,12 +28,10 @@ class RankLevel(ABC):
     Attributes
     ----------
     A, P : RankRows
-    links : int
-        Rows of A are fetched of ghosts within so many links, as far as the columns of R reach.
     window : Window
-        This rank's rows, and ghosts within one link more.
+        This rank's rows, ghosts that columns of R reach, and those within one link more.
     extended : Stacked
-        A square matrix of the window: this rank's rows of A, and the rows of ghosts within ``links`` links.
+        A square matrix of the window: this rank's rows of A, and the rows of ghosts that columns of R reach.
     wide : Stacked
         P with the rows of all ghosts of the window.
     R : CSRMatrix, shape (own coarse rows, window.size)
@@ -43,8 +41,6 @@ class RankLevel(ABC):
     next : RankRows
         The next level's matrix, R A P.
     """
-
-    links: int
 
     def __init__(self, A):
         self.A = A
@@ -67,11 +63,14 @@ class RankLevel(ABC):
     def _release(self):
         """Drop what only `update` needs."""
 
+    def _reached(self):
+        """Return the Window of this rank's rows and of ghosts within two links: R reaches no further."""
+        A = self.A
+        return A.window.with_ghosts(Border(A.window).rows(A.csr, A.window).columns)
+
     def _surround(self):
-        """Fetch the rows of ghosts within ``links`` links of this rank's rows."""
-        A, near = self.A, self.A.window
-        for _ in range(self.links - 1):
-            near = near.with_ghosts(Border(near).rows(A.csr, A.window).columns)
+        """Fetch the rows of ghosts that columns of R reach."""
+        A, near = self.A, self._reached()
         self._near = Border(near)
         ghost_rows = self._near.rows(A.csr, A.window)
         self.window = near.with_ghosts(ghost_rows.columns)

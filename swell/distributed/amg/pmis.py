@@ -30,18 +30,27 @@ def states(A, window, border, strong, forced, counts=None):
     counts : int32 array, shape (own rows,), optional
         The number of rows that depend strongly on each row. None: of ``strong``, if it is a link both ways or none.
     """
-    space, xp, rows = A.space, A.space.xp, window.own
+    space, rows = A.space, window.own
     kernels = space.kernels("swell.preconditioners.amg", "pmis", A.dtype)
-    keys = space.empty(window.rows, np.int64)
-    state, pending = space.empty(window.rows, np.uint8), space.empty(window.rows, np.uint8)
+    keys, state = space.empty(window.rows, np.int64), space.empty(window.rows, np.uint8)
     indptr = A.indptr[rows.start:rows.stop + 1]
     counts = influences(window, A.indices, strong)[rows] if counts is None else counts
     kernels.begin(indptr, strong, counts, forced, window.space.ranks.first, keys, state)
+    return decided(window, border, indptr, A.indices, strong, keys, state)
+
+
+def decided(window, border, indptr, indices, strong, keys, state):
+    """Return the `State` of each row of a window when no row of any rank is undecided.
+
+    ``indptr``: of this rank's rows; ``keys``, ``state``: theirs at the beginning."""
+    space, rows = window.space, window.own
+    kernels = space.kernels("swell.preconditioners.amg", "pmis", np.float64)
+    pending = space.empty(window.rows, np.uint8)
     keys = window.around(keys, border.values(keys))
     state = window.around(state, border.values(state))
     while True:
         for _ in range(STEPS):
-            kernels.advance(indptr, A.indices, strong, keys, state, rows.start, pending)
+            kernels.advance(indptr, indices, strong, keys, state, rows.start, pending)
         undecided = space.find_true(pending)[1] if pending.size else 0  # sync
         others = border.values(state[rows])
         state = window.around(state[rows], others)

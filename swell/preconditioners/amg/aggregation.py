@@ -145,6 +145,8 @@ class SmoothedInterpolation:
         columns are those of a window (distributed/amg/window.py).
     weights : callable, optional
         Takes A and returns (λ, √ω D^−½ of each row); None: of A alone.
+    ranks : Ranks, optional
+        Who has other rows of the matrix; None: nobody.
 
     Attributes
     ----------
@@ -158,21 +160,22 @@ class SmoothedInterpolation:
 
     R = None
 
-    def __init__(self, A, T, diagonal="l1", smoothed=None, first=0, weights=None):
+    def __init__(self, A, T, diagonal="l1", smoothed=None, first=0, weights=None, ranks=None):
         self.T, self._diagonal, self._kept, self._smoothed = T, diagonal, None, None
         self._first, self._weights = first, weights or self._of_one_device
         if smoothed is not None:
-            self._leave_out(A, smoothed)
+            self._leave_out(A, smoothed, ranks or A.space.ranks)
         self._source = A if self._kept is None else self._part(A)
         self._AT = Product(self._source, T)
         self.P = self._AT.C.with_values(A.space.empty(self._AT.C.nnz, np.float64))
         self._smooth(A)
 
-    def _leave_out(self, A, smoothed):
+    def _leave_out(self, A, smoothed, ranks):
         """Find the entries of A that P needs: of rows that are not ``smoothed`` the diagonal, for T's pattern."""
         xp, rows = A.space.xp, A.rows()
         kept = xp.flatnonzero((smoothed[rows] > 0) | (A.indices == rows + self._first))
-        if kept.size < LEAST_LEFT_OUT * A.nnz:
+        needed, entries = np.sum(ranks.allgather((kept.size, A.nnz)), axis=0)
+        if needed < LEAST_LEFT_OUT * entries:
             self._kept, self._smoothed = kept, smoothed.astype(np.float64)
             self._pattern = A.space.row_pointers(rows[kept], A.shape[0], A.indices.dtype), A.indices[kept]
 

@@ -9,8 +9,8 @@ one step of Jacobi's method, Galerkin products in double precision. Links are me
 vectors, so that flat cells are first joined across, and then in their plane.
 An application is a W-cycle in single precision with polynomial smoothers of degree 2: some 9 products with A.
 
-Across ranks it is one multigrid of all ranks (distributed/amg/aggregation.py). Aggregates do not cross the borders of
-ranks, but prolongators, products and smoothers do; small levels are gathered and aggregated as on one device.
+Across ranks all ranks build one multigrid, with the levels of one device but for rounding (distributed/amg/
+aggregation.py).
 
 Differs from the textbook: links are those of the near null vectors' energies, not of the blocks' norms; a coarse node's
 unknowns are orthonormal in energy; rows of nodes without strong links to other aggregates are not smoothed, all others
