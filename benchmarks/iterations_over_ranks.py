@@ -1,12 +1,12 @@
 """Iterations of multigrid over the number of ranks: smoothed aggregation, classical, AIR.
 
-    python benchmarks/iterations_over_ranks.py [--ranks 1,2,4,8] [--gathered ROWS] [--whole NODES] SYSTEM ...
+    python benchmarks/iterations_over_ranks.py [--ranks 1,2,4,8] [--gathered ROWS] SYSTEM ...
 
 SYSTEM is a BODY of benchmarks/elasticity.py, elasticity2d:M or poisson2d:M, by CG and smoothed aggregation (bodies with
 coordinates); classical:poisson3d:M and so on, by CG and AMG; or advection:M:KIND, M² or M³ cells of swell.gallery's
 advection, by FGMRES and AIR. Ranks are threads of this process, each with consecutive rows. b = A x for a random x, to
-a true relative residual of 1e-8. ``--gathered``: levels with more rows a rank stay in parts. ``--whole``: ranks have
-multiples of so many nodes, such as the nodes across a slab. Prints a row of a table for each system.
+a true relative residual of 1e-8. ``--gathered``: levels with more rows a rank stay in parts. Prints a row of a table
+for each system.
 """
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def main():
     parser.add_argument("systems", nargs="+", metavar="SYSTEM")
     parser.add_argument("--ranks", default="1,2,4,8")
     parser.add_argument("--gathered", type=int, default=hierarchy.GATHERED["cpu"])
-    parser.add_argument("--whole", type=int, default=1)
     given = parser.parse_args()
     hierarchy.GATHERED["cpu"] = given.gathered
     ranks = [int(count) for count in given.ranks.split(",")]
@@ -59,7 +58,7 @@ def main():
         A = sp.csr_array(A)
         b = A @ np.random.default_rng(1).standard_normal(A.shape[0])
         one = swell.solve(A, b, method=method, precond=precond, device="cpu").iterations
-        counts = [distributed.run(count, iterations, A, b, method, precond, block * given.whole)[0] for count in ranks]
+        counts = [distributed.run(count, iterations, A, b, method, precond, block)[0] for count in ranks]
         print(f"| {name} | {A.shape[0]} | {one} |", *(f"{count} |" for count in counts), flush=True)
 
 
