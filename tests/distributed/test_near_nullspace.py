@@ -56,8 +56,8 @@ def test_rigid_motions_in_the_subdomains_take_fewer_iterations():
     assert swell.solve(BODY, b, method="cg", device="cpu", precond=coordinates).iterations < counts[0]
 
 
-def test_aggregates_of_each_rank(ranks):
-    """Without Schwarz: each rank's diagonal block, with its rows of the vectors."""
+def test_aggregates_of_all_ranks(ranks):
+    """Without Schwarz: one multigrid, alone and inside deflation."""
     b = rng().standard_normal(BODY.shape[0])
     for precond in (lambda M: swell.SmoothedAggregation(near_nullspace=MODES),
                     lambda M: swell.Deflation(vectors=2, inner=swell.SmoothedAggregation(near_nullspace=MODES[M.rows])),
