@@ -192,7 +192,7 @@ class Members:
         xp, own = space.xp, columns.own.start
         pointers = space.empty(returned.lengths.size + 1, index)
         space.prefix_sums(returned.lengths, pointers)
-        indptr = xp.concatenate([T.indptr, T.indptr.dtype.type(T.nnz) + pointers[1:]])
+        indptr = xp.concatenate([T.indptr, pointers[1:] + index.type(T.nnz)])
         indices = xp.concatenate([T.indices + index.type(own), columns.places(returned.columns, index)])
         data, row = xp.concatenate([T.data, returned.data]), xp.arange(n, dtype=index)
         row[self._sent] = n + xp.arange(self._sent.size, dtype=index)
