@@ -15,16 +15,17 @@ from collections import defaultdict
 import swell
 from swell import distributed
 from swell.bench.scaling.ranks import slab
-from swell.distributed.amg import hierarchy, level, operator, products, window
+from swell.distributed.amg import classical, hierarchy, level, operator, products, window
 from swell.distributed.halo import Halo
 from swell.formats.sell import SELL
 from swell.distributed.devices import on_device
 
 TIMED = ((window.Border, "rows"), (window.Border, "values"), (window.Border, "__init__"), (window.Stacked, "__init__"),
-         (level.RankLevel, "_surround"), (level.RankLevel, "_split"), (level.RankLevel, "_interpolate"),
-         (level.RankLevel, "multiply"), (products.RankFourProducts, "__init__"), (Halo, "__init__"), (SELL, "build"), (level, "Galerkin"),
+         (level.RankLevel, "_surround"), (classical.ClassicalLevel, "_split"),
+         (classical.ClassicalLevel, "_interpolate"), (level.RankLevel, "multiply"),
+         (products.RankFourProducts, "__init__"), (Halo, "__init__"), (SELL, "build"), (level, "Galerkin"),
          (level, "transposed"), (level, "Stacked"), (products, "parted"), (products, "smoothing"), (level, "trimmed"),
-         (level, "states"), (hierarchy, "Hierarchy"), (hierarchy, "gathered"))
+         (classical, "states"), (hierarchy, "Hierarchy"), (hierarchy, "gathered"))
 
 
 def profiled(space):

@@ -11,7 +11,8 @@ from swell.distributed.amg import hierarchy
 
 ranks = swell.distributed.init()
 whole = swell.gallery.poisson3d(24)
-A = swell.distributed.scatter(ranks, whole if ranks.rank == 0 else None, device="cuda" if "cuda" in sys.argv else "cpu")
+device = "cuda" if "cuda" in sys.argv else "cpu"
+A = swell.distributed.scatter(ranks, whole if ranks.rank == 0 else None, device=device)
 b = np.random.default_rng(0).random(A.shape[0])
 
 # All ranks coarsen the matrix together. One device takes as many iterations.
@@ -32,3 +33,11 @@ if ranks.rank == 0:
 solver.update(A.with_values(2 * A.own.to_scipy().data, 2 * A.rest.to_scipy().data))
 again = solver.solve(b[A.rows])
 assert again.iterations == result.iterations
+
+# An elastic beam: aggregates cross the borders of ranks, too. A node's three unknowns stay on one rank.
+corners, cells = swell.gallery.box_mesh((40, 5, 5), (8.0, 1.0, 1.0))
+K, points = swell.gallery.elastic_body(corners, cells, corners[:, 0] == 0)
+beam = swell.distributed.scatter(ranks, K if ranks.rank == 0 else None, device=device, block=3)
+result = swell.solve(beam, (K @ np.ones(K.shape[0]))[beam.rows], method="cg",
+                     precond=swell.SmoothedAggregation(coordinates=points))
+assert result.converged and result.iterations <= 16, result.iterations

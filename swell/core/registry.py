@@ -122,6 +122,8 @@ RANK_OPERATORS = {
     "nicolaides": "swell.distributed.coarse_space:RankCoarseSpace",
     "bddc": "swell.distributed.bddc:RankBDDC",
     "amg": "swell.distributed.amg.operator:RankAMG",
+    "smoothed_aggregation": "swell.distributed.amg.operator:RankSmoothedAggregation",
+    "air": "swell.distributed.amg.operator:RankAIR",
 }
 
 

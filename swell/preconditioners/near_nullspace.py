@@ -55,7 +55,62 @@ def checked(vectors, A, name: str) -> np.ndarray:
         products = summed(space, products)
     lengths = np.sqrt(np.maximum(products.diagonal(), MIN_LENGTH))
     _require_rank(int((np.linalg.eigvalsh(products / lengths / lengths[:, None]) > DEPENDENT**2).sum()), modes, name)
-    return modes if in_parts or space.ranks.single else modes[A.rows]
+    return modes if in_parts else modes[rows_here(A)]
+
+
+def rows_here(A):
+    """Return this rank's rows of A in the user's numbering, a slice or an array; all of them on one device."""
+    return slice(None) if A.space.ranks.single else A.rows
+
+
+def checked_points(coordinates, A, name: str):
+    """Return (the positions of the nodes of this rank's rows of A, a host array of shape (nodes, 2 or 3); the centre of
+    all nodes). Row ``dimensions`` · i + a of A is the displacement of node i along axis a.
+
+    Parameters
+    ----------
+    coordinates : array, shape (m, 2) or (m, 3)
+        Of all nodes, on every rank; or of each rank's own nodes.
+    A : CSRMatrix or DistributedMatrix
+    name : str
+        The settings' class, for messages.
+
+    Raises
+    ------
+    InputError
+        On every rank, if the array has another shape, is not real and finite, or a node has rows on two ranks.
+    """
+    space, n = A.space, A.shape[0]
+    with space.ranks.agreed():
+        points = host_array(coordinates, f"{name}(coordinates)")
+        local = "" if space.ranks.single else ", or on every rank as many as this rank has"
+        refusal = (f"{name}(coordinates) has shape {points.shape}: expected (m, 2) or (m, 3) with as many numbers as A "
+                   f"has rows, {n}{local}; if nodes have lost unknowns, give nodes and near_nullspace")
+        if points.ndim != 2 or points.shape[1] not in (2, 3):
+            raise InputError(refusal)
+    space.ranks.require_equal(points.shape[1], f"the number of columns of {name}(coordinates)")
+    in_parts = bool(space.ranks.max(float(points.size != n)))
+    with space.ranks.agreed():
+        if points.size != (space.ranks.local_rows(n) if in_parts else n):
+            raise InputError(refusal)
+        if points.dtype.kind not in "iuf" or not np.isfinite(points).all():
+            raise InputError(f"{name}(coordinates) has complex or non-finite entries: expected real ones")
+        own = points if in_parts else points[_nodes_here(A, points.shape[1], name)]
+    if not in_parts:
+        return own, points.mean(axis=0)
+    return own, summed(space, points.sum(axis=0, dtype=np.float64)) * (points.shape[1] / n)
+
+
+def _nodes_here(A, dimensions, name):
+    """Return the nodes of this rank's rows of A: a slice, or an int array if a partition has reordered the rows."""
+    rows = rows_here(A)
+    if A.space.ranks.single:
+        return rows
+    numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+    nodes = numbers[::dimensions] // dimensions
+    if not np.array_equal(numbers, (nodes[:, None] * dimensions + np.arange(dimensions)).ravel()):
+        raise InputError(f"{name}(coordinates): some node has rows on two ranks: distribute A with block={dimensions}")
+    return nodes
 
 
 def checked_whole(vectors, n: int, name: str) -> np.ndarray:

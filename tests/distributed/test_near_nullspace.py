@@ -50,14 +50,14 @@ def test_rigid_motions_in_the_subdomains_take_fewer_iterations():
         counts.append(distributed.run(3, solved, BODY, b, lambda M: precond)[0][1])
     assert counts[1] < 0.6 * counts[0], counts
     one = swell.solve(BODY, b, method="cg", block=3, device="cpu", precond=schwarz(MODES, MODES, domains=3))
-    assert one.converged and abs(one.iterations - counts[1]) <= 8              # its subdomains are others
+    assert one.converged and abs(one.iterations - counts[1]) <= 3              # its subdomains are others
     inner = swell.SmoothedAggregation(coordinates=NODES, coarsest=40)
     coordinates = swell.Schwarz(domains=3, kind="additive", inner=inner)
     assert swell.solve(BODY, b, method="cg", device="cpu", precond=coordinates).iterations < counts[0]
 
 
-def test_aggregates_of_each_rank(ranks):
-    """Without Schwarz: each rank's diagonal block, with its rows of the vectors."""
+def test_aggregates_of_all_ranks(ranks):
+    """Without Schwarz: one multigrid, alone and inside deflation."""
     b = rng().standard_normal(BODY.shape[0])
     for precond in (lambda M: swell.SmoothedAggregation(near_nullspace=MODES),
                     lambda M: swell.Deflation(vectors=2, inner=swell.SmoothedAggregation(near_nullspace=MODES[M.rows])),

@@ -1,17 +1,20 @@
 """The cycle across ranks: levels in parts, and below them the cycle that every rank computes alone."""
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from swell.core.errors import InputError
 from swell.distributed.amg.hierarchy import RankHierarchy
 from swell.distributed.amg.products import RankFourProducts, RankProduct, smoothing
 from swell.distributed.amg.window import Border, Window
+from swell.distributed.amg.rows import RankRows
 from swell.distributed.halo import Halo
 from swell.preconditioners.amg.balanced_cycle import BalancedCycle
 from swell.preconditioners.amg.coarsest import SINGULAR
 from swell.preconditioners.amg.polynomial import Polynomial, Smoothed
-from swell.preconditioners.amg.smoother import scales
+from swell.preconditioners.amg.precision import response, smoothest
 
 
 class RankCycle(BalancedCycle):
@@ -23,17 +26,50 @@ class RankCycle(BalancedCycle):
     Parameters
     ----------
     A : DistributedMatrix
-    settings : AMG
+    settings : AMG or SmoothedAggregation
     symmetry : Symmetry
         Of A.
+    coarsening : RankClassical or RankAggregation
     lean : bool
         As in `RankHierarchy`.
     """
 
-    def __init__(self, A, settings, symmetry, lean):
+    def __init__(self, A, settings, symmetry, coarsening, lean):
         self._describe(A.own.shape[0], A.space.local, settings, settings.dtype, symmetry, 0)
-        self.scales, self.levels = [], []
-        self.hierarchy = RankHierarchy(A, settings, symmetry, lean, self)
+        self._coarsening, self.scales, self.levels = coarsening, [], []
+        self._end(RankHierarchy(A, settings, coarsening, lean, self))
+
+    def in_double_precision(self):
+        """Return a new cycle in double precision with the same hierarchy, which is not lean."""
+        made, h = copy.copy(self), self.hierarchy
+        made._describe(self.shape[0], self.space, h.settings, np.float64, self.symmetry, 0)
+        made.scales, made.levels = [], []
+        for level in h.levels:
+            made.begin(level)
+            made.complete(level)
+        made._end(h)
+        return made
+
+    def least_response(self):
+        h = self.hierarchy
+        if h.lean or h.below is None:
+            return 1.0
+        whole = self.levels[-1].cycle
+        if not h.levels:
+            return whole.least_response()
+        v = smoothest(whole)
+        if v is None:
+            return 1.0
+        v, finest = v[h.last.space.ranks.first:h.last.space.ranks.stop], h.levels[0]
+        for level in reversed(h.levels):
+            fine = self.space.empty(level.P.csr.shape[0], np.float64)
+            level.P.apply(v, fine)
+            v = fine
+        return response(RankRows(finest.own, finest.window, finest.A.space), self.scales[0], v)
+
+    def _end(self, hierarchy):
+        """Append the coarsest level."""
+        self.hierarchy = hierarchy
         self.scales = self.scales or self._scaling()
         self.levels.append(self._coarsest())
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
@@ -47,7 +83,7 @@ class RankCycle(BalancedCycle):
     def begin(self, level):
         """Make the smoother's product of a new RankLevel, whose next level is not known yet."""
         if not self.scales:
-            self.scales.append(scales(level.own, self._omega))
+            self.scales.append(level.scales(self._omega))
         self._begun = RankFourProducts(level, self.scales[-1], self.dtype)
 
     def complete(self, level):
@@ -61,8 +97,8 @@ class RankCycle(BalancedCycle):
         """Return the diagonal of D, this rank's rows, for each level in parts and for the gathered level. An entry is 0
         where a coarse diagonal entry is only rounding (preconditioners/amg/balancing.py)."""
         h = self.hierarchy
-        finest = next((level.own for level in (*h.levels, h.stalled) if level is not None), h.last.csr)
-        scalings = [scales(finest, self._omega)]
+        finest = next((level for level in (*h.levels, h.stalled) if level is not None), None)
+        scalings = [self._coarsening.scales(h.last, self._omega) if finest is None else finest.scales(self._omega)]
         for level in h.levels:
             scalings.append(self._coarse_scale(level, scalings[-1]))
         return scalings
@@ -70,7 +106,7 @@ class RankCycle(BalancedCycle):
     def _coarse_scale(self, level, fine):
         """Return the diagonal of D for the level below a RankLevel; ``fine``: the diagonal of D for that RankLevel."""
         window, R, C = level.next.window, level.R, level.next.csr
-        fine, diagonal = level.window.around(fine, level.border.values(fine)), scales(C, self._omega)
+        fine, diagonal = level.window.around(fine, level.border.values(fine)), level.next_scales(self._omega)
         marked = R.space.xp.ones(window.size)
         _kernels(R).drop_rounding(window.pointers(R.indptr), R.indices, R.data, fine, window.pointers(C.indptr),
                                   C.indices, C.data, SINGULAR / self._omega, marked)

@@ -87,5 +87,10 @@ class Galerkin:
         return C.row_lengths(), C.indices, C.data
 
     @property
+    def AP(self):
+        """A P if it is kept, a CSRMatrix; else None."""
+        return self._AP.C if self.chunks == 1 else None
+
+    @property
     def nbytes(self):
         return self.C.nbytes + (self._AP.C.nbytes if self.chunks == 1 else 0)

@@ -1,6 +1,6 @@
 """The levels of multigrid across ranks: large levels in parts, small ones whole on every rank.
 
-While a level has many rows a rank, `RankLevel` makes the next one. Below that, messages would take longer than the
+While a level has many rows a rank, a `RankLevel` makes the next one. Below that, messages would take longer than the
 work: the ranks gather the matrix, and each of them makes and applies all further levels alone. Equal work on equal
 numbers gives equal bits, so nothing is sent back.
 """
@@ -10,11 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from swell.distributed.amg.level import RankLevel
-from swell.distributed.amg.rows import RankRows
+from swell.distributed.amg.rows import RankRows, together
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
-from swell.preconditioners.amg.classical import Classical
 from swell.preconditioners.amg.hierarchy import COARSEST, STALLED, Hierarchy
 
 # A level with at most this number of rows a rank is gathered.
@@ -27,13 +25,13 @@ class RankHierarchy(Hierarchy):
     Parameters
     ----------
     A : DistributedMatrix
-    settings : AMG
-    symmetry : Symmetry
-        Of A, real.
+    settings : AMG, SmoothedAggregation or AIR
+    coarsening : RankClassical, RankAggregation or RankLocalRestriction
+        Makes the levels.
     lean : bool
         Drop what `update` would need, level after level, to save memory.
-    cycle : RankCycle
-        It makes the products of each `RankLevel`, by `begin` and `complete`.
+    cycle : RankCycle, optional
+        It makes the products of each `RankLevel`, by `begin` and `complete`; None: the caller makes all afterwards.
 
     Attributes
     ----------
@@ -51,27 +49,28 @@ class RankHierarchy(Hierarchy):
         Of this rank's parts of vectors.
     """
 
-    def __init__(self, A, settings, symmetry, lean, cycle):
-        self.settings, self.levels, self.space, self.lean, marked = settings, [], A.space.local, lean, None
+    def __init__(self, A, settings, coarsening, lean=False, cycle=None):
+        self.settings, self.levels, self.space, self.lean = settings, [], A.space.local, lean
         rows = RankRows.of(A, np.float64)
         while not _few(rows) and len(self.levels) < settings.levels - 1:
-            level = RankLevel(rows, settings, symmetry, marked)
+            level = coarsening.level(rows)
             if lean or not self.levels:          # the level has a copy; those below the first are updated in place
                 rows.forget()
             if not 0 < level.P.shape[1] <= STALLED * rows.shape[0]:
                 break
-            cycle.begin(level)
+            if cycle is not None:
+                cycle.begin(level)
             level.multiply(lean)
             self.levels.append(level)
-            cycle.complete(level)
+            if cycle is not None:
+                cycle.complete(level)
             if lean:
                 level.release()
-            rows, marked = level.next, level.marked
+            rows = level.next
         self.last, self.below, self.stalled, self.ended = rows, None, None, ""
         if _few(rows) or len(self.levels) == settings.levels - 1:
             whole, remaining = gathered(rows), replace(settings, levels=settings.levels - len(self.levels))
-            marked = None if marked is None else _together(rows.space, marked)
-            self.below = Hierarchy(whole, remaining, Classical(whole, remaining, symmetry, marked))
+            self.below = Hierarchy(whole, remaining, coarsening.gathered(rows, whole, remaining))
             self.ended = self.below.ended
         else:
             self.stalled = level
@@ -107,18 +106,12 @@ class RankHierarchy(Hierarchy):
 def gathered(rows):
     """Return the whole matrix of some RankRows as a new CSRMatrix on every rank."""
     csr, space = rows.csr, rows.csr.space
-    lengths, columns, data = (_together(rows.space, part) for part in (
+    lengths, columns, data = (together(rows.space, part) for part in (
         csr.row_lengths().astype(np.int32), rows.window.numbers(csr.indices), csr.data))
     index = index_type(*rows.shape, data.size)
     indptr = space.empty(lengths.size + 1, index)
     space.prefix_sums(lengths, indptr)
     return CSRMatrix(space, indptr, columns.astype(index), data, rows.shape)
-
-
-def _together(space, values):
-    """Return an array of all ranks' values; ``values``: this rank's."""
-    communicator = space.ranks.communicator
-    return space.xp.concatenate(communicator.alltoall_arrays(space.local, [values] * communicator.size))
 
 
 def _few(rows) -> bool:

@@ -13,13 +13,13 @@ import numpy as np
 STEPS = 4               # steps of a rank between two exchanges
 
 
-def states(A, window, border, strong, forced):
+def states(A, window, border, strong, forced, counts=None):
     """Return the `State` of each row of a window, a uint8 array of the space.
 
     Parameters
     ----------
     A : CSRMatrix
-        Square, of the window's rows; the rows of ghosts within one link are present.
+        Square, of the window's rows; this rank's rows are needed, and without ``counts`` those of ghosts within a link.
     window : Window
     border : Border
         Of the window's ghosts.
@@ -27,21 +27,41 @@ def states(A, window, border, strong, forced):
         1 for a strong link.
     forced : uint8 array, shape (own rows,) or (0,)
         1 for a row that must be coarse.
+    counts : int32 array, shape (own rows,), optional
+        The number of rows that depend strongly on each row. None: of ``strong``, if it is a link both ways or none.
     """
-    space, xp, rows = A.space, A.space.xp, window.own
+    space, rows = A.space, window.own
     kernels = space.kernels("swell.preconditioners.amg", "pmis", A.dtype)
-    counts, keys = xp.zeros(window.size, np.int32), space.empty(window.rows, np.int64)
-    state, pending = space.empty(window.rows, np.uint8), space.empty(window.rows, np.uint8)
+    keys, state = space.empty(window.rows, np.int64), space.empty(window.rows, np.uint8)
     indptr = A.indptr[rows.start:rows.stop + 1]
-    space.kernels("swell.preconditioners.amg", "independent_set", A.dtype).influences(A.indices, strong, counts)
-    kernels.begin(indptr, strong, counts[rows], forced, window.space.ranks.first, keys, state)
+    counts = influences(window, A.indices, strong)[rows] if counts is None else counts
+    kernels.begin(indptr, strong, counts, forced, window.space.ranks.first, keys, state)
+    return decided(window, border, indptr, A.indices, strong, keys, state)
+
+
+def decided(window, border, indptr, indices, strong, keys, state):
+    """Return the `State` of each row of a window when no row of any rank is undecided.
+
+    ``indptr``: of this rank's rows; ``keys``, ``state``: theirs at the beginning."""
+    space, rows = window.space, window.own
+    kernels = space.kernels("swell.preconditioners.amg", "pmis", np.float64)
+    pending = space.empty(window.rows, np.uint8)
     keys = window.around(keys, border.values(keys))
     state = window.around(state, border.values(state))
     while True:
         for _ in range(STEPS):
-            kernels.advance(indptr, A.indices, strong, keys, state, rows.start, pending)
+            kernels.advance(indptr, indices, strong, keys, state, rows.start, pending)
         undecided = space.find_true(pending)[1] if pending.size else 0  # sync
         others = border.values(state[rows])
         state = window.around(state[rows], others)
         if not sum(window.space.ranks.allgather(undecided)):
             return state
+
+
+def influences(window, indices, strong):
+    """Return the number of strong entries in each column of a window, a new int32 array.
+
+    ``indices``, ``strong``: column and flag of each entry."""
+    counts = window.space.xp.zeros(window.size, np.int32)
+    window.space.kernels("swell.preconditioners.amg", "independent_set", np.float64).influences(indices, strong, counts)
+    return counts

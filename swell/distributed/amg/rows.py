@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from swell.distributed.amg.window import Window, selected
+from swell.distributed.amg.window import Border, Window, selected
 from swell.distributed.space import DistributedSpace
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
+from swell.preconditioners.amg.smoother import radius
 
 
 class RankRows:
@@ -24,7 +25,7 @@ class RankRows:
     """
 
     def __init__(self, csr, window, space):
-        self.csr, self.space, self.window = csr, space, window
+        self.csr, self.space, self.window, self._border, self._radius = csr, space, window, None, None
         self.shape = int(space.ranks.starts[-1]), int(window.space.ranks.starts[-1])
         self.nnz = sum(space.ranks.allgather(csr.nnz))
 
@@ -49,6 +50,31 @@ class RankRows:
     def forget(self):
         """Drop the entries: another matrix holds them."""
         self.csr = None
+
+    def renewed(self):
+        """Drop what followed from values that were overwritten."""
+        self.csr.discard_adjoint()
+        self._radius = None
+
+    def diagonal(self):
+        """Return the diagonal entries of this rank's rows of a square matrix."""
+        csr, window = self.csr, self.window
+        square = CSRMatrix(csr.space, window.pointers(csr.indptr), csr.indices, csr.data, (window.size, window.size))
+        return square.diagonal()[window.own].copy()
+
+    def apply(self, x, out):
+        """Write this rank's rows of ``out = A x``. For setups: the ghost values are exchanged by a `Border`."""
+        if self._border is None:
+            self._border = Border(self.window)
+        self.csr.apply(self.window.around(x, self._border.values(x)), out)
+
+    # No cached_property: Python 3.11 computes it under one lock, and threads that are ranks wait for one another here.
+    @property
+    def radius(self):
+        """The estimate of the largest eigenvalue of D⁻¹A with the diagonal D of A (amg/smoother.py)."""
+        if self._radius is None:
+            self._radius = radius(self, "point")
+        return self._radius
 
     @property
     def nbytes(self):
@@ -106,3 +132,9 @@ def coarse_space(space, count):
     """Return the DistributedSpace of the next level's rows; ``count``: this rank's number of them."""
     starts = np.concatenate([[0], np.cumsum(space.ranks.allgather(count))]).astype(np.int64)
     return DistributedSpace(space.local, space.ranks.communicator, starts)
+
+
+def together(space, values):
+    """Return an array of all ranks' values; ``values``: this rank's."""
+    communicator = space.ranks.communicator
+    return space.xp.concatenate(communicator.alltoall_arrays(space.local, [values] * communicator.size))

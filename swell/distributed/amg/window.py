@@ -6,6 +6,8 @@ therefore gives the same bits on any number of ranks.
 """
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from swell.formats.csr import CSRMatrix
@@ -61,7 +63,7 @@ class Window:
 
     def around(self, local, ghosts):
         """Return an array of the window: the own rows' values with the ghosts' around them."""
-        made = self.space.empty(self.size, local.dtype)
+        made = self.space.empty((self.size, *local.shape[1:]), local.dtype)
         made[self.own], made[:self.below], made[self.own.stop:] = local, ghosts[:self.below], ghosts[self.below:]
         return made
 
@@ -110,17 +112,43 @@ class Border:
 
     def __init__(self, window):
         self.window, self.space, communicator = window, window.space, window.space.ranks.communicator
-        asked = communicator.alltoall_arrays(self.space.local, _cut(window.ghosts, window.cuts))
+        asked = communicator.alltoall_arrays(self.space.local, cut(window.ghosts, window.cuts))
         self._cuts = np.concatenate([[0], np.cumsum([part.size for part in asked])])
         self._index = self.space.xp.concatenate(asked) - self.space.ranks.first  # own rows that others need
 
     def _exchanged(self, packed, cuts):
-        received = self.space.ranks.communicator.alltoall_arrays(self.space.local, _cut(packed, cuts))
+        received = self.space.ranks.communicator.alltoall_arrays(self.space.local, cut(packed, cuts))
         return self.space.xp.concatenate(received)
 
     def values(self, x):
-        """Return the ghosts' values; x: this rank's values, an array of the space."""
-        return self._exchanged(x[self._index], self._cuts)
+        """Return the ghosts' values; x: this rank's values, an array of the space of shape (rows,) or (rows, k)."""
+        shape = x.shape[1:]
+        return self._exchanged(x[self._index].reshape(-1), self._cuts * math.prod(shape)).reshape(-1, *shape)
+
+    def sums(self, values):
+        """Return x, an array of this rank's rows: each is the sum of other ranks' ``values`` of it, integers of their
+        ghosts. The sums are formed on the host."""
+        space, communicator = self.space, self.space.ranks.communicator
+        received = communicator.alltoall_arrays(space.local, cut(values, self.window.cuts))
+        received, index = (space.to_host(array) for array in (space.xp.concatenate(received), self._index))
+        sums = np.zeros(self.window.rows, values.dtype)
+        np.add.at(sums, index, received)
+        return space.from_host(sums)
+
+    def returned(self, M, places, first):
+        """Send the rows ``places`` of a CSRMatrix M, one for each ghost, to the ghosts' owners. Return the rows that
+        this rank gets, in the order of the ranks that send them, a `Rows`. ``first``: the number of column 0."""
+        space, exchange = self.space, self.space.ranks.communicator.alltoall_arrays
+        places = places.astype(M.indices.dtype)
+        lengths = (M.indptr[1:][places] - M.indptr[:-1][places]).astype(np.int32)
+        starts = space.empty(places.size + 1, M.indices.dtype)
+        space.prefix_sums(lengths, starts)
+        cuts = space.to_host(starts[space.from_host(self.window.cuts)])  # sync
+        columns, data = space.empty(int(cuts[-1]), M.indices.dtype), space.empty(int(cuts[-1]), M.dtype)
+        space.kernels("swell.distributed", "window", M.dtype).copy_rows(places, M.indptr, M.indices, M.data, starts,
+                                                                        columns, data)
+        return Rows(*(space.xp.concatenate(exchange(space.local, cut(array, ends))) for array, ends in (
+            (lengths, self.window.cuts), (columns.astype(np.int64) + first, cuts), (data, cuts))))
 
     def rows(self, M, columns):
         """Return the ghosts' rows of a matrix, a `Rows`. ``M``: CSRMatrix of this rank's rows, its columns numbered by
@@ -137,7 +165,7 @@ class Border:
                     self._exchanged(data, cuts))
 
 
-def _cut(array, cuts):
+def cut(array, cuts):
     """Return the parts of an array between the places ``cuts``, in a list of views."""
     return [array[begin:end] for begin, end in zip(cuts.tolist(), cuts[1:].tolist())]
 

@@ -77,10 +77,8 @@ def aggregates(graph, strength, first=0):
         The number of node 0 in the whole matrix.
     """
     space, nodes, kernels, links = graph.space, graph.shape[0], _kernels(graph), _links(graph)
-    strong, state, crossing = (space.empty(size, np.uint8) for size in (graph.nnz, nodes, nodes))
-    bounds, pattern = space.empty(nodes, np.float64), (graph.indptr, graph.indices)
-    links.link_bounds(*pattern, graph.data, strength * TIES, max(strength, MOST) * TIES if strength else 0.0, bounds)
-    links.strong_pairs(*pattern, graph.data, bounds, strong, state)
+    strong, state = strong_nodes(graph, strength)
+    crossing, pattern = space.empty(nodes, np.uint8), (graph.indptr, graph.indices)
     deciding = space.kernels("swell.preconditioners.amg", "roots", np.float64)
     deciding.choose_roots(*pattern, strong, first, space.empty(2 * nodes, graph.indices.dtype), state)
     numbers = coarse_numbers(graph, state)
@@ -89,6 +87,18 @@ def aggregates(graph, strength, first=0):
     kernels.join_neighbours(*pattern, graph.data, strong, joined, aggregate_of)
     links.crossings(*pattern, strong, aggregate_of, crossing)
     return aggregate_of, space.last_entries(numbers)[0], crossing  # sync
+
+
+def strong_nodes(graph, strength, of_owners=None):
+    """Return (a uint8 array with an entry for each entry of the graph, 1 for a strong link; the first `State` of each
+    node). ``of_owners``: takes the nodes' bounds and returns them with those of ghosts replaced."""
+    space, nodes, links = graph.space, graph.shape[0], _links(graph)
+    strong, state = space.empty(graph.nnz, np.uint8), space.empty(nodes, np.uint8)
+    bounds, most = space.empty(nodes, np.float64), max(strength, MOST) * TIES if strength else 0.0
+    links.link_bounds(graph.indptr, graph.indices, graph.data, strength * TIES, most, bounds)
+    bounds = bounds if of_owners is None else of_owners(bounds)
+    links.strong_pairs(graph.indptr, graph.indices, graph.data, bounds, strong, state)
+    return strong, state
 
 
 def of_unknowns(A, nodes, aggregates, count):

@@ -37,34 +37,41 @@ class Aggregation:
 
     Parameters
     ----------
-    A : CSRMatrix
     settings : SmoothedAggregation
     modes : float64 array, shape (n, k)
-        The near null vectors, on the device.
+        The near null vectors, on the device; `alike` makes them count alike in the links of nodes.
     nodes : int array, shape (n,), or None
         The node of each unknown, on the device; None: each unknown is a node.
     count : int
         The number of nodes.
     """
 
-    def __init__(self, A, settings, modes, nodes, count):
-        xp = A.space.xp
-        largest = np.array([A.space.norms(mode)[1] for mode in xp.ascontiguousarray(modes.T)])  # sync
-        self.modes = modes / xp.asarray(np.where(largest > 0, largest, 1))     # each mode counts in the links of nodes
-        self.settings, self.nodes, self.count = settings, nodes, count
+    def __init__(self, settings, modes, nodes, count):
+        self.settings, self.modes, self.nodes, self.count = settings, modes, nodes, count
 
     level = staticmethod(Level.of)               # makes a level of its matrix and the result of `interpolation`
 
     def interpolation(self, A):
         """Return the `SmoothedInterpolation` to the level of a CSRMatrix A from the next one. Goes on to the next
         level."""
+        T, smoothed = self.prolongator(A)
+        return SmoothedInterpolation(A, T, self.settings.diagonal, smoothed)
+
+    def prolongator(self, A):
+        """Return (T; a uint8 array of shape (n,), 1 for a row that P smooths). Goes on to the next level."""
         graph = node_graph(A, self.nodes, self.count, self.modes)
         aggregate_of, count, crossing = aggregates(graph, self.settings.strength)
         members = of_unknowns(A, self.nodes, aggregate_of, count)
         smoothed = crossing if self.nodes is None else crossing[self.nodes]
         T, self.modes, self.nodes = tentative(A, members, count, self.modes, energy=True)
         self.count = count
-        return SmoothedInterpolation(A, T, self.settings.diagonal, smoothed)
+        return T, smoothed
+
+
+def alike(space, modes):
+    """Return ``modes`` with columns scaled to a largest entry of 1, on all ranks of ``space`` together."""
+    largest = np.array([space.norms(mode)[1] for mode in space.xp.ascontiguousarray(modes.T)])  # sync
+    return modes / space.from_host(np.where(largest > 0, largest, 1))
 
 
 def blocks(A, size):
@@ -133,6 +140,13 @@ class SmoothedInterpolation:
         D, as for `smoother.scales`.
     smoothed : uint8 array, shape (n,), optional
         0 for a row that stays T's.
+    first : int
+        The row of T, and the column of A, that belong to row 0 of A: across ranks, A has this rank's rows, and its
+        columns are those of a window (distributed/amg/window.py).
+    weights : callable, optional
+        Takes A and returns (λ, √ω D^−½ of each row); None: of A alone.
+    ranks : Ranks, optional
+        Who has other rows of the matrix; None: nobody.
 
     Attributes
     ----------
@@ -146,20 +160,22 @@ class SmoothedInterpolation:
 
     R = None
 
-    def __init__(self, A, T, diagonal="l1", smoothed=None):
+    def __init__(self, A, T, diagonal="l1", smoothed=None, first=0, weights=None, ranks=None):
         self.T, self._diagonal, self._kept, self._smoothed = T, diagonal, None, None
+        self._first, self._weights = first, weights or self._of_one_device
         if smoothed is not None:
-            self._leave_out(A, smoothed)
+            self._leave_out(A, smoothed, ranks or A.space.ranks)
         self._source = A if self._kept is None else self._part(A)
         self._AT = Product(self._source, T)
         self.P = self._AT.C.with_values(A.space.empty(self._AT.C.nnz, np.float64))
         self._smooth(A)
 
-    def _leave_out(self, A, smoothed):
+    def _leave_out(self, A, smoothed, ranks):
         """Find the entries of A that P needs: of rows that are not ``smoothed`` the diagonal, for T's pattern."""
         xp, rows = A.space.xp, A.rows()
-        kept = xp.flatnonzero((smoothed[rows] > 0) | (A.indices == rows))
-        if kept.size < LEAST_LEFT_OUT * A.nnz:
+        kept = xp.flatnonzero((smoothed[rows] > 0) | (A.indices == rows + self._first))
+        needed, entries = np.sum(ranks.allgather((kept.size, A.nnz)), axis=0)
+        if needed < LEAST_LEFT_OUT * entries:
             self._kept, self._smoothed = kept, smoothed.astype(np.float64)
             self._pattern = A.space.row_pointers(rows[kept], A.shape[0], A.indices.dtype), A.indices[kept]
 
@@ -178,11 +194,15 @@ class SmoothedInterpolation:
         self.P.discard_adjoint()
 
     def _smooth(self, A):
-        AT, T, self.radius = self._AT.C, self.T, radius(A, self._diagonal)
-        roots = scales(A, OMEGA / self.radius, self._diagonal)                 # √ω D^−½
+        AT, T, (self.radius, roots) = self._AT.C, self.T, self._weights(A)
         if self._smoothed is not None:
             roots *= self._smoothed
-        _kernels(A).smooth(AT.indptr, AT.indices, AT.data, T.indptr, T.indices, T.data, roots, self.P.data)
+        pointers = T.indptr[self._first:self._first + A.shape[0] + 1]
+        _kernels(A).smooth(AT.indptr, AT.indices, AT.data, pointers, T.indices, T.data, roots, self.P.data)
+
+    def _of_one_device(self, A):
+        largest = radius(A, self._diagonal)
+        return largest, scales(A, OMEGA / largest, self._diagonal)             # √ω D^−½
 
     @property
     def nbytes(self):

@@ -9,7 +9,7 @@ presmoothing: coarse correction, two Jacobi sweeps over fine rows, one over coar
 some 2 to 3 times the entries of all levels' matrices. Storage: the levels in double precision for `update`, and the
 matrices of the cycle.
 
-Across ranks each rank builds the levels of its own rows alone.
+Across ranks all ranks build one multigrid, with the levels of one device (distributed/amg/air.py).
 
 Differs from the textbook: rows are scaled by the diagonal, and all levels share one order of rows (air_cycle.py).
 """
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from swell.core.in_precision import InPrecision
 from swell.core.operator import LinearOperator
+from swell.core.registry import rank_operator
 from swell.core.settings import positive, share
 from swell.preconditioners.amg.air_cycle import AIRCycle
 from swell.preconditioners.amg.local_restriction import LocalRestriction
@@ -60,6 +61,7 @@ class AIR(Multigrid):
     problem = "nonsymmetric, convection dominates: upwind finite volumes or differences"
     cost = "coarse correction and three sweeps in single precision: some 2.5 times the entries of all levels"
     kinds = "f"
+    across_ranks = True
     against_scaling = "AIR scales rows itself, and a scaling of columns hides how strong links are: compare without it"
 
     positive_diagonal = False
@@ -90,8 +92,8 @@ class AIR(Multigrid):
         return f"strength={self.strength:g}"
 
     def build(self, A):
-        """Return the cycle for a CSRMatrix, a new `AIROperator`; `AMGOperator` says what is raised."""
-        return AIROperator(A, self)
+        """Return the cycle for a matrix, a new `AIROperator`; `AMGOperator` says what is raised."""
+        return (AIROperator if A.space.ranks.single else rank_operator("air"))(A, self)
 
 
 class AIROperator(AMGOperator):

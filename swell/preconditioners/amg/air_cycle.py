@@ -44,8 +44,9 @@ class AIRCycle(Cycle):
     def __init__(self, hierarchy):
         s, orders = hierarchy.settings, [Order.of_last(hierarchy.last)]        # from the finest in the end
         for level in reversed(hierarchy.levels):
-            orders.insert(0, Order.around(level, orders[0]))
-        super().__init__(orders[0].rows.size, s.dtype, hierarchy.space)
+            t = level.interpolation
+            orders.insert(0, Order.around(level.A.space, t.state, t.numbers, t.P.shape[1], orders[0]))
+        super().__init__(orders[0].size, s.dtype, hierarchy.space)
         self.hierarchy, self.places = hierarchy, orders[0].places
         self.scales = self._scaling()
         self.levels = [SweptLevel(*parts, s.f_sweeps, self.dtype)
@@ -90,15 +91,22 @@ class Order:
         return cls(rows, rows, 0, 0)
 
     @classmethod
-    def around(cls, level, below):
-        """Return the order of a Level: fine rows, then coarse rows in the order ``below`` of the next level."""
-        A, t = level.A, level.interpolation
-        space, (n, coarse) = A.space, t.P.shape
+    def around(cls, space, state, numbers, coarse, below):
+        """Return the order of a level: fine rows, then coarse rows in the order ``below`` of the next level.
+
+        ``state``, ``numbers``: the `State` of each row, and the number of each coarse row on the next level; ``coarse``
+        is their count."""
+        n, index = state.size, numbers.dtype
         begin = -(-(n - coarse) // PAD) * PAD
-        places = space.empty(n, A.indices.dtype)
-        rows = space.xp.full(begin + below.rows.size, -1, A.indices.dtype)
-        _kernels(A).places(t.state, t.numbers, below.places, begin, places, rows)
+        places, rows = space.empty(n, index), space.xp.full(begin + below.size, -1, index)
+        space.kernels("swell.preconditioners.amg", "air_cycle", np.float64).places(state, numbers, below.places, begin,
+                                                                                  places, rows)
         return cls(places, rows, n - coarse, begin)
+
+    @property
+    def size(self):
+        """The number of places."""
+        return self.rows.size
 
 
 class SweptLevel:
@@ -128,7 +136,7 @@ class SweptLevel:
                               (level.A, coarse, order))
         self._write_values()
         # The contents of empty places do not matter: no column leads there.
-        self.b_coarse, self._w = (self.space.xp.zeros(each.rows.size, dtype) for each in (below, order))
+        self.b_coarse, self._w = (self.space.xp.zeros(each.size, dtype) for each in (below, order))
         self.x_coarse = self._w[order.begin:]
         self.R, self.Q, self.S_fine, self.S_coarse = self.matrices = [stored(p.matrix) for p in self._picked]
 
@@ -228,7 +236,8 @@ class Picked:
 
 
 def picked(dtype, *choices):
-    """Return a list of `Picked` without values, for each choice (source, rows, the `Order` of its columns)."""
+    """Return a list of `Picked` without values, for each choice (source, rows, the order of its columns: an object with
+    the ``places`` of all columns, and ``size``)."""
     space, pointers = choices[0][0].space, []
     for source, rows, _ in choices:
         lengths, indptr = space.empty(rows.size, np.int32), space.empty(rows.size + 1, source.indptr.dtype)
@@ -239,7 +248,7 @@ def picked(dtype, *choices):
     for (source, rows, order), indptr, stored in zip(choices, pointers, space.last_entries(*pointers)):  # sync
         indices = space.empty(stored, source.indices.dtype)
         _kernels(source).pick_columns(source.indptr, source.indices, rows, order.places, indptr, indices)
-        shape = rows.size, order.rows.size
+        shape = rows.size, order.size
         matrices.append(Picked(rows, CSRMatrix(space, indptr, indices, space.empty(stored, dtype), shape)))
     return matrices
 

@@ -16,6 +16,7 @@ from swell.preconditioners.amg.coarsest import inverse_of
 from swell.preconditioners.amg.cycle import Cycle
 from swell.preconditioners.amg.four_products import FourProducts
 from swell.preconditioners.amg.polynomial import Polynomial, Smoothed
+from swell.preconditioners.amg.precision import response, smoothest
 from swell.preconditioners.amg.smoother import relaxation, steps
 from swell.preconditioners.amg.two_products import TwoProducts
 
@@ -43,6 +44,15 @@ class BalancedCycle(Cycle):
         self.scales = self._scaling(first)
         self.levels = [*map(self._level, hierarchy.levels, self.scales, self.scales[1:]), self._coarsest()]
         self.space.synchronize()                 # a product may read its matrix before the preceding kernel has ended
+
+    def in_double_precision(self):
+        """Return a new cycle in double precision with the same hierarchy."""
+        return BalancedCycle(self.hierarchy, "float64", self.symmetry)
+
+    def least_response(self) -> float:
+        """Return the ‖D A D v‖ / ‖v‖ of the smoothest vector v that the levels know (precision.py); 1 if none."""
+        levels, v = self.hierarchy.levels, smoothest(self) if self.hierarchy.levels else None
+        return 1.0 if v is None else response(levels[0].A, self.scales[0], v)
 
     def _describe(self, n, space, settings, dtype, symmetry, above):
         """Set shape, type, properties and smoother of a cycle for vectors of length n."""

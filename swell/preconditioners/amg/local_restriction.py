@@ -79,7 +79,7 @@ class Transfer:
 
     def update(self, A):
         """Recompute R, in place, for new values of A. P has no values of A."""
-        _weights(A, self.rows, self.R)
+        weigh(A, self.rows, self.R)
         self.R.discard_adjoint()
 
     @property
@@ -93,48 +93,70 @@ class FilteredLevel(Level):
 
     Attributes
     ----------
-    kept : uint8 array
-        1 for each entry of ``RAP.C`` that the next matrix keeps.
-    next : CSRMatrix
-        The next level's matrix.
+    filter : Filtered
+        Of ``RAP.C``.
     """
 
-    kept: Any = None
-    next: Any = None
+    filter: Any = None
 
     @classmethod
     def filtered(cls, A, transfer, share):
-        """Return a new FilteredLevel; ``share``: least modulus of an entry that stays, over its row's largest."""
+        """Return a new FilteredLevel; ``share`` as for `Filtered`."""
         level = cls.of(A, transfer)
-        C, space = level.RAP.C, A.space
-        lengths, level.kept = space.empty(C.shape[0], np.int32), space.empty(C.nnz, np.uint8)
-        _kernels(A).mark_kept(C.indptr, C.indices, C.data, share, level.kept, lengths)
+        level.filter = Filtered(level.RAP.C, share)
+        return level
+
+    @property
+    def coarse(self):
+        return self.filter.matrix
+
+    def update(self, A):
+        super().update(A)
+        return self.filter.update()
+
+    @property
+    def nbytes(self):
+        return super().nbytes + self.filter.nbytes
+
+
+class Filtered:
+    """A matrix without its small entries, which are added to the diagonal.
+
+    Parameters
+    ----------
+    C : CSRMatrix
+        It is kept.
+    share : float
+        Least modulus of an entry that stays, over its row's largest.
+
+    Attributes
+    ----------
+    kept : uint8 array
+        1 for each entry of C that stays.
+    matrix : CSRMatrix
+    """
+
+    def __init__(self, C, share):
+        space = C.space
+        lengths, self.kept, self._C = space.empty(C.shape[0], np.int32), space.empty(C.nnz, np.uint8), C
+        _kernels(C).mark_kept(C.indptr, C.indices, C.data, share, self.kept, lengths)
         indptr = space.empty(C.shape[0] + 1, C.indptr.dtype)
         space.prefix_sums(lengths, indptr)
         stored, = space.last_entries(indptr)  # sync
         indices, data = space.empty(stored, C.indices.dtype), space.empty(stored, C.dtype)
-        level.next = CSRMatrix(space, indptr, indices, data, C.shape)
-        level._filter()
-        return level
+        self.matrix = CSRMatrix(space, indptr, indices, data, C.shape)
+        self.update()
 
-    def _filter(self):
-        """Write pattern and values of ``next``."""
-        C, to = self.RAP.C, self.next
+    def update(self):
+        """Write pattern and values of ``matrix`` for the values that C has now, and return it."""
+        C, to = self._C, self.matrix
         _kernels(C).keep(C.indptr, C.indices, C.data, self.kept, to.indptr, to.indices, to.data)
         to.discard_adjoint()
-
-    @property
-    def coarse(self):
-        return self.next
-
-    def update(self, A):
-        super().update(A)
-        self._filter()
-        return self.next
+        return to
 
     @property
     def nbytes(self):
-        return super().nbytes + self.kept.nbytes + self.next.nbytes
+        return self.kept.nbytes + self.matrix.nbytes
 
 
 def strong_moduli(A, share):
@@ -183,12 +205,12 @@ def restriction(A, strong, state, rows, distance):
     indices = space.empty(stored, A.indices.dtype)
     _kernels(A).compact_columns(wide, indptr, indices)
     R = CSRMatrix(space, indptr, indices, space.empty(stored, np.float64), (count, A.shape[0]))
-    _weights(A, rows, R)
+    weigh(A, rows, R)
     return R
 
 
-def _weights(A, rows, R):
-    """Write the values of R, the solutions of the local systems."""
+def weigh(A, rows, R):
+    """Write the values of R, the solutions of the local systems; the arguments are those of `restriction`."""
     _kernels(A).ideal_weights(rows, A.indptr, A.indices, A.data, R.indptr, R.indices, R.data)
 
 

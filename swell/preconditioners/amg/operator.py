@@ -68,14 +68,14 @@ class AMGOperator(InPrecision):
     def in_double_precision(self, why):
         """Return the same cycle in double precision, a new operator with a note that says ``why``; the hierarchy is
         shared. None if the cycle is in double precision, or of another kind."""
-        if self.settings.dtype == "float64" or type(self) is not AMGOperator:
+        if self.settings.dtype == "float64" or not isinstance(self.inner, BalancedCycle):
             return None
         made = copy.copy(self)
         made.settings = copy.copy(self.settings)
         object.__setattr__(made.settings, "dtype", "float64")
         made.advice = (*self.advice, f"{type(self.settings).__name__}: {why}, so the cycle is in double precision; "
                                      "dtype='float64' says so from the start")
-        cycle = BalancedCycle(self.hierarchy, "float64", self.inner.symmetry)
+        cycle = self.inner.in_double_precision()
         InPrecision.__init__(made, cycle, cycle.scales[0], self.dtype)
         return made
 
@@ -138,6 +138,9 @@ def check(A, settings):
                                  f"(the first in row {facts.first_zero}): use method='direct', or precond='ilu0' with "
                                  "method='gmres'")
     if not settings.positive_diagonal:
+        if facts is None and A.diagonal_range()[0] == 0:
+            raise FactorisationError(f"{name} needs a {sign} diagonal, and a diagonal entry is zero: use "
+                                     "precond='ilu0' with method='gmres'")
         return
     least = A.gershgorin()[0] if A.shape[0] else 1.0
     if least <= 0:

@@ -16,12 +16,12 @@ SEED, STEPS = 5, 2      # of the inverse iteration: random vector, products with
 NULL = 1e-13            # a vector below this ‖D A D v‖ / ‖v‖ is a null vector, whose error no residual shows
 
 
-def least_response(cycle) -> float:
-    """Return the ‖D A D v‖ / ‖v‖ of the smoothest vector v that the levels of a `BalancedCycle` know; 1 if the coarsest
-    level has no dense inverse."""
+def smoothest(cycle):
+    """Return the smoothest vector that the levels of a `BalancedCycle` know, a float64 array for its finest level; None
+    if the coarsest level has no dense inverse."""
     hierarchy, space = cycle.hierarchy, cycle.space
-    if not hierarchy.dense or not hierarchy.levels:
-        return 1.0
+    if not hierarchy.dense:
+        return None
     last = cycle.levels[-1]
     y, z = (space.empty(hierarchy.last.shape[0], cycle.dtype) for _ in range(2))
     start = space.empty(y.size, np.float64)
@@ -35,16 +35,22 @@ def least_response(cycle) -> float:
         fine = space.empty(level.A.shape[0], np.float64)
         level.P.apply(v, fine)
         v = fine
-    A, scale = hierarchy.levels[0].A, cycle.scales[0]
-    product = space.empty(v.size, np.float64)
+    return v
+
+
+def response(A, scale, v) -> float:
+    """Return ‖D A D u‖ / ‖u‖ with u = D⁻¹ v; 1 where this is no number.
+
+    A is a CSRMatrix, or the RankRows of a matrix across ranks, in double precision; ``scale`` is the diagonal of D."""
+    space, product = A.space, A.space.empty(v.size, np.float64)
     A.apply(v, product)
-    v[...] = space.xp.where(scale > 0, v / space.xp.where(scale > 0, scale, 1), 0)
-    product *= scale                                                           # D A D v for v = D⁻¹ v
-    below, _, above, _ = space.norms(v, product)  # sync
+    u = space.xp.where(scale > 0, v / space.xp.where(scale > 0, scale, 1), 0)
+    product *= scale
+    below, _, above, _ = space.norms(u, product)  # sync
     return float(above / below) if below > 0 and np.isfinite(above / below) else 1.0
 
 
 def too_narrow(cycle) -> bool:
     """True if the residuals of the smoothest errors are rounding in the precision of a `BalancedCycle`, and would not
     be in double precision."""
-    return NULL < least_response(cycle) < 2 * np.finfo(cycle.dtype).eps
+    return NULL < cycle.least_response() < 2 * np.finfo(cycle.dtype).eps

@@ -9,9 +9,8 @@ one step of Jacobi's method, Galerkin products in double precision. Links are me
 vectors, so that flat cells are first joined across, and then in their plane.
 An application is a W-cycle in single precision with polynomial smoothers of degree 2: some 9 products with A.
 
-Across ranks each rank aggregates and smooths its own rows alone, without their couplings to other ranks. So the
-preconditioner is block Jacobi with a multigrid a rank, and iterations grow with the number of ranks. ``AMG`` is one
-multigrid across all ranks; ``Schwarz(coarse="nicolaides")`` adds a second level.
+Across ranks all ranks build one multigrid, with the levels of one device but for rounding (distributed/amg/
+aggregation.py).
 
 Differs from the textbook: links are those of the near null vectors' energies, not of the blocks' norms; a coarse node's
 unknowns are orthonormal in energy; rows of nodes without strong links to other aggregates are not smoothed, all others
@@ -19,26 +18,34 @@ with all of A; a cycle that single precision cannot hold is in double precision 
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from swell.core.arrays import host_array
 from swell.core.errors import InputError
+from swell.core.registry import rank_operator
 from swell.core.settings import choose_by_none, positive, share
-from swell.preconditioners.amg.aggregation import Aggregation, blocks, rigid_motions
+from swell.preconditioners.amg.aggregation import Aggregation, alike, blocks, rigid_motions
 from swell.preconditioners.amg.multigrid import SmoothedMultigrid
 from swell.preconditioners.amg.nodes import unknowns
 from swell.preconditioners.amg.operator import AMGOperator
 from swell.preconditioners.amg.precision import too_narrow
-from swell.preconditioners.near_nullspace import check_word, checked, checked_nodes, independent
+from swell.preconditioners.near_nullspace import (
+    check_word,
+    checked,
+    checked_nodes,
+    checked_points,
+    independent,
+    rows_here,
+)
 from swell.transforms.nullspace import rigid_body_modes
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothedAggregation(SmoothedMultigrid):
-    """Smoothed aggregation multigrid; across ranks one of each rank's own rows.
+    """Smoothed aggregation multigrid, across ranks too.
 
     Attributes
     ----------
@@ -48,9 +55,10 @@ class SmoothedAggregation(SmoothedMultigrid):
         every rank has all rows, or its own.
     coordinates : array, shape (m, 2) or (m, 3), optional
         Positions of the m nodes: the near null vectors are the rigid motions of an elastic body, with 2 or 3
-        displacements a node.
+        displacements a node. Across ranks every rank has all nodes, or those of its own rows.
     nodes : int array, shape (n,), optional
-        The node of each unknown, numbers 0 to m − 1 without holes: for nodes that have lost unknowns.
+        The node of each unknown, numbers 0 to m − 1 without holes: for nodes that have lost unknowns. Across ranks
+        every rank has all of them.
     block : int, optional
         Unknowns of a node, which are consecutive; None: as many as a point has coordinates, or as the blocks of A show.
     strength : float
@@ -87,6 +95,7 @@ class SmoothedAggregation(SmoothedMultigrid):
     hermitian_only = True
     beside_nullspace = True
     kinds = "f"
+    across_ranks = True
     against_scaling = "smoothed aggregation takes its near null vectors from the unscaled system: compare without it"
 
     def __post_init__(self):
@@ -110,66 +119,70 @@ class SmoothedAggregation(SmoothedMultigrid):
         if not self.as_given:
             return self
         if self.nodes is not None:
-            raise InputError("SmoothedAggregation(nodes) needs the whole matrix on one device; a rank or a subdomain"
-                             " aggregates its own rows alone: give near_nullspace and block")
+            raise InputError("SmoothedAggregation(nodes) needs the whole matrix, and a subdomain aggregates its own "
+                             "rows alone: give near_nullspace and block")
         size = np.shape(self.coordinates)[-1:]
         vectors = self.near_nullspace if self.coordinates is None else rigid_body_modes(self.coordinates)
         modes = independent(rows(checked(vectors, A, "SmoothedAggregation")))
         return replace(self, near_nullspace=modes, coordinates=None, block=self.block or next(iter(size), None))
 
     def coarsening(self, A):
-        """Return the object that makes the interpolation of each level, for the finest matrix A.
+        """Return the `Aggregation` for the finest matrix A; of this rank's rows for a DistributedMatrix, on all ranks
+        together.
 
         Raises
         ------
         InputError
-            If an array has another length than A, is not finite, or has dependent columns; if ``nodes`` has holes.
+            On every rank, if an array has another length than A, is not finite, or has dependent columns; if ``nodes``
+            has holes; if a node has rows on two ranks.
         """
-        n = A.shape[0]
-        if self.nodes is None:
-            size = self._size(A)
-            (nodes, constants), count = blocks(A, size), n // size
-        else:
-            node_of, place, count = checked_nodes(self.nodes, n, "SmoothedAggregation")
-            constants = np.eye(int(place.max(initial=0)) + 1)[place]
-            nodes = A.space.from_host(node_of.astype(A.indices.dtype))
+        space, own = A.space, A.diagonal_block
+        space.ranks.require_equal((self.coordinates is None, self.nodes is None, isinstance(self.near_nullspace, str)),
+                                  "the kind of near null vectors of SmoothedAggregation")
+        with space.ranks.agreed():
+            if self.nodes is None:
+                size = self._size(A)
+                (nodes, constants), count = blocks(own, size), own.shape[0] // size
+            else:
+                node_of, place, _ = checked_nodes(self.nodes, A.shape[0], "SmoothedAggregation")
+                constants = space.from_host(np.eye(int(place.max(initial=0)) + 1)[place][rows_here(A)])
+                used, node_of = np.unique(node_of[rows_here(A)], return_inverse=True)
+                nodes, count = space.from_host(node_of.astype(own.indices.dtype)), used.size
         if self.coordinates is not None:
-            modes = rigid_motions(A, *self._points(A))
+            modes = rigid_motions(own, *self._points(A))
         elif isinstance(self.near_nullspace, str):
-            modes = constants if self.nodes is None else A.space.from_host(constants)
+            modes = constants
         else:
-            modes = A.space.from_host(checked(self.near_nullspace, A, "SmoothedAggregation"))
-        return Aggregation(A, self, modes, nodes if count < n else None, count)
+            modes = space.from_host(checked(self.near_nullspace, A, "SmoothedAggregation"))
+        return Aggregation(self, alike(space, modes), nodes if count < own.shape[0] else None, count)
 
     def _size(self, A) -> int:
-        """Return the number of unknowns of a node, which are consecutive."""
-        shape = np.shape(self.coordinates)       # () for None, and for input that `_points` refuses
-        size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(A)
+        """Return the number of unknowns of a node, which are consecutive; equal on all ranks."""
+        shape, own = np.shape(self.coordinates), A.diagonal_block              # () for None, and for bad input
+        size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(own)
+        size = math.gcd(*A.space.ranks.allgather(size))
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
                              "give nodes, the node of each row")
+        if own.shape[0] % size:
+            raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {own.shape[0]} rows of "
+                             f"A on a rank: distribute A with block={size}")
         return size
 
     def _points(self, A):
-        """Return (``coordinates`` as a float64 array of A's space, stored point after point; their dimensions)."""
-        points = host_array(self.coordinates, "SmoothedAggregation(coordinates)")
-        if points.ndim != 2 or points.shape[1] not in (2, 3) or points.size != A.shape[0]:
-            raise InputError(f"SmoothedAggregation(coordinates) has shape {points.shape}: expected (m, 2) or (m, 3) "
-                             f"with as many numbers as A has rows, {A.shape[0]}; if nodes have lost unknowns, give "
-                             "nodes and near_nullspace")
-        if points.dtype.kind not in "iuf" or not np.isfinite(points).all():
-            raise InputError("SmoothedAggregation(coordinates) has complex or non-finite entries: expected real ones")
-        centred = np.ascontiguousarray(points - points.mean(axis=0), np.float64)
-        return A.space.from_host(centred.ravel()), points.shape[1]
+        """Return (the coordinates of this rank's nodes as a float64 array of A's space, stored point after point; their
+        dimensions)."""
+        points, centre = checked_points(self.coordinates, A, "SmoothedAggregation")
+        return A.space.from_host(np.ascontiguousarray(points - centre, np.float64).ravel()), points.shape[1]
 
     def links(self):
         return f"strength={self.strength:g}"
 
     def build(self, A):
-        """Return the cycle for a symmetric CSRMatrix, a new `AMGOperator`, whose docstring lists the errors.
+        """Return the cycle for a symmetric matrix, a new `AMGOperator`, whose docstring lists the errors.
 
         It is in double precision, and a note says so, if single precision cannot hold it (precision.py)."""
-        operator = AMGOperator(A, self)
+        operator = (AMGOperator if A.space.ranks.single else rank_operator("smoothed_aggregation"))(A, self)
         if self.dtype == "float32" and too_narrow(operator.inner):
             return operator.in_double_precision("residuals of the smoothest errors are below the rounding of single "
                                                 "precision")

@@ -61,12 +61,12 @@ def scales(A, omega: float, diagonal="l1"):
 
 def radius(A, diagonal="l1") -> float:
     """Return an estimate of the largest eigenvalue of D⁻¹A for a CSRMatrix in double precision; with the ℓ1 diagonal at
-    most 1. ``diagonal`` as in `scales`.
+    most 1. ``diagonal`` as in `scales`. A may also be the `RankRows` of a matrix across ranks, with "point".
 
     Power method from a fixed random vector: ‖Bᵏv‖ / ‖Bᵏ⁻¹v‖ with B = D^−½ A D^−½ grows to the eigenvalue from below.
     If the estimate is too small by a quarter, every smoother of `NAMES` still converges."""
     space, root = A.space, scales(A, 1.0, diagonal)
-    v, w, Bv = (space.empty(A.shape[0], np.float64) for _ in range(3))
+    v, w, Bv = (space.empty(space.ranks.local_rows(A.shape[0]), np.float64) for _ in range(3))
     space.random(SEED, v)
     for k in range(POWERS):
         if k:
