@@ -6,8 +6,9 @@ memory to a solver, with checks and conversions; the solve of one right-hand sid
 solve; and an update for new values on the same pattern. Each is the minimum of a few runs, in which the solvers take
 turns, after small systems have compiled the kernels. On a CPU, if PyAMG is installed, its Ruge–Stüben and smoothed
 aggregation run in the same process, with CG and default settings. hypre's BoomerAMG runs beside it if --hypre names a
-driver (hypre.py); else its figures on one H200 are stored, the best of five settings. Unsymmetric systems get BiCGSTAB
-in place of CG. --matrices takes the gallery's names and those of kinds.py.
+driver (hypre.py); else its figures on one H200 are stored, the best of five settings. Where A has blocks of unknowns,
+as elastic bodies have, the driver tries each setting with and without them. Unsymmetric systems get BiCGSTAB in place
+of CG. --matrices takes the gallery's names and those of kinds.py.
 """
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from swell.cli import source
 from swell.core.devices import make_space
 from swell.core.errors import FactorisationError, InputError
 from swell.core.stopping import Stopping
+from swell.formats.csr import CSRMatrix
 from swell.gallery import advection, anisotropic2d, jumping_diffusion, poisson2d, poisson3d
 from swell.gallery.poisson import diffusion
 from swell.preconditioners.amg.report import facts
@@ -172,8 +174,10 @@ def _hypre(space, name, A, b, symmetric, driver):
         return stored(name, A.shape[0])
     engine.tell(f"{name}: hypre")
     A.sort_indices()
+    with space.active():
+        unknowns = CSRMatrix.from_scipy(A, space).block_size
     try:
-        found = hypre.solve(driver, A, space.to_host(b), RTOL, symmetric)
+        found = hypre.solve(driver, A, space.to_host(b), RTOL, symmetric, unknowns)
     except InputError as error:
         engine.tell(f"{name}: {error}")
         return {}

@@ -78,6 +78,22 @@ def test_hypre_runs_beside(tmp_path, monkeypatch, capsys):
     assert main([*command, str(tmp_path / "none")]) == 0 and "expected the path of a driver" in capsys.readouterr().err
 
 
+ELASTIC = """#!/bin/sh
+shift 2
+for s; do case $s in *,2,cg) r=9e-9;; *) r=1e-2;; esac; echo "[$s] rep 1: setup 1.5 ms solve 2.0 ms its 7 true $r"; done
+"""
+
+
+def test_hypre_is_told_the_unknowns_of_a_point(tmp_path):
+    """hypre runs an elastic body with one and with two unknowns a point, and a scalar system with one."""
+    driver, space = tmp_path / "driver", amg.make_space("cpu")
+    driver.write_text(ELASTIC)
+    driver.chmod(0o700)
+    for A, settings in ((gallery.elasticity2d(8), "17,0,4,0.25,18,2,cg"), (gallery.poisson2d(12), None)):
+        record, = amg.measure(space, "A", sp.csr_matrix(A), 1, ["Jacobi"], str(driver))
+        assert record["hypre"].get("settings") == settings
+
+
 def test_scaling(tmp_path, capsys):
     out, report = tmp_path / "r.jsonl", tmp_path / "r.html"
     assert main(["bench", "amg", "--scaling", "--scale", "0.01", "--most", "20000", "--out", str(out), "--report",
