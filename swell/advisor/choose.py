@@ -13,8 +13,8 @@ user names a part, if the rows of A sum to zero, or if ranks share A:
    solver, unless its factors would be huge. Then gmres with Jacobi, whose residual never grows.
 5. An A with a zero on the diagonal gets the direct solver and gmres only, since 1. to 3. cannot start.
 
-Across ranks a real symmetric A with a positive diagonal and many rows first gets cg with multigrid, unless it is
-elastic. The other choices have an incomplete factorisation of each rank's diagonal block. The direct solver is not
+Across ranks a real symmetric A with a positive diagonal and many rows first gets cg with multigrid, of aggregates if it
+is elastic. The other choices have an incomplete factorisation of each rank's diagonal block. The direct solver is not
 tried.
 """
 from __future__ import annotations
@@ -157,9 +157,10 @@ def _across_ranks(A, named):
 
     choices, why = [], "the iterative choice failed"
     elastic = definite and A.space.ranks.max(A.dtype.kind == "f" and like_elasticity(A.diagonal_block))
-    if definite and free and A.dtype.kind == "f" and A.shape[0] >= MULTIGRID_FROM and not elastic:
-        choices.append(replace(named, method=setting("method", "cg"), precond=setting("precond", "amg"),
-                             why=(f"A is Hermitian with a positive diagonal, and has {MULTIGRID_FROM} rows or more",)))
+    if definite and free and A.dtype.kind == "f" and A.shape[0] >= MULTIGRID_FROM:
+        kind, of = ("smoothed_aggregation", ", coupled as in elasticity") if elastic else ("amg", "")
+        choices.append(replace(named, method=setting("method", "cg"), precond=setting("precond", kind), why=(
+            f"A is Hermitian with a positive diagonal, and has {MULTIGRID_FROM} rows or more{of}",)))
     if definite:
         choices.append(choice("cg", "ic", "A is Hermitian with a positive diagonal"))
     if alike:

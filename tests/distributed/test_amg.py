@@ -211,7 +211,7 @@ def test_where_coarsening_ends(ranks):
 
 @two_ranks
 def test_the_choice(ranks, monkeypatch):
-    """With nothing named, large symmetric systems get multigrid; elastic ones do not."""
+    """With nothing named, large symmetric systems get multigrid; elastic ones get the one of aggregates."""
     monkeypatch.setattr(choose, "MULTIGRID_FROM", 300)
 
     def on_rank(communicator):
@@ -223,7 +223,7 @@ def test_the_choice(ranks, monkeypatch):
 
     for diffusion, elasticity in ranks.run(on_rank):
         assert diffusion.converged and any("AMG()" in line for line in diffusion.configuration)
-        assert elasticity.converged and any("IC()" in line for line in elasticity.configuration)
+        assert elasticity.converged and any("SmoothedAggregation()" in line for line in elasticity.configuration)
 
 
 @two_ranks
