@@ -269,7 +269,7 @@ def _move(csr, space, read):
     arrays = csr.indptr, csr.indices[:csr.nnz], csr.data[:csr.nnz].astype(checked_dtype(csr.dtype, "A"), copy=False)
     moved = (space.from_host(array) for array in arrays)
     if read.shared:
-        moved = (new.copy() if space.same_memory(new, array) else new for new, array in zip(moved, arrays))
+        moved = (space.copied(new) if space.same_memory(new, array) else new for new, array in zip(moved, arrays))
     return CSRMatrix(space, *moved, csr.shape, block=read.block)
 
 

@@ -35,7 +35,7 @@ class Case:
     @cached_property
     def m_matrix(self):
         """True if A's rows are dominant and nearly all off-diagonal entries negative: AMG's iterations are few."""
-        return self.facts.dominant and self.A.space.find_true(self.A.data > 0)[1] <= (1 + MAX_FORCED) * self.facts.n
+        return self.facts.dominant and self.A.space.count_positive(self.A.data) <= (1 + MAX_FORCED) * self.facts.n
 
     @cached_property
     def layers(self):

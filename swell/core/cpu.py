@@ -114,9 +114,11 @@ class CpuSpace(Space):
     def count(self, keys, size):
         return np.bincount(keys, minlength=size)
 
-    def prefix_sums(self, counts, starts):
+    def prefix_sums(self, counts, starts, each=1):
         starts[0] = 0
         np.cumsum(counts, out=starts[1:])
+        if each != 1:
+            starts *= each
 
     def group_max(self, keys, size):
         starts = np.arange(0, keys.size, size)

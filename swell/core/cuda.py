@@ -304,11 +304,21 @@ class CudaSpace(Space):
         self._counting.count(keys, counts)
         return counts
 
-    def prefix_sums(self, counts, starts):
+    def prefix_sums(self, counts, starts, each=1):
         if counts.size < MIN_COUNTS_OF_ALL:
-            self._counting.prefix_sums(_as_numbers(counts), starts)
+            self._counting.prefix_sums(_as_numbers(counts), each, starts)
         else:
-            self._counting.grid_prefix_sums(_as_numbers(counts), starts, self._block_sums)
+            self._counting.grid_prefix_sums(_as_numbers(counts), each, starts, self._block_sums)
+
+    def copied(self, array):
+        out = self.empty(array.shape, array.dtype)
+        out.data.copy_from_device_async(array.data, array.nbytes, self.xp.cuda.get_current_stream())
+        return out
+
+    def count_positive(self, x):
+        count = self.xp.zeros(1, np.int64)
+        self._counting.count_positive(x, count)
+        return self.last_entries(count)[0]  # sync
 
     def last_entries(self, *arrays):
         """Return the last element of each integer array. Copies into pinned memory need one wait for all arrays."""

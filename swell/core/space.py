@@ -197,12 +197,21 @@ class Space(ABC):
         """Return a new int64 array of length ``size``: how many of the integers ``keys`` are 0, 1, … size − 1."""
 
     @abstractmethod
-    def prefix_sums(self, counts, starts):
-        """Write prefix sums: ``starts[i]`` = sum of ``counts`` before i. ``starts`` has one more element, the total."""
+    def prefix_sums(self, counts, starts, each=1):
+        """Write prefix sums: ``starts[i]`` = ``each`` × the sum of ``counts`` before i. ``starts`` has one more element,
+        the total."""
 
     @abstractmethod
     def group_max(self, keys, size: int):
         """Return a new array: the largest of each ``size`` consecutive elements of ``keys``."""
+
+    def copied(self, array):
+        """Return a new array, equal to a contiguous one."""
+        return array.copy()
+
+    def count_positive(self, x) -> int:
+        """Return the number of entries of a real array that are greater than 0. It waits for the device."""
+        return int(np.count_nonzero(x > 0))
 
     def total(self, counts) -> int:
         """Return the sum of an integer array as a Python int. It waits for the device."""

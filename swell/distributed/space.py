@@ -133,8 +133,14 @@ class DistributedSpace(Space):
     def count(self, keys, size):
         return self.local.count(keys, size)
 
-    def prefix_sums(self, counts, starts):
-        self.local.prefix_sums(counts, starts)
+    def prefix_sums(self, counts, starts, each=1):
+        self.local.prefix_sums(counts, starts, each)
+
+    def copied(self, array):
+        return self.local.copied(array)
+
+    def count_positive(self, x):
+        return self.local.count_positive(x)
 
     def last_entries(self, *arrays):
         return self.local.last_entries(*arrays)

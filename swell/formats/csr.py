@@ -109,7 +109,7 @@ class CSRMatrix(Matrix, SystemMatrix):
             raise InputError("A has rows whose columns are not sorted, or entries stored twice: call "
                              "A.sum_duplicates() first")
         data = space.from_host(A.data.astype(checked_dtype(A.dtype, "A"), copy=False))
-        data = data.copy() if space.same_memory(data, A.data) else data
+        data = space.copied(data) if space.same_memory(data, A.data) else data
         return cls(space, A.indptr, A.indices, data, A.shape, block=checked_block_size(block, A.shape[0]))
 
     def to_scipy(self):

@@ -110,14 +110,15 @@ class SELLMatrix(Matrix):
         space, xp, H, window = self.space, self.space.xp, self.height, self.settings.window
         kernels = space.kernels("swell.formats", "sell_layout", csr.dtype)
         slices = -(-self.shape[0] // H)
-        widths, starts = xp.zeros((2, slices), np.int32), space.empty((2, slices + 1), np.int64)
+        index = index_type(*self.shape, H * csr.nnz)             # no slice has more than H places for each entry
+        widths, starts = xp.zeros((2, slices), np.int32), space.empty((2, slices + 1), index)
         kernels.measure_windows(csr.indptr, H, max(window, H), *widths)
         for of_order, start in zip(widths, starts):
-            space.prefix_sums(of_order, start)
+            space.prefix_sums(of_order, start, H)
         plain, ordered = space.last_entries(*starts)  # sync
         self.sorted = window > 1 and ordered < WORTH * plain
-        stored = H * (ordered if self.sorted else plain)
-        self.ptr = xp.multiply(starts[int(self.sorted)], H, dtype=index_type(*self.shape, stored), casting="unsafe")
+        stored = ordered if self.sorted else plain
+        self.ptr = starts[int(self.sorted)].astype(index_type(*self.shape, stored), copy=False)
         order, self.place = (space.empty(slices * H if self.sorted else 0, csr.indptr.dtype) for _ in range(2))
         if self.sorted:
             kernels.sort_windows(csr.indptr, window, order, self.place)

@@ -51,22 +51,33 @@ __global__ void group_max(Context* ctx, const K* keys, int size, K* most, long l
   if (threadIdx.x % 32 == 0) most[group] = K(found);
 }
 
-// Exclusive prefix sums: starts[i] = counts[0] + … + counts[i - 1]. starts has one entry more than counts.
+// out[0] += the number of keys greater than 0.
+// launch: elements of keys, 256 threads, at most 8 blocks per multiprocessor
+template <typename K> __global__ void count_positive(Context* ctx, const K* keys, long long* out, long long n) {
+  if (stopped(ctx)) return;
+  long long found = 0;
+  for (long long i = thread_id(); i < n; i += threads()) found += keys[i] > K(0);
+  for (int o = 16; o; o >>= 1) found += __shfl_xor_sync(~0u, found, o);
+  if (threadIdx.x % 32 == 0 && found) atomic_add(out, found);
+}
+
+// Exclusive prefix sums: starts[i] = each (counts[0] + … + counts[i - 1]). starts has one entry more than counts.
 // launch: one block of 1024 threads
 template <typename C, typename P>
-__global__ void __launch_bounds__(1024) prefix_sums(Context* ctx, const C* counts, P* starts, long long counts_size) {
+__global__ void __launch_bounds__(1024) prefix_sums(Context* ctx, const C* counts, long long each, P* starts,
+    long long counts_size) {
   if (stopped(ctx)) return;
   const long long all = scan(counts_size, [&](long long i) { return (long long)counts[i]; },
-                             [&](long long i, long long sum) { starts[i] = P(sum); });
-  if (threadIdx.x == 0) starts[counts_size] = P(all);
+                             [&](long long i, long long sum) { starts[i] = P(each * sum); });
+  if (threadIdx.x == 0) starts[counts_size] = P(each * all);
 }
 
 // Like prefix_sums, by all blocks: each sums its part of the counts and, after a barrier, adds the sums of the blocks
 // before it. scratch[0] is the barrier's counter, 0 before the first launch; one entry for each block's sum follows.
 // launch: 2 blocks per multiprocessor of 512 threads, all at once
 template <typename C, typename P>
-__global__ void __launch_bounds__(512, 2) grid_prefix_sums(Context* ctx, const C* counts, P* starts, long long* scratch,
-    long long counts_size) {
+__global__ void __launch_bounds__(512, 2) grid_prefix_sums(Context* ctx, const C* counts, long long each, P* starts,
+    long long* scratch, long long counts_size) {
   if (stopped(ctx)) return;
   const long long n = counts_size, part = (n + gridDim.x * 32ll - 1) / (gridDim.x * 32ll) * 32;        // whole accesses
   const long long begin = min(n, blockIdx.x * part), end = min(n, begin + part);
@@ -78,6 +89,6 @@ __global__ void __launch_bounds__(512, 2) grid_prefix_sums(Context* ctx, const C
   grid_wait(reinterpret_cast<unsigned long long*>(scratch));
   for (int block = threadIdx.x; block < blockIdx.x; block += blockDim.x) before += __ldcg(scratch + 1 + block);
   const long long all = scan(begin, end, block_total(before), [&](long long i) { return (long long)counts[i]; },
-                             [&](long long i, long long sum) { starts[i] = P(sum); });
-  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) starts[n] = P(all);
+                             [&](long long i, long long sum) { starts[i] = P(each * sum); });
+  if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) starts[n] = P(each * all);
 }

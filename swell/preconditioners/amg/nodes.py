@@ -28,7 +28,7 @@ def like_elasticity(A) -> bool:
     Elements of higher degree have blocks and positive entries, too. In them a constant in one unknown of each block is
     no motion: A changes it in most rows."""
     n, space = A.shape[0], A.space
-    positive = space.find_true(A.data > 0)[1] - n  # sync
+    positive = space.count_positive(A.data) - n  # sync
     if not (positive > 0 and positive >= MIXED * (A.nnz - n)):
         return False
     size = unknowns(A)
