@@ -60,7 +60,7 @@ for line in sys.stdin:
     if asked["ksp"] != "cg":
         ksp.setPCSide(PETSc.PC.Side.RIGHT)       # the norm is then that of b - A x
     ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)
-    ksp.setTolerances(rtol=asked["rtol"], max_it=20000)
+    ksp.setTolerances(rtol=asked["rtol"], max_it=2000)
     ksp.setFromOptions()
     ksp.setUp()
     setup = time.process_time() - start

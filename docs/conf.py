@@ -40,6 +40,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 180
 nb_merge_streams = True
 
+toc_object_entries_show_parents = "hide"    # as_dict() in the right column, not Result.as_dict()
 autosummary_generate = False                # pages.py writes one page a group of names
 autodoc_typehints = "none"                  # the docstrings say more than the types
 # Signatures made by swell.Options have more parameters than the source, on which autodoc_preserve_defaults fails:

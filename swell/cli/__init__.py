@@ -24,6 +24,7 @@ COMMANDS = ("solve", "info", "fvm", "flow", "decompose", "helmholtz", "demo", "d
 ACROSS_RANKS = ("solve", "fvm", "flow", "helmholtz")          # commands that mpiexec may start
 
 CONVERGED, BAD_INPUT, INTERRUPTED = 0, 2, 130
+SYNONYMS = {"o": "out", "b": "rhs", "pc": "precond", "solver": "method", "tolerance": "rtol", "iterations": "maxiter"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 UNSOLVED = "interrupted before there was a solution; nothing was written"
 
@@ -41,9 +42,7 @@ class Parser(argparse.ArgumentParser):
         parser = commands.get(arguments.command, self)
         word = next((word for word in unknown if word.startswith("-")), unknown[0])
         offered = [name.lstrip("-") for action in parser._actions for name in action.option_strings]
-        near = difflib.get_close_matches(word.lstrip("-").split("=")[0], offered, n=1) if word.startswith("-") else []
-        hint = f"; did you mean --{near[0]}?" if near else ""
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(word, offered)}")
 
     def error(self, message):
         self.exit(BAD_INPUT, f"swell: {message} (see {self.prog} --help)\n")
@@ -143,6 +142,16 @@ def _run(argv) -> int:
             raise
         return _complain(f"{type(error).__name__}: {error}; swell did not expect this: run it again with --debug and "
                          "report the output", BAD_INPUT)
+
+
+def _meant(word, offered) -> str:
+    """Return "; did you mean --…?" for an unknown word of the command line, or an empty text. ``offered``: names of
+    the command's options."""
+    if not word.startswith("-"):
+        return f"; is it --rhs {word}?" if "rhs" in offered else ""
+    name = word.lstrip("-").split("=")[0]
+    near = [SYNONYMS[name]] if SYNONYMS.get(name) in offered else difflib.get_close_matches(name, offered, n=1)
+    return f"; did you mean --{near[0]}?" if near else ""
 
 
 def _smaller(arguments) -> str:

@@ -144,6 +144,9 @@ class SmoothedAggregation(SmoothedMultigrid):
     def _size(self, A) -> int:
         """Return the number of unknowns of a node, which are consecutive."""
         shape = np.shape(self.coordinates)       # () for None, and for input that `_points` refuses
+        if len(shape) == 2 and shape[0] in (2, 3) and shape[1] > 3:
+            raise InputError(f"SmoothedAggregation(coordinates) has shape {shape}: expected a row for each node, "
+                             "(m, 2) or (m, 3): give the transpose, coordinates.T")
         size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(A)
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
@@ -155,8 +158,9 @@ class SmoothedAggregation(SmoothedMultigrid):
         points = host_array(self.coordinates, "SmoothedAggregation(coordinates)")
         if points.ndim != 2 or points.shape[1] not in (2, 3) or points.size != A.shape[0]:
             raise InputError(f"SmoothedAggregation(coordinates) has shape {points.shape}: expected (m, 2) or (m, 3) "
-                             f"with as many numbers as A has rows, {A.shape[0]}; if nodes have lost unknowns, give "
-                             "nodes and near_nullspace")
+                             f"with as many numbers as A has rows, {A.shape[0]}; give the points of the nodes "
+                             "that A has, without fixed ones; if a node has lost only some of its unknowns, give nodes "
+                             "and near_nullspace")
         if points.dtype.kind not in "iuf" or not np.isfinite(points).all():
             raise InputError("SmoothedAggregation(coordinates) has complex or non-finite entries: expected real ones")
         centred = np.ascontiguousarray(points - points.mean(axis=0), np.float64)
