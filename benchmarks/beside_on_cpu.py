@@ -7,9 +7,9 @@ Every solver starts from the same CSR matrix and solves to a relative residual o
 Setup and solve count, imports and the first use of a library do not. CPU-seconds and one thread are taken because they
 hardly depend on a machine's other work. Solvers take turns, and the minimum of --repeat rounds is given with the true
 residual. A solver that has taken more than --limit seconds on a system runs once. PyAMG and PETSc have several
-sensible choices; all run, and the figure takes the best. PETSc and the BoomerAMG of hypre that it offers come with
-Debian's python3-petsc4py, whose interpreter may be another: without --peer-python they are left out. The records go to
---out; ``python benchmarks/figure.py`` draws them.
+sensible choices; all run (PETSc's for 2000 iterations at most), and the figure takes the best that arrived. PETSc and
+the BoomerAMG of hypre that it offers come with Debian's python3-petsc4py, whose interpreter may be another: without
+--peer-python they are left out. The records go to --out; ``python benchmarks/figure.py`` draws them.
 """
 from __future__ import annotations
 

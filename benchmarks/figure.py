@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 HERE = pathlib.Path(__file__).parent
 COLOURS = "#0b5fa5", "#7fb2d9", "#c9a66b", "#b0b0b0", "#8a9a5b", "#5b4a8a"
 ON_A_CPU = {"swell, nothing named": "swell, nothing", "swell, multigrid": "swell, multigrid", "PETSc, best of three": "PETSc",
-            "PyAMG, best of two": "PyAMG", "SciPy, CG or BiCGSTAB + Jacobi": "SciPy"}           # label: how solvers begin
+            "PyAMG, best of two": "PyAMG", "SciPy, CG + Jacobi": "SciPy"}           # label: how solvers begin
 NAMES = {"cg_jacobi": "CG + Jacobi", "gmres30": "GMRES(30)", "bicgstab": "BiCGSTAB"}
 STORED = {"Ginkgo 1.12 (SELL-P)": ("ginkgo_sellp", "ginkgo_sellp_no_precond"), "AmgX 2.5": ("amgx", "amgx_fgmres_jacobi")}
 
