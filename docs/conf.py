@@ -40,6 +40,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 180
 nb_merge_streams = True
 
+toc_object_entries_show_parents = "hide"    # as_dict() in the right column, not Result.as_dict()
 autosummary_generate = False                # pages.py writes one page a group of names
 autodoc_typehints = "none"                  # the docstrings say more than the types
 # Signatures made by swell.Options have more parameters than the source, on which autodoc_preserve_defaults fails:
@@ -70,7 +71,7 @@ html_show_sourcelink = html_copy_source = html_use_index = html_domain_indices =
 html_theme_options = {
     "logo": {"text": "swell", "image_light": "_static/swell.svg", "image_dark": "_static/swell.svg", "alt_text": ""},
     "navbar_end": ["theme-switcher"], "navbar_align": "left", "header_links_before_dropdown": 8,
-    "show_prev_next": True, "footer_start": ["copyright"], "footer_end": [], "show_toc_level": 2,
+    "show_prev_next": True, "footer_start": ["copyright"], "footer_end": ["versions"], "show_toc_level": 2,
     "pygments_light_style": "a11y-high-contrast-light", "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_sidebars = {"docs/index": []}

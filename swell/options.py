@@ -26,6 +26,7 @@ from swell.core.stopping import Stopping
 from swell.preconditioners.user import resolve_preconditioner
 from swell.transforms.nullspace import resolve_nullspace
 
+PARTS = ("method", "precond", "scaling", "ordering", "format")
 ENTRY = "options\n    See `swell.Options`.\n"     # `Accepted.shown` replaces it by all entries
 
 
@@ -57,7 +58,7 @@ class Options:
     ----------
     method, precond, scaling, ordering, format : str or settings object, optional
         A name in the registry (``swell.names("method")``), with settings as in ``"gmres(restart=50)"``, or an object:
-        ``swell.GMRES(restart=50)``. "none" leaves a part out. Without a method, an advisor chooses.
+        ``swell.GMRES(restart=50)``. "none" leaves a part out. Without a method, or with "auto", an advisor chooses.
     M : callable, LinearOperator or matrix, optional
         Your own preconditioner, an approximate inverse of A, as in SciPy. Give M or ``precond``, not both. If the
         method needs a self-adjoint M, as cg does, two applications at setup measure that, and a note names an M that is
@@ -110,6 +111,11 @@ class Options:
     atol: float = 0.0
     maxiter: int | None = None
     stopping: Stopping | None = None
+
+    def __post_init__(self):
+        for name in PARTS:                       # the word for None, which a command line and a default need
+            if isinstance(getattr(self, name), str) and getattr(self, name).lower() == "auto":
+                object.__setattr__(self, name, None)
 
     def keywords(self) -> dict:
         """Return the options that differ from the defaults, as keyword arguments of `swell.solve` and `prepare`."""

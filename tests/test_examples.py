@@ -1,6 +1,7 @@
 """Every example runs; each asserts its own numbers."""
 from __future__ import annotations
 
+import json
 import pathlib
 import runpy
 import subprocess
@@ -35,6 +36,31 @@ def test_example(path, capsys):
                             exc_type=(ImportError, RuntimeError))
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out or path.read_text().count("print(") == 0
+
+
+NOTEBOOK = ROOT / "examples" / "first_steps.ipynb"
+
+
+def test_the_notebook_runs(tmp_path, monkeypatch, capsys):
+    """Its code, cell by cell; lines for IPython alone would install what is there. It is stored without outputs."""
+    monkeypatch.chdir(tmp_path)
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) > 5 and not any(cell["outputs"] for cell in cells)
+    names = {"__name__": "__main__"}
+    for cell in cells:
+        lines = [line.replace("%pip", "pass  # %pip") for line in cell["source"]]
+        exec(compile("".join(lines), str(NOTEBOOK), "exec"), names)
+    assert names["mended"].converged and (tmp_path / "report.html").exists()
+
+
+def test_the_notebook_runs_in_jupyter(tmp_path):
+    nbclient = pytest.importorskip("nbclient", reason="needs nbclient: pip install 'swell[notebook]'")
+    nbformat = pytest.importorskip("nbformat", reason="needs nbformat: pip install 'swell[notebook]'")
+    pytest.importorskip("ipykernel", reason="needs ipykernel: pip install 'swell[notebook]'")
+    made = nbclient.NotebookClient(nbformat.read(NOTEBOOK, 4), timeout=120,
+                                   resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in made.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert sum("text/html" in output.get("data", {}) for output in shown) >= 4
 
 
 def test_the_example_of_petsc_says_what_it_needs(monkeypatch):

@@ -82,6 +82,18 @@ def test_the_citation_has_the_keys_of_its_format():
     assert [author["name"] for author in CITATION["authors"]] == [author["name"] for author in PROJECT["authors"]]
 
 
+def test_a_release_is_dated_in_the_citation_too():
+    date = newest_heading().split(" - ")[1]
+    assert str(CITATION.get("date-released", "unreleased")) == date
+    assert CITATION["version"] == swell.__version__ and "abstract" in CITATION and "keywords" in CITATION
+
+
+def test_binder_installs_these_sources():
+    extra, = re.fullmatch(r"\.\[(\w+)\]\n", (ROOT / "binder" / "requirements.txt").read_text()).groups()
+    assert extra in PROJECT["optional-dependencies"]
+    assert (ROOT / "binder" / "runtime.txt").read_text().strip().removeprefix("python-") in TESTED
+
+
 # -- wheel and sdist ----------------------------------------------------------------------------------------------------
 
 def test_the_wheel_takes_every_file_of_the_package():

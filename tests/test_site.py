@@ -9,6 +9,7 @@ import importlib
 import inspect
 import pathlib
 import re
+import runpy
 import sys
 import types
 
@@ -52,6 +53,23 @@ def listed(path, text) -> set[pathlib.Path]:
                 there = ROOT / line[1:] if line[0] == "/" else path.parent / line
                 found.update(match.resolve() for match in there.parent.resolve().glob(f"{there.name}.md"))
     return found
+
+
+def test_versions_stand_side_by_side(tmp_path):
+    versions = runpy.run_path(str(DOCS / "versions.py"))
+    dates = {"0.10.0": "unreleased", "0.9.0": "2026-12-01"}
+    for version in dates:
+        (tmp_path / "built" / "docs").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "built" / "index.html").write_text(f"{version}{versions['MARK']}")
+        (tmp_path / "built" / "docs" / "a.html").write_text(versions["MARK"])
+        versions["add"](tmp_path / "built", tmp_path / "site", version, dates)
+    site = tmp_path / "site"
+    assert "0.10.0" in (site / "0.10.0" / "index.html").read_text() and 'url=0.9.0/' in (site / "index.html").read_text()
+    page = site / "0.9.0" / "docs" / "a.html"
+    target = re.search('href="(.*?)"', page.read_text())[1]
+    assert (page.parent / target).resolve() == site / "versions.html"
+    listed = re.findall('href="(.*?)"', (site / "versions.html").read_text())
+    assert listed == ["0.10.0/index.html", "0.9.0/index.html"] and all((site / name).exists() for name in listed)
 
 
 def test_every_page_is_in_a_table_of_contents(pages):

@@ -7,6 +7,7 @@ before a command runs.
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import importlib
 import os
@@ -23,12 +24,25 @@ COMMANDS = ("solve", "info", "fvm", "flow", "decompose", "helmholtz", "demo", "d
 ACROSS_RANKS = ("solve", "fvm", "flow", "helmholtz")          # commands that mpiexec may start
 
 CONVERGED, BAD_INPUT, INTERRUPTED = 0, 2, 130
+SYNONYMS = {"o": "out", "b": "rhs", "pc": "precond", "solver": "method", "tolerance": "rtol", "iterations": "maxiter"}
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 UNSOLVED = "interrupted before there was a solution; nothing was written"
 
 
 class Parser(argparse.ArgumentParser):
     """A parser that reports a wrong command line in one line, as swell reports all errors."""
+
+    def parse(self, argv) -> argparse.Namespace:
+        """Parse a whole command line. An unknown option is reported with the nearest one, and with the help of the
+        command that it was given to."""
+        arguments, unknown = self.parse_known_args(argv)
+        if not unknown:
+            return arguments
+        commands = next(action for action in self._actions if action.dest == "command").choices
+        parser = commands.get(arguments.command, self)
+        word = next((word for word in unknown if word.startswith("-")), unknown[0])
+        offered = [name.lstrip("-") for action in parser._actions for name in action.option_strings]
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(word, offered)}")
 
     def error(self, message):
         self.exit(BAD_INPUT, f"swell: {message} (see {self.prog} --help)\n")
@@ -103,7 +117,7 @@ def _run(argv) -> int:
     """Parse the arguments ``argv``, run the command, and return the exit status. Errors become one line on stderr,
     except errors of writing to stdout, which are raised."""
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parser().parse(argv)
     except SystemExit as end:                        # after --help, or a wrong command line
         return end.code
     except KeyboardInterrupt:
@@ -122,13 +136,32 @@ def _run(argv) -> int:
     except KeyboardInterrupt:
         return _complain(UNSOLVED, INTERRUPTED)
     except MemoryError as error:
-        return _complain(f"out of memory: {str(error) or 'an array did not fit'}; use a machine with more of it, a "
-                         "method with short recurrences (cg, bicgstab), or --dtype float32", BAD_INPUT)
+        return _complain(f"out of memory: {str(error) or 'an array did not fit'}; {_smaller(arguments)}", BAD_INPUT)
     except Exception as error:
         if arguments.debug or _writing_output(error):
             raise
         return _complain(f"{type(error).__name__}: {error}; swell did not expect this: run it again with --debug and "
                          "report the output", BAD_INPUT)
+
+
+def _meant(word, offered) -> str:
+    """Return "; did you mean --…?" for an unknown word of the command line, or an empty text. ``offered``: names of
+    the command's options."""
+    if not word.startswith("-"):
+        return f"; is it --rhs {word}?" if "rhs" in offered else ""
+    name = word.lstrip("-").split("=")[0]
+    near = [SYNONYMS[name]] if SYNONYMS.get(name) in offered else difflib.get_close_matches(name, offered, n=1)
+    return f"; did you mean --{near[0]}?" if near else ""
+
+
+def _smaller(arguments) -> str:
+    """Return advice on how to run a command in less memory, with the options that it has."""
+    has = vars(arguments)
+    ways = ["--dtype float32"] if has.get("dtype") is None and "dtype" in has else []
+    ways += ["a method with short recurrences (--method cg or bicgstab)"] if "method" in has else []
+    ways += ["fewer --cells"] if "cells" in has else ["--small"] if "small" in has else []
+    ways += [f"several machines (mpiexec -n 4 swell {arguments.command} ...)"] * (arguments.command in ACROSS_RANKS)
+    return "use " + "".join(f"{way}, " for way in ways) + "or " * bool(ways) + "a machine with more memory"
 
 
 def _writing_output(error) -> bool:

@@ -18,19 +18,22 @@ def add_solver(parser, unnamed=None):
     """
     for part, words in PARTS.items():
         default = f"; {unnamed[part]}" if part in (unnamed or {}) else ""
-        offered = names(part) if part == "method" else [*names(part), "none"]
+        offered = [*names(part), *(() if part == "method" else ("none",)), "auto"]
         parser.add_argument(f"--{part}", metavar="NAME", help=f"{words}{default}: {', '.join(offered)}")
 
 
 def named_solver(arguments) -> dict:
-    """Return {part: settings object, or None if the user named none}, keyword arguments for ``swell.prepare``.
+    """Return keyword arguments for ``swell.prepare``: for each part a settings object, "none", "auto", or None if the
+    user did not name it.
 
     Raises
     ------
     InputError
         For an unknown name or setting.
     """
-    return {part: resolve(part, getattr(arguments, part)) for part in PARTS}
+    given = {part: getattr(arguments, part) for part in PARTS}
+    return {part: name.lower() if name and name.lower() in ("none", "auto") else resolve(part, name)
+            for part, name in given.items()}
 
 
 def add_output(parser):

@@ -264,7 +264,7 @@ def _print(arguments, case, solution, forces, label, written):
                        "linear_iterations": list(solution.linear_iterations),
                        "forces": {name: {"pressure": p.tolist(), "viscous": w.tolist()}
                                   for name, (p, w) in forces.items()},
-                       "notes": notes, "written": written, "report": arguments.report}))
+                       "notes": notes, "written": written, "report": arguments.report}, vars(arguments)))
     elif not arguments.quiet:
         print(for_shell(solution, vars(arguments)))
         for note in case.notes:

@@ -74,7 +74,7 @@ def _run(arguments, ranks) -> int:
     Stopping(rtol=arguments.rtol, maxiter=arguments.maxiter)
     chosen = named_solver(arguments)
     chosen["method"] = chosen["method"] or "cg"
-    if arguments.scaling is None and chosen["precond"] is None:
+    if chosen["scaling"] is None and chosen["precond"] in (None, "none") and chosen["method"] != "auto":
         chosen["scaling"] = "jacobi"
     if ranks is None:
         make_space(arguments.device)
@@ -207,7 +207,8 @@ def _write(arguments, problem, solution, facts):
         result = dataclasses.replace(solution.longest, notes=[*notes, *solution.notes, *solution.longest.notes])
         matrix = problem.assemble().A.to_scipy()
         html(result, arguments.report, title=f"swell fvm {Path(arguments.CASE).name}", matrix=matrix,
-             equation=solution, fields=section.figure(solution.mesh, {"p": solution.p}))
+             equation=solution, fields=section.figure(solution.mesh, {"p": solution.p}),
+             say=lambda sentence: for_shell(sentence, vars(arguments)))
 
 
 def _print(arguments, solution, facts):
@@ -223,7 +224,7 @@ def _print(arguments, solution, facts):
                        "residual": solution.residual, "equation_residual": solution.residual,
                        "imbalance": solution.imbalance, "tolerance": solution.rtol,
                        "notes": solution.notes + solution.result.notes,
-                       "out": arguments.out, "report": arguments.report}))
+                       "out": arguments.out, "report": arguments.report}, vars(arguments)))
     elif not arguments.quiet:
         print(for_shell(solution, vars(arguments)))
         print(f"  p from {span['min']:.6g} to {span['max']:.6g}, mean {span['mean']:.6g}")

@@ -273,7 +273,8 @@ def _print(arguments, mesh, response, written, modes):
         facts = mesh.facts()
         facts["nodes"] = facts.pop("points")                     # "points" are the response's
         extra = {} if modes is None else {"modes": modes.as_dict()}
-        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), **extra, "written": written}))
+        print(as_json({"mesh": arguments.MESH, **facts, **response.as_dict(), **extra, "written": written},
+                      vars(arguments)))
     elif not arguments.quiet:
         print(for_shell(response, vars(arguments)))
         if modes is not None:

@@ -14,7 +14,7 @@ from swell.cli.output import as_json, check_paths, for_shell, readable
 HELP = "describe a matrix, and recommend a solver"
 BAR = 40                # characters of the longest bar of the histogram
 BINS = 12
-SOLVE = ("method", "precond", "scaling", "ordering", "format", "nullspace")       # options of swell solve in advice
+SOLVE = ("method", "precond", "scaling", "ordering", "format", "nullspace", "project")     # options of swell solve
 
 
 def add_arguments(parser):
@@ -41,7 +41,7 @@ def run(arguments) -> int:
         picture(A, arguments.picture, title=title)
         findings["picture"] = arguments.picture
     if arguments.json:
-        print(as_json(findings))
+        print(as_json(findings, SOLVE))
     else:
         _show(findings, A)
     return 0

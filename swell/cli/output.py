@@ -10,8 +10,12 @@ import stat
 
 from swell.core.errors import InputError
 
+SENTENCES = ("message", "notes", "advice", "why", "singular", "refused")     # keys of JSON whose values are sentences
 VECTORS = (".npy", ".mtx", ".txt")
 CALL = r"\w[\w.]*\((?:[^()]|\([^()]*\))*\)"                    # as CG(between=5), whose fields are no options
+PROJECTED = r"nullspace=swell\.NullSpace\('(\w+)', project=True\)"
+IN_PYTHON = r"(?<!in Python )\bswell\.\w[\w.]*\((?:[^()]|\([^()]*\))*\)(?! in Python)"
+BARE = r"\b(raise|relax|wider|smaller|another) (maxiter|rtol|dtype|x0|precond)\b(?!=)"       # advice with a bare name
 OPTION = r"""(?<![\w.-])([a-z]\w*)=('[^']*'(?:(?:,? or |, )'[^']*')*|"[^"]*"|[-+]?\w[-+.\w]*\b|)(?!\.?\w|[-+(\[{:'"])"""
 
 
@@ -62,8 +66,8 @@ def check_paths(paths: dict, sources=(), endings=None):
 def for_shell(text, options) -> str:
     """Return ``text`` with the advice in it spelled as options of the command: method='direct' as --method direct.
 
-    ``rtol=x: expected`` and the like, which repeat the input, stay as they are. So do settings without an option, and
-    calls such as NullSpace(..., project=True), which only Python can make.
+    ``rtol=x: expected`` and the like, which repeat the input, stay as they are, and so do settings without an option.
+    Functions of swell that only Python can call are said to be so.
 
     Parameters
     ----------
@@ -76,6 +80,8 @@ def for_shell(text, options) -> str:
     --------
     >>> for_shell("use method='cg' or 'gmres(restart=50)', or CG(every=5) with rtol=1e-5", ("every", "method", "rtol"))
     "use --method cg or 'gmres(restart=50)', or CG(every=5) with --rtol 1e-5"
+    >>> for_shell("relax rtol, or use swell.lstsq(A, b)", ("rtol",))
+    'relax --rtol, or use swell.lstsq(A, b) in Python'
     """
     def spelled(match):
         name, value = match[1], match[2]
@@ -83,7 +89,25 @@ def for_shell(text, options) -> str:
             return match[0]
         value = re.sub("""'([^']*)'|"([^"]*)\"""", lambda quoted: shlex.quote(quoted[1] or quoted[2] or ""), value)
         return f"--{name.replace('_', '-')} {value}".rstrip()
-    return re.sub(f"{CALL}|{OPTION}", spelled, str(text))
+    text = str(text).replace("precond (or M)", "precond")
+    if "project" in options:
+        text = re.sub(PROJECTED, r"nullspace='\1' --project", text).replace("NullSpace(..., project=True)", "--project")
+    text = re.sub(IN_PYTHON, r"\g<0> in Python", text)
+    text = re.sub(BARE, lambda match: f"{match[1]} --{match[2]}" if match[2] in options else match[0], text)
+    return re.sub(f"{CALL}|{OPTION}", spelled, text)
+
+
+def _spelled(data, options):
+    """Return ``data``, plain types for JSON, with the sentences in it spelled as `for_shell` does."""
+    if isinstance(data, dict):
+        return {key: _sentences(item, options) if key in SENTENCES and item is not None else _spelled(item, options)
+                for key, item in data.items()}
+    return [_spelled(item, options) for item in data] if isinstance(data, list) else data
+
+
+def _sentences(item, options):
+    """Return a sentence, or a list of them, as `for_shell` spells it."""
+    return [for_shell(one, options) for one in item] if isinstance(item, (list, tuple)) else for_shell(item, options)
 
 
 def readable(name: str) -> str:
@@ -91,9 +115,12 @@ def readable(name: str) -> str:
     return name.encode("utf-8", "replace").decode()
 
 
-def as_json(data) -> str:
-    """Return data as strict JSON text; NaN and Inf, which JSON lacks, become null."""
-    return json.dumps(_plain(data), ensure_ascii=False, allow_nan=False)
+def as_json(data, options=()) -> str:
+    """Return data as strict JSON text; NaN and Inf, which JSON lacks, become null.
+
+    ``options``: the names of the command's options, in whose spelling sentences for a reader are given.
+    """
+    return json.dumps(_spelled(_plain(data), options), ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value):

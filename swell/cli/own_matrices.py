@@ -85,7 +85,8 @@ def run_matrices(arguments) -> int:
     if arguments.plot:
         response.plot(arguments.plot)
     if arguments.json:
-        print(as_json({"matrices": arguments.matrices, **response.as_dict(), "written": written}))
+        print(as_json({"matrices": arguments.matrices, **response.as_dict(), "written": written},
+                      vars(arguments)))
     elif not arguments.quiet:
         print(for_shell(response, vars(arguments)))
         for path in written:

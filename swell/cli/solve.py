@@ -27,6 +27,8 @@ def add_arguments(parser):
     add_solver(parser)
     parser.add_argument("--nullspace", metavar="NAME", help="null space of A: constants, or a file with a basis as "
                         "columns")
+    parser.add_argument("--project", action="store_true", help="with --nullspace: take out of the right-hand side what "
+                        "no x can produce")
     parser.add_argument("--smoother", metavar="NAME", help="smoother for cg, before it and between its iterations: "
                         + ", ".join(names("smoother")))
     parser.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ..., or cuda:all")
@@ -93,7 +95,7 @@ def _checked(arguments, ranks):
     chosen = {**named_solver(arguments), "smoother": resolve("smoother", arguments.smoother)}
     if arguments.device and ranks is None and arguments.device != "cuda:all":
         make_space(arguments.device)
-    chosen["nullspace"] = _nullspace(arguments.nullspace)
+    chosen["nullspace"] = _nullspace(arguments)
     return chosen, stopping
 
 
@@ -107,11 +109,23 @@ def _vectors(arguments, n, notes):
     return b, None if arguments.x0 is None else source.read_vector(arguments.x0)
 
 
-def _nullspace(text):
-    """Return --nullspace as ``swell.prepare`` takes it: ``text`` itself if it is "constants", "none" or None, else the
-    basis vectors read from the file ``text``."""
+def _nullspace(arguments):
+    """Return --nullspace and --project as ``swell.prepare`` takes them."""
+    basis = _basis(arguments.nullspace)
+    if not arguments.project:
+        return basis
+    if basis is None or isinstance(basis, str) and basis == "none":
+        raise InputError("--project takes out of the right-hand side a part that --nullspace tells: give both, such as "
+                         "--nullspace constants --project")
+    from swell.transforms.nullspace import NullSpace
+    return NullSpace(basis, project=True)
+
+
+def _basis(text):
+    """Return --nullspace: ``text`` in small letters if it is "constants" or "none", else the basis vectors read from
+    the file ``text``."""
     if text is None or text.lower() in ("constants", "none"):
-        return text
+        return text and text.lower()
     if not Path(source.file_and_name(text)[0]).exists():
         raise InputError(f"--nullspace {text}: expected constants, none, or a file with a basis, and there is no such "
                          f"file in {Path.cwd()}")
@@ -144,7 +158,8 @@ def _write(arguments, result, A, M):
         from swell.report import html
         whole = arguments.device != "cuda:all"   # otherwise M is for rank 0's rows only
         html(result, arguments.report, title=f"swell solve {readable(Path(arguments.A).name)}", matrix=A,
-             levels=M if whole and isinstance(M, AMGOperator) else None)
+             levels=M if whole and isinstance(M, AMGOperator) else None,
+             say=lambda sentence: for_shell(sentence, vars(arguments)))
 
 
 def _print(arguments, result, A):
@@ -153,7 +168,8 @@ def _print(arguments, result, A):
         print("swell: interrupted; the output and the files have the current iterate", file=sys.stderr)
     if arguments.json:
         print(as_json({"matrix": arguments.A, "n": A.shape[0], "nnz": A.nnz, "rhs": arguments.rhs or "ones",
-                       **result.as_dict(), "out": arguments.out, "report": arguments.report}))
+                       **result.as_dict(), "out": arguments.out, "report": arguments.report},
+                      vars(arguments)))
     elif not arguments.quiet:
         print(f"{arguments.A}: {for_shell(result, vars(arguments))}")
         for what, path in (("x", arguments.out), ("report", arguments.report)):

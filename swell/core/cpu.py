@@ -75,8 +75,9 @@ class CpuSpace(Space):
         except OutOfMemory:
             raise
         except MemoryError as error:
-            raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): choose a smaller restart, "
-                              "dtype='float32', or a method with short recurrences (cg, bicgstab)") from None
+            raise OutOfMemory(f"{self.describe()} ran out of memory ({error}): use dtype='float32', a method "
+                              "and a preconditioner that store less (method='bicgstab', precond='jacobi'), or a "
+                              "machine with more memory") from None
         finally:
             if before is not None:
                 _native.set_threads(before)

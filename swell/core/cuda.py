@@ -185,8 +185,9 @@ class CudaSpace(Space):
                     cupy.get_default_memory_pool().free_all_blocks()
                     free, total = self.memory()
                     raise OutOfMemory(f"{self.describe()} ran out of memory ({error}); {free / 2**30:.2f} of "
-                                      f"{total / 2**30:.2f} GiB are free: choose a smaller restart, dtype='float32', "
-                                      "or device='cpu'") from None
+                                      f"{total / 2**30:.2f} GiB are free: use dtype='float32', a method and a "
+                                      "preconditioner that store less (method='bicgstab', precond='jacobi'), or "
+                                      "device='cpu'") from None
                 finally:
                     self.stream.synchronize()
 

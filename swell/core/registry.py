@@ -115,6 +115,8 @@ RENAMED = {                                      # former names, which still wor
     "smoother": {"jacobi": "jacobi_sweeps", "block_jacobi": "block_jacobi_sweeps"},
 }
 SHORT = {"precond": {"ic0": "ic(level=0)", "ilu0": "ilu(level=0, drop=None, fill=None)"}}      # usual in the literature
+ARGUMENTS = {"method": "method", "precond": "preconditioner", "smoother": "smoother", "scaling": "scaling",
+             "ordering": "ordering", "format": "matrix format"}             # arguments of `swell.solve`
 ARGUMENT = {"precond": "precond (or M)", "least_squares": "method"}
 # Operators of the preconditioners that are built from a whole distributed matrix; "nicolaides": Schwarz's second level.
 RANK_OPERATORS = {
@@ -146,6 +148,13 @@ def _nearest(name, rows) -> str:
     return f"did you mean {near[0]!r}? " if near else ""
 
 
+def _elsewhere(kind, name) -> str:
+    """Return "… is a preconditioner: give precond='…'. " if ``name`` is registered under another argument of
+    `swell.solve`, else an empty text."""
+    kinds = [other for other in ARGUMENTS if other != kind and name in TABLE[other]] if kind in ARGUMENTS else []
+    return f"{name} is a {ARGUMENTS[kinds[0]]}: give {kinds[0]}={name!r}. " if kinds else ""
+
+
 def load(kind: str, name: str):
     """Import and return the class registered under ``name`` for a kind such as "method" or "precond".
 
@@ -157,8 +166,8 @@ def load(kind: str, name: str):
     rows, key = TABLE[kind], _key(name)
     if key not in rows:
         offered = _offered(kind)
-        raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: {_nearest(key, offered)}There are: "
-                         f"{', '.join(offered)}")
+        raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: "
+                         f"{_elsewhere(kind, key) or _nearest(key, offered)}There are: {', '.join(offered)}")
     return _imported(rows[key])
 
 

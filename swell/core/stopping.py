@@ -38,29 +38,29 @@ class Reason(enum.Enum):
     RUNNING = (0, "still running")
     CONVERGED = (1, "the true residual b − A x meets the tolerance")
     MAXITER = (2, "the iteration limit was reached first: raise maxiter, or choose a stronger preconditioner")
-    STAGNATED = (3, "the residual stopped falling: choose a stronger preconditioner, a larger restart, or "
+    STAGNATED = (3, "the residual stopped falling: choose a stronger preconditioner, method='gmres(restart=100)', or "
                     "method='direct'")
-    DIVERGED = (4, "the residual grew without bound: the method does not suit this matrix; try gmres or "
-                   "method='direct'")
+    DIVERGED = (4, "the residual grew without bound: the method does not suit this matrix; try method='gmres' or "
+                   "'direct'")
     NONFINITE = (5, "NaN or Inf appeared during the iteration: rescale the system, check the preconditioner, "
                     "or use a wider dtype")
-    BREAKDOWN = (6, "the method broke down (a division by an inner product that vanished): try gmres, or another x0")
+    BREAKDOWN = (6, "the method broke down (a division by an inner product that vanished): try method='gmres', or "
+                    "another x0")
     INDEFINITE = (7, "the matrix or the preconditioner is not positive definite, as cg needs (minres: the "
-                     "preconditioner): use gmres, method='direct', or minres without that preconditioner")
+                     "preconditioner): use method='gmres' or 'direct', or 'minres' without that preconditioner")
     INTERRUPTED = (8, "interrupted: x is the current iterate, from which a new solve may start (x0=x)")
     STOPPED = (9, "the monitor asked to stop: x is the current iterate")
     FALSE_CONVERGENCE = (10, "the method's own residual met the tolerance but the true residual b − A x does not: "
-                             "try gmres, a better-conditioned preconditioner, or method='direct'")
+                             "try method='gmres' or 'direct', or a better-conditioned preconditioner")
     ATTAINABLE_ACCURACY = (11, "rounding forbids this tolerance for this method: the residual is already at the level "
                                "of the rounding errors of A x; accept this x, relax rtol, use a wider dtype, or try "
                                "method='direct'")
     SINGULAR = (12, "the matrix is singular, at least to working precision for this b: check boundary conditions, give "
-                    "its null space (nullspace='constants', rigid-body modes, and left= if it is asked for), or remove "
-                    "empty and dependent rows")
+                    "its null space (nullspace='constants', or rigid-body modes), or remove empty and dependent rows")
     NOT_FACTORED = (13, "the matrix could not be factored: see the note, or choose another preconditioner, or an "
                         "iterative method in place of a direct one")
     OUT_OF_MEMORY = (14, "memory is too small for the next choice, and x is the best result of those tried: use "
-                         "dtype='float32', name a method with short recurrences (bicgstab), or use a larger machine")
+                         "dtype='float32', a method with short recurrences (method='bicgstab'), or a larger machine")
 
     OVERTAKEN = (15, "at this rate another choice is predicted to be sooner")
     UNSOLVED_ROWS = (16, "b − A x meets the tolerance by the large rows of A alone, and the small rows are not solved: "

@@ -68,7 +68,7 @@ def figure(lines, ylabel="relative residual ‖b − Ax‖₂ / ‖b‖₂", poi
     axes.set_xlim(left=0)
     axes.xaxis.get_major_locator().set_params(integer=True)
     if len(lines) <= MAX_LEGEND_LINES:
-        axes.legend(fontsize=8, frameon=True, framealpha=0.9, edgecolor=GRID, labelcolor=INK)
+        figure.legend(loc="outside upper left", ncols=1 + (len(lines) > 1), fontsize=8, frameon=False, labelcolor=INK)
     return figure
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from html import escape
 
+SENTENCE = 32           # characters of a cell from which it may take several lines
 _PIECES = """
 .swell .soft { opacity: .75; font-size: .87rem; }
 .swell p { margin: .4rem 0; }
@@ -18,7 +19,9 @@ _PIECES = """
 .swell .wide th, .swell .wide td { text-align: left; padding: .25rem 1.2rem .25rem 0; border: 0; vertical-align: top;
                                    border-bottom: 1px solid rgba(128, 128, 128, .35); background: none; }
 .swell th { font-weight: 600; } .swell td:first-child { white-space: nowrap; }
-.swell .wide .number { text-align: right; }
+@media (max-width: 40rem) { .swell .wide th, .swell .wide td { padding-right: .7rem; } .swell { font-size: .95rem; } }
+.swell .wide .number { text-align: right; } .swell .wide .words { min-width: 16rem; }
+.swell .wide td:not(.words) { white-space: nowrap; }
 .swell pre { background: rgba(128, 128, 128, .1); padding: .8rem 1rem; border-radius: 4px; overflow-x: auto;
              font: .87rem/1.5 ui-monospace, monospace; white-space: pre-wrap; word-break: normal;
              overflow-wrap: break-word; color: inherit; }
@@ -29,13 +32,20 @@ _PIECES = """
 .swell li { margin: .2rem 0; }
 """
 _STYLE = """
-:root { color-scheme: light; }
+:root { color-scheme: light dark; --ink: #1f2933; --paper: white; --around: #f4f6f8; --line: #d5dbe1; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #dfe5ea; --paper: #191e23; --around: #101316; --line: #39424b; }
+  img { border-radius: 4px; opacity: .92; }
+}
+@media print { :root { --ink: black; --paper: white; --around: white; } }
 * { box-sizing: border-box; }
-body { font: 15px/1.5 system-ui, sans-serif; color: #1f2933; background: #f4f6f8; margin: 0; }
-main { max-width: 68rem; margin: 2rem auto; padding: 2rem 2.5rem; background: white; border: 1px solid #d5dbe1;
-       border-radius: 6px; }
-h1 { font-size: 1.5rem; margin: 0 0 .3rem; }
-h2 { font-size: 1.05rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid #d5dbe1; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--around); margin: 0; }
+main { max-width: 68rem; margin: 2rem auto; padding: 2rem 2.5rem; background: var(--paper);
+       border: 1px solid var(--line); border-radius: 6px; }
+h1 { font-size: 1.5rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.05rem; margin: 2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line); }
+figure > svg { width: 100%; max-width: 50rem; }
+@media (max-width: 40rem) { main { margin: 0; padding: 1rem; border: 0; border-radius: 0; } }
 """
 
 
@@ -89,24 +99,32 @@ def table(rows, header=()) -> str:
     With a header, number columns after the first are flush right; without, the first column is a heading."""
     rows = list(rows)
     filled = [next((row[k] for row in rows if str(row[k])), "") for k in range(len(header))]     # of each column
-    head = "<tr>" + "".join(f"<th{_flush(cell) if k else ''}>{escape(str(name))}</th>"
+    head = "<tr>" + "".join(f"<th{_kind(cell) if k else ''}>{escape(str(name))}</th>"
                             for k, (name, cell) in enumerate(zip(header, filled))) + "</tr>" if header else ""
     lines = []
     for row in rows:
-        cells = [f"<td{_flush(cell) if header and k else ''}>{escape(str(cell))}</td>" for k, cell in enumerate(row)]
+        cells = [f"<td{_kind(cell) if header and k else _words(cell)}>{escape(str(cell))}</td>"
+                 for k, cell in enumerate(row)]
         if not header:
             cells[0] = f"<th>{escape(str(row[0]))}</th>"
         lines.append("<tr>" + "".join(cells) + "</tr>")
     return f'<div class="wide"><table>{head}{"".join(lines)}</table></div>'
 
 
-def _flush(cell):
-    return ' class="number"' if str(cell).lstrip("≈-")[:1].isdigit() else ""
+def _kind(cell):
+    """Return the class of a cell: a number is flush right, and a sentence may take several lines."""
+    return ' class="number"' if str(cell).lstrip("≈-")[:1].isdigit() else _words(cell)
 
 
-def drawing(svg: str, caption: str) -> str:
-    """Return the HTML of a picture that `figure.svg` has drawn; ``caption`` describes it to who cannot see it."""
-    return f'<figure role="img" aria-label="{escape(caption, quote=True)}">{svg}</figure>'
+def _words(cell):
+    return ' class="words"' if len(str(cell)) > SENTENCE else ""
+
+
+def drawing(svg: str, caption: str, shown=False) -> str:
+    """Return the HTML of a picture that `figure.svg` has drawn; ``caption`` describes it to readers who cannot see it,
+    and is ``shown`` below it."""
+    below = f"<figcaption>{escape(caption)}</figcaption>" if shown else ""
+    return f'<figure role="img" aria-label="{escape(caption, quote=True)}">{svg}{below}</figure>'
 
 
 def image(png: bytes, caption: str) -> str:

@@ -24,6 +24,7 @@ except ImportError:
     buffer_callback = None
 
 CPU, CUDA = 1, 2        # devices of DLPack
+SINGLE = "; this is single precision, JAX's default: jax.config.update('jax_enable_x64', True) before the first array"
 MAX_BATCHED_UNKNOWNS = 1000    # unknowns up to which several matrices are solved as a batch
 
 
@@ -96,7 +97,7 @@ class Call:
         m = math.prod(lead[axis] for axis in matrix)
         x, *records = self._solve_matrices(values.reshape(m, -1), full.reshape(m, self.system.pattern.n, -1))
         if self.must_converge:
-            self._check(*records)
+            self._check(*records, b.dtype)
         back, shape = np.argsort(order).tolist(), list(full.shape)
         x, shape[len(matrix)] = x.reshape(shape).transpose(back), 1
         kinds = np.int32, np.finfo(b.dtype).dtype, np.int32
@@ -123,7 +124,7 @@ class Call:
         return r.x.conj() if self.transposed else r.x, *(np.array(each) for each in zip(*(
             (column.iterations, column.residual, column.reason.code) for column in columns)))
 
-    def _check(self, iterations, residual, code):
+    def _check(self, iterations, residual, code, dtype):
         """Raise SwellError for the first solve that did not converge."""
         failed = np.argwhere(code != Reason.CONVERGED.code)
         if not failed.size:
@@ -131,9 +132,11 @@ class Call:
         (s, j), (m, c) = failed[0], code.shape
         which = (f" of matrix {s}" if m > 1 else "") + (f", right-hand side {j}" if c > 1 else "")
         reason = Reason.of(int(code[s, j]))
+        single = np.finfo(dtype).dtype == np.float32 and reason is Reason.ATTAINABLE_ACCURACY
         raise SwellError(f"the solve with {'Aᵀ' if self.transposed else 'A'}{which} did not converge ({reason.name}: "
                          f"{reason.sentence}); ‖b − Ax‖/‖b‖ = {residual[s, j]:.2e} after {iterations[s, j]} "
-                         f"iterations, and {len(failed)} of {m * c} solves failed")
+                         f"iterations, and {len(failed)} of {m * c} solves failed"
+                         + SINGLE * single)
 
 
 def call(system: System, values, b, transposed=False, must_converge=True) -> tuple[jax.Array, Info]:

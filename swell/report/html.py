@@ -5,7 +5,7 @@ from datetime import datetime
 
 import swell
 from swell.display import page
-from swell.display.figure import png
+from swell.display.figure import png, svg
 from swell.preconditioners.amg.report import pieces
 from swell.report.convergence import figure as convergence_figure
 from swell.report.files import write
@@ -15,7 +15,7 @@ from swell.solving.result import Result
 
 
 def html(result, path, title="swell: report of a solve", pictures=None, matrix=None, equation=None,
-         levels=None, fields=None):
+         levels=None, fields=None, say=str):
     """Write the report of a solve as one self-contained HTML file.
 
     Parameters
@@ -34,6 +34,8 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
         The algebraic multigrid that the solve used, for a table and a picture of its levels.
     fields : matplotlib Figure, optional
         A picture of the solution, which comes first.
+    say : callable
+        Spells the advice in a sentence as the caller writes it. Default: as Python does.
 
     Raises
     ------
@@ -45,21 +47,20 @@ def html(result, path, title="swell: report of a solve", pictures=None, matrix=N
     body += [] if fields is None else [page.image(png(fields), "the solution in the middle of the mesh")]
     single = isinstance(result, Result)
     if equation is not None:
-        body += [*cards.state(equation), page.table(equation.facts()), page.heading("The longest linear solve"),
-                 cards.cost(result)]
+        body += [*cards.state(equation, say=say), page.table(equation.facts()),
+                 page.heading("The longest linear solve"), cards.cost(result)]
     else:
-        body += _outcome(result) if single else _overview(result)
+        body += _outcome(result, say) if single else _overview(result)
     body.append(page.heading("Convergence" if equation is None else "Convergence of the longest linear solve"))
-    body.append(page.image(png(convergence_figure(result)), cards.CAPTION))
+    body.append(page.drawing(svg(convergence_figure(result)), cards.CAPTION, shown=True))
     if single:
-        body += _details(result)
+        body += _details(result, say)
     else:
         for k, column in enumerate(result):
-            body += [page.heading(f"Right-hand side {k}"), *_outcome(column), *_details(column)]
+            body += [page.heading(f"Right-hand side {k}"), *_outcome(column, say), *_details(column, say)]
     if matrix is not None:
         body.append(page.heading("Pattern of A"))
-        body.append(page.image(png(pattern_figure(matrix)), f"{matrix.shape[0]} × {matrix.shape[1]}, "
-                               f"{matrix.nnz} entries, darker where they lie densely"))
+        body.append(page.image(png(pattern_figure(matrix)), "the entries, darker where they lie densely"))
     if levels is not None:
         body += [page.heading("Levels of algebraic multigrid"), *pieces(levels)]
     for caption, picture in (pictures or {}).items():
@@ -76,13 +77,13 @@ def _overview(results):
             page.table(rows, ("right-hand side", "reason", "iterations", "true residual", "solve, s"))]
 
 
-def _outcome(result):
+def _outcome(result, say):
     """Return pieces of HTML: the badge, the reason and the table of ``result``, a Result."""
-    return [*cards.state(result), cards.cost(result)]
+    return [*cards.state(result, say=say), cards.cost(result)]
 
 
-def _details(result):
+def _details(result, say):
     """Yield pieces of HTML: a Result's sections, each with its heading."""
-    for title, piece in cards.sections(result):
+    for title, piece in cards.sections(result, say):
         yield page.heading(title)
         yield piece

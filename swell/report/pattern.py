@@ -44,9 +44,13 @@ def figure(A, title=None):
         image = axes.imshow(shown, norm=LogNorm(low, high) if low < high else None, cmap=colours, extent=(0, n, n, 0),
                             interpolation="nearest" if side == n else "antialiased")
         if low < high:
-            bar = figure.colorbar(image, ax=axes, shrink=0.85)
+            beside = axes.inset_axes([1.03, 0, 0.04, 1])
+            places = np.geomspace(low, high, 3)
+            bar = figure.colorbar(image, cax=beside, ticks=places)
+            bar.ax.set_yticklabels([f"{place:.2g}" for place in places])
+            bar.ax.minorticks_off()
             bar.set_label("share of a patch that is stored", color=INK, fontsize=8)
-            bar.ax.tick_params(labelsize=8)
+            bar.ax.tick_params(labelsize=8, colors=INK)
     axes.set_xlabel("column", color=INK)
     axes.set_ylabel("row", color=INK)
     axes.grid(False)

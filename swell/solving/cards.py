@@ -47,11 +47,13 @@ def of_solver(solver, failure) -> list[str]:
     return body
 
 
-def state(result, words="") -> list[str]:
-    """Return the HTML pieces for a Result or an equation's Solution: a badge beside ``words``, and the reason."""
+def state(result, words="", say=str) -> list[str]:
+    """Return the HTML pieces for a Result or an equation's Solution: a badge beside ``words``, and the reason.
+
+    ``say``: as in `sections`."""
     said = "converged" if result.converged else f"not converged: {result.reason.name}"
     return [f"<p>{page.badge(said, result.converged)} {page.escape(words)}</p>",
-            page.paragraph(result.message[:1].upper() + result.message[1:] + ".", soft=result.converged)]
+            page.paragraph(say(result.message[:1].upper() + result.message[1:] + "."), soft=result.converged)]
 
 
 def cost(result) -> str:
@@ -64,18 +66,20 @@ def cost(result) -> str:
         ("preconditioner applications", result.preconditioner_applications)])
 
 
-def sections(result):
-    """Yield (title, HTML) of a Result's configuration, choices, earlier attempts, notes, time and memory."""
+def sections(result, say=str):
+    """Yield (title, HTML) of a Result's configuration, choices, earlier attempts, notes, time and memory.
+
+    ``say`` spells the advice in a sentence as the caller writes it: Python's spelling as it is, or a shell's."""
     yield RAN, page.preformatted(result.configuration)
     if result.choices:
         yield CHOICES, page.table([choice.cells() for choice in result.choices], HEADER)
     if result.attempts:
         yield "Earlier attempts", page.table(
-            [(a.method, a.precond, a.iterations, f"{a.residual:.2e}", a.reason.name, a.message)
+            [(a.method, a.precond, a.iterations, f"{a.residual:.2e}", a.reason.name, say(a.message))
              for a in result.attempts],
             ("method", "preconditioner", "iterations", "true residual", "reason", "in words"))
     if result.notes:
-        yield "Notes", page.bullets(result.notes)
+        yield "Notes", page.bullets([say(note) for note in result.notes])
     yield "Time and memory", page.table(
         [(PARTS.get(part, part), f"{spent:.4g} s") for part, spent in result.timings.items()]
         + [(f"memory: {part}", f"{size / 2**20:.1f} MiB") for part, size in result.memory.items()])

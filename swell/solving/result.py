@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from swell.krylov.spectrum import Spectrum
 
 FINAL = Reason.CONVERGED, Reason.INTERRUPTED, Reason.STOPPED         # no further choice is tried after these
+WIDER = {"float32": ", or use dtype='float64'", "complex64": ", or use dtype='complex128'"}      # types, for a message
 
 
 @dataclass
@@ -118,7 +119,7 @@ class Result:
         """The reason as a sentence, with advice on what to do next."""
         if self.reason is Reason.ATTAINABLE_ACCURACY and self.exact_to_rounding:
             return (f"x is exact to rounding: the tolerance {self.tolerance:.1e} asks for more than {self.dtype} can "
-                    "hold for this b; accept this x, relax rtol, or use a wider dtype")
+                    f"hold for this b; accept this x, or relax rtol{WIDER.get(self.dtype, '')}")
         return self.reason.sentence
 
     @property
@@ -161,7 +162,8 @@ class Result:
 
     @property
     def _state(self):
-        return "converged" if self.converged else f"NOT converged ({self.reason.name})"
+        exact = "exact to rounding, " if self.exact_to_rounding and not self.converged else ""
+        return "converged" if self.converged else f"{exact}NOT converged ({self.reason.name})"
 
     @printable
     def __str__(self):

@@ -17,6 +17,8 @@ from swell.solving.measure import Goal, Measure, read_b
 from swell.solving.setup import Setup
 from swell.solving.solve import Solve
 
+FEW = 12                # stored vectors; methods with short recurrences have fewer
+
 
 class Prepared(Shareable):
     """A system that is set up, and can be solved for one right-hand side at a time.
@@ -144,8 +146,8 @@ class Prepared(Shareable):
         several = f" with {columns} right-hand sides" if columns > 1 else ""
         self.space.check_fits(columns * self.space.ranks.local_rows(n) * dtype.itemsize * (5 + method.stored),
                               f"{name_of('method', type(method))} on {n} unknowns{several}",
-                              "choose a smaller restart, a method with short recurrences (cg, bicgstab), or "
-                              "dtype='float32'")
+                              ("use a smaller restart, a method that stores fewer vectors (method='bicgstab'), or "
+                               if method.stored > FEW else "use ") + "dtype='float32'")
 
     def update(self, A, keep_preconditioner=False):
         """Update everything to the values of a matrix of the same pattern; keep buffers and captured graphs.

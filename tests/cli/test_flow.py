@@ -103,8 +103,8 @@ def test_divergence_is_said(cli, cavity, tmp_path):
                            tmp_path / "r.html")
     found = json.loads(out)
     assert status == 1 and not err and not found["converged"]
-    assert " at t = " in found["notes"][0] and "take dt=" in found["notes"][0]
-    assert 0.1 < float(found["notes"][0].split("take dt=")[1].split(",")[0]) < 20      # not 1e-6, as the end would say
+    assert " at t = " in found["notes"][0] and "take --dt " in found["notes"][0]
+    assert 0.1 < float(found["notes"][0].split("take --dt ")[1].split(",")[0]) < 20      # not 1e-6, as the end would say
     assert "NOT converged" in (tmp_path / "r.html").read_text("utf-8")
 
 

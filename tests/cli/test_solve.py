@@ -1,4 +1,5 @@
 """``swell solve``: what it prints, what it writes, and its exit status."""
+import importlib
 import json
 import os
 import shutil
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+
+from swell import gallery
 
 
 def residual(A, x, b):
@@ -54,7 +57,40 @@ def test_not_converged_is_status_one_and_still_written(cli, folder):
     assert status == 1 and not err
     assert "NOT converged (MAXITER)" in out
     assert np.load(folder / "x.npy").shape == (144,)
-    assert "MAXITER" in (folder / "r.html").read_text("utf-8")
+    report = (folder / "r.html").read_text("utf-8")
+    assert "MAXITER" in report and "raise --maxiter" in report and "raise --maxiter" in out
+    found = json.loads(cli("solve", folder / "A.mtx", "--method", "cg", "--maxiter", "3", "--json")[1])
+    assert "raise --maxiter" in found["message"]
+
+
+def test_auto_is_as_if_the_part_were_not_named(cli, folder):
+    plain, auto, without = (json.loads(cli("solve", folder / "A.mtx", "--json", *words)[1]) for words in (
+        (), ("--method", "auto", "--precond", "AUTO", "--format", "auto"), ("--method", "auto", "--precond", "none")))
+    assert plain["choices"] and [c["choice"] for c in auto["choices"]] == [c["choice"] for c in plain["choices"]]
+    assert without["method"] != "direct" and without["precond"] == "none"
+
+
+def test_an_incompatible_right_hand_side_is_projected_where_asked(cli, folder):
+    scipy.io.mmwrite(folder / "walls.mtx", gallery.neumann((30,)))
+    status, out, _ = cli("solve", folder / "walls.mtx", "--method", "cg", "--maxiter", "200")
+    assert status == 1
+    np.save(folder / "some.npy", np.arange(30.0))
+    assert cli("solve", folder / "walls.mtx", "--rhs", folder / "some.npy", "--nullspace", "constants")[0] == 2
+    status, out, err = cli("solve", folder / "walls.mtx", "--rhs", folder / "some.npy", "--nullspace", "constants",
+                           "--project", "--out", folder / "x.npy")
+    x, b = np.load(folder / "x.npy"), np.arange(30.0) - 14.5
+    assert status == 0 and not err and residual(gallery.neumann((30,)), x, b) < 1e-7 and abs(x.sum()) < 1e-8
+
+
+@pytest.mark.parametrize("command, words, not_words", [
+    ("solve", ["--dtype float32", "--method cg or bicgstab", "mpiexec -n 4 swell solve"], ["--cells"]),
+    ("demo", ["fewer --cells"], ["--method", "--dtype", "mpiexec"]), ("info", ["more memory"], ["--dtype", "--method"])])
+def test_advice_where_memory_ends_fits_the_command(cli, folder, monkeypatch, command, words, not_words):
+    def full(*arguments):
+        raise MemoryError
+    monkeypatch.setattr(importlib.import_module(f"swell.cli.{command}"), "run", full)
+    status, out, err = cli(command, *([] if command == "demo" else [folder / "A.mtx"]))
+    assert status == 2 and all(word in err for word in words) and not any(word in err for word in not_words), err
 
 
 def test_starting_vector(cli, folder):

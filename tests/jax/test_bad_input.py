@@ -164,3 +164,9 @@ def test_a_missing_library(lines):
             "except swell.MissingDependency as error:\n    print(error)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'swell[jax]'" in done.stdout, done.stderr
+
+
+def test_single_precision_that_does_not_suffice_is_named(jax):
+    P, b = swell.gallery.poisson2d(50).astype(np.float32), np.ones(2500, np.float32)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="ATTAINABLE_ACCURACY.*jax_enable_x64"):
+        swell.jax.solve(P, b).block_until_ready()

@@ -102,9 +102,10 @@ REASONS = {
 }
 # A part of each sentence that is advice.
 ADVICE = {
-    Reason.MAXITER: "raise maxiter", Reason.STAGNATED: "method='direct'", Reason.DIVERGED: "try gmres",
-    Reason.NONFINITE: "rescale", Reason.BREAKDOWN: "try gmres", Reason.INDEFINITE: "use gmres",
-    Reason.INTERRUPTED: "x0=x", Reason.FALSE_CONVERGENCE: "try gmres", Reason.ATTAINABLE_ACCURACY: "relax rtol",
+    Reason.MAXITER: "raise maxiter", Reason.STAGNATED: "method='direct'", Reason.DIVERGED: "try method='gmres'",
+    Reason.NONFINITE: "rescale", Reason.BREAKDOWN: "try method='gmres'",
+    Reason.INDEFINITE: "use method='gmres'",
+    Reason.INTERRUPTED: "x0=x", Reason.FALSE_CONVERGENCE: "try method='gmres'", Reason.ATTAINABLE_ACCURACY: "relax rtol",
     Reason.SINGULAR: "give its null space", Reason.NOT_FACTORED: "iterative method",
     Reason.OUT_OF_MEMORY: "float32",
 }

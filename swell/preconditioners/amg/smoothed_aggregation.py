@@ -161,6 +161,9 @@ class SmoothedAggregation(SmoothedMultigrid):
         shape, own = np.shape(self.coordinates), A.diagonal_block              # () for None, and for bad input
         size = self.block or (shape[1] if len(shape) == 2 else 0) or unknowns(own)
         size = math.gcd(*A.space.ranks.allgather(size))
+        if len(shape) == 2 and shape[0] in (2, 3) and shape[1] > 3:
+            raise InputError(f"SmoothedAggregation(coordinates) has shape {shape}: expected a row for each node, "
+                             "(m, 2) or (m, 3): give the transpose, coordinates.T")
         if A.shape[0] % size:
             raise InputError(f"SmoothedAggregation: nodes of {size} unknowns do not divide the {A.shape[0]} rows of A: "
                              "give nodes, the node of each row")

@@ -322,3 +322,11 @@ def test_bad_input_is_one_clear_error(what):
     A, _ = plate(3)
     with pytest.raises(InputError, match=message):
         swell.solve(A, np.ones(24), method="cg", device="cpu", precond=SmoothedAggregation(**options))
+
+
+@pytest.mark.parametrize("change, words", [(np.transpose, "give the transpose, coordinates.T"),
+                                           (lambda points: points[1:], "points of the nodes that A has, without fixed")])
+def test_coordinates_of_another_shape(change, words):
+    A, points = plate(6)
+    with pytest.raises(InputError, match=words):
+        swell.prepare(A, method="cg", precond=SmoothedAggregation(coordinates=change(points)))
