@@ -85,8 +85,8 @@ def checked_points(coordinates, A, name: str):
         points = host_array(coordinates, f"{name}(coordinates)")
         local = "" if space.ranks.single else ", or on every rank as many as this rank has"
         refusal = (f"{name}(coordinates) has shape {points.shape}: expected (m, 2) or (m, 3) with as many numbers as A "
-                   f"has rows, {n}{local}; give the points of the nodes that A has, without fixed ones; if a node has lost "
-                   "only some of its unknowns, give nodes and near_nullspace")
+                   f"has rows, {n}{local}; give the points of the nodes that A has, without fixed ones; if a node has "
+                   "lost only some of its unknowns, give nodes and near_nullspace")
         if points.ndim != 2 or points.shape[1] not in (2, 3):
             raise InputError(refusal)
     space.ranks.require_equal(points.shape[1], f"the number of columns of {name}(coordinates)")
