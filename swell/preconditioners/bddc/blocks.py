@@ -29,9 +29,7 @@ class Inverses:
     def __init__(self, factors, dtype):
         self.ends, self.D, xp = factors.ends, [], factors.space.xp
         for one, size in zip(factors.factors, np.diff(self.ends).tolist(), strict=True):
-            X = one.left(xp.eye(size, dtype=factors.A.dtype, order="F"))
-            X = X.conj().T @ X if factors.definite else X
-            self.D.append(xp.ascontiguousarray(X.T.astype(dtype, copy=False)))
+            self.D.append(xp.ascontiguousarray(one.inverse(size).T.astype(dtype, copy=False)))
         layers = range(1, len(self.ends) - 1)
         self.down = [_block(factors.A, self.ends, k, k - 1, dtype) for k in layers]
         self.up = [_block(factors.A, self.ends, k - 1, k, dtype) for k in layers]

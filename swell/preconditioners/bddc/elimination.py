@@ -139,6 +139,15 @@ class Cholesky:
         """Return L⁻ᴴ B, for B = L⁻¹ R: then it is D⁻¹ R."""
         return self._solve(B, 2)
 
+    def inverse(self, size):
+        """Return D⁻¹, a new device array; D has ``size`` rows."""
+        if self.space.name == "cpu":
+            from scipy.linalg import get_lapack_funcs
+            lower = get_lapack_funcs("potri", (self.L,))(self.L, lower=1)[0]           # a quarter of the work below
+            return lower + np.tril(lower, -1).conj().T
+        X = self.left(self.space.xp.eye(size, dtype=self.L.dtype, order="F"))
+        return X.conj().T @ X
+
     def _solve(self, B, trans):
         """Return L⁻¹ B, or L⁻ᴴ B with ``trans`` 2; B may be overwritten."""
         if not B.size:
@@ -160,6 +169,7 @@ class PivotedLU:
     """
 
     def __init__(self, space, D):
+        self.space = space
         if space.name == "cpu":
             from scipy.linalg import lu_factor, lu_solve
         else:
@@ -175,6 +185,10 @@ class PivotedLU:
     def left(self, B):
         """Return D⁻¹ B; B may be overwritten."""
         return self._lu_solve(self._factors, B, overwrite_b=True, check_finite=False) if B.size else B
+
+    def inverse(self, size):
+        """Return D⁻¹, a new device array; D has ``size`` rows."""
+        return self.left(self.space.xp.eye(size, dtype=self._factors[0].dtype, order="F"))
 
     def back(self, B):
         """Return B: `left` has divided by both factors."""
