@@ -7,8 +7,9 @@ coupling the next layer to this one, and C' this one to the next:
     positive definite (Cholesky):     D = L Lᴴ,   E = L⁻¹ Cᴴ,    D ← A_next − Eᴴ E
     every other matrix (LU):          D = P L U,  E = D⁻¹ C',    D ← A_next − C E
 
-where D is the layer's matrix. The layers start at the face that gives the least work: for a box its smallest face, with
-as many layers as the box is long.
+where D is the layer's matrix. The layers start or end at a face, whichever gives the least work with the Schur
+complement: for a box its smallest face, with as many layers as the box is long. They end there if most of the other
+faces are not on the interface, so that few interface dofs are coupled to the first layers.
 
 Cost for layers of s dofs, at the speed of dense products: 7/3 Σ s³ by Cholesky, 14/3 Σ s³ by LU. Storage: 2 Σ s², by LU
 3 Σ s². For a cube of m³ dofs this is 7/3 m⁷ and 2 m⁵; nested dissection takes about m⁶ and m⁴ log m. It is more work,
@@ -213,8 +214,9 @@ class Blocks:
         return block
 
 
-def layers(A, sides):
-    """Cut the rows of A into layers, each coupled only to the two beside it, with the least work for `Elimination`.
+def layers(A, sides, coupling=None):
+    """Cut the rows of A into layers, each coupled only to the two beside it, with the least work for `Elimination` and
+    for the Schur complement (schur.py).
 
     Returns (order, ends), int arrays: the rows of A sorted by layer; layer k is order[ends[k]:ends[k + 1]].
 
@@ -223,41 +225,65 @@ def layers(A, sides):
     A : scipy.sparse.csr_array
         With a symmetric pattern.
     sides : iterable of int arrays
-        Rows that may be the first layer.
+        Rows that may be the first layer or, if ``coupling`` is given, the last.
+    coupling : scipy.sparse.csr_array, optional
+        A row for each interface dof, with an entry for each row of A that is coupled to it.
     """
-    best = None
+    best, distances = None, Distances(A)
     for side in ([], *sides):
-        block = _distances(A, side)
+        block = distances(side)
         sizes, joined, size = np.bincount(block), np.empty(block.max() + 1, np.int64), 0
         for k, more in enumerate(sizes.tolist()):
             joined[k] = joined[k - 1] + (size >= THIN) if k else 0
             size = size + more if k and joined[k] == joined[k - 1] else more
-        sizes = np.bincount(joined[block])
-        work = int((sizes ** 3).sum())
-        if best is None or work < best[0]:
-            best = work, np.argsort(joined[block], kind="stable"), np.concatenate(([0], np.cumsum(sizes)))
+        block = joined[block]
+        for block in (block,) if coupling is None else (block, block.max() - block):
+            sizes = np.bincount(block)
+            work = _work(sizes, block, coupling)
+            if best is None or work < best[0]:
+                best = work, np.argsort(block, kind="stable"), np.concatenate(([0], np.cumsum(sizes)))
     return best[1:]
 
 
-def _distances(A, side):
-    """Return each row's distance in the graph of A to the nearest row of ``side``, an int array. In connected
-    components without rows of ``side``: the distance to their first row."""
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import breadth_first_order, connected_components
-    n = A.shape[0]
-    count, piece = connected_components(A, directed=False)
-    first = np.unique(piece, return_index=True)[1]
-    starts = np.concatenate((np.asarray(side, np.int64), first[np.setdiff1d(np.arange(count), piece[side])]))
-    # An additional row, n, leads to all starts.
-    links = sp.csr_array((np.ones(A.nnz + starts.size, np.int8), np.concatenate((A.indices, starts)),
-                          np.concatenate((A.indptr, [A.nnz + starts.size]))), shape=(n + 1, n + 1))
-    order, before = breadth_first_order(links, n)
-    place = np.empty(n + 1, np.int64)
-    place[order] = np.arange(n + 1)
-    reached_from = place[before[order[1:]]]      # ascends: a level is reached from the preceding level
-    distance, begin, end, level = np.empty(n + 1, np.int64), 1, 1, 0
-    while begin <= n:
-        end = 1 + int(np.searchsorted(reached_from, end, side="left"))
-        distance[order[begin:end]] = level
-        begin, level = end, level + 1
-    return distance[:n]
+def _work(sizes, block, coupling):
+    """Return the operations for layers of ``sizes`` rows, of which row i is in layer block[i]: a float. The columns of
+    W are the interface dofs that are coupled to a layer up to this one; ``coupling`` is as for `layers`."""
+    active = np.zeros(sizes.size)
+    if coupling is not None and coupling.nnz:
+        starts = coupling.indptr[:-1][np.diff(coupling.indptr) > 0]
+        met = np.minimum.reduceat(block[coupling.indices], starts)
+        active = np.cumsum(np.bincount(met, minlength=sizes.size))
+    sizes = sizes.astype(float)
+    return float((7 / 3 * sizes ** 3 + 3 * sizes ** 2 * active + sizes * active ** 2).sum())
+
+
+class Distances:
+    """Distances in the graph of A, a scipy.sparse.csr_array, by breadth-first search."""
+
+    def __init__(self, A):
+        from scipy.sparse.csgraph import connected_components
+        self.A, self.values = A, np.ones(A.nnz + A.shape[0])         # SciPy's graphs have float64 values
+        self.count, self.piece = connected_components(A, directed=False)
+        self.first = np.unique(self.piece, return_index=True)[1]
+
+    def __call__(self, side):
+        """Return each row's distance to the nearest row of ``side``, an int array. In connected components without
+        rows of ``side``: the distance to their first row."""
+        import scipy.sparse as sp
+        from scipy.sparse.csgraph import breadth_first_order
+        A, n = self.A, self.A.shape[0]
+        others = np.setdiff1d(np.arange(self.count), self.piece[side])
+        starts = np.concatenate((np.asarray(side, np.int64), self.first[others]))
+        # An additional row, n, leads to all starts.
+        links = sp.csr_array((self.values[:A.nnz + starts.size], np.concatenate((A.indices, starts)),
+                              np.concatenate((A.indptr, [A.nnz + starts.size]))), shape=(n + 1, n + 1))
+        order, before = breadth_first_order(links, n)
+        place = np.empty(n + 1, np.int64)
+        place[order] = np.arange(n + 1)
+        reached_from = place[before[order[1:]]]      # ascends: a level is reached from the preceding level
+        distance, begin, end, level = np.empty(n + 1, np.int64), 1, 1, 0
+        while begin <= n:
+            end = 1 + int(np.searchsorted(reached_from, end, side="left"))
+            distance[order[begin:end]] = level
+            begin, level = end, level + 1
+        return distance[:n]
