@@ -25,7 +25,7 @@ from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
 from swell.preconditioners.bddc.adaptive import adaptive_constraints
 from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
-from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
+from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, assembled, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.deluxe import deluxe, diagonal
@@ -260,9 +260,11 @@ class Level(Composite):
                     for m in members:
                         matrices[m] = coarse
             matrices, coarse = (self.subdomains.from_all_ranks(parts) for parts in (matrices, self.constraints.coarse))
-            groups = self.subdomains.groups if levels > 2 else (np.arange(len(matrices)),)
-            larger = next_level(coarse, self.constraints.count, matrices, groups)
-            every = CSRMatrix.from_scipy(larger.assemble(), space)
+            if levels > 2:
+                larger = next_level(coarse, self.constraints.count, matrices, self.subdomains.groups)
+                every = CSRMatrix.from_scipy(larger.assemble(), space)
+            else:
+                every = CSRMatrix.from_scipy(assembled(coarse, self.constraints.count, matrices), space)
         if levels > 2:
             above = Unknowns(self.constraints.classes, self.constraints.modes())
             try:

@@ -15,6 +15,8 @@ from swell.preconditioners.bddc.elimination import Elimination, layers
 from swell.preconditioners.bddc.renumbering import equal, numbers, pattern, renumbered
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
 
+SMALL = 400             # rows of an interior that is one layer: its factorisation costs less than a search for layers
+
 
 @dataclass(eq=False)
 class Different:
@@ -108,7 +110,8 @@ def eliminations(space, subdomains, interface):
             result.append(Interior(_ordered(some, none), None, none, np.zeros(1, np.int64)))
             continue
         if like[k] not in made:
-            made[like[k]] = layers(pattern(A.to_scipy()), *_sides(some[0], interface))
+            made[like[k]] = ((np.arange(A.shape[0]), np.array([0, A.shape[0]])) if A.shape[0] <= SMALL else
+                             layers(pattern(A.to_scipy()), *_sides(some[0], interface)))
         order, ends = made[like[k]]
         place = numbers(space, order, A.shape[0])
         result.append(Interior(_ordered(some, order), renumbered(A, place, place, A.shape), order, ends))
