@@ -27,6 +27,7 @@ CASES = [
     (PoissonCube(3, 3, coefficient="checkerboard"), {"interior": "ic0", "constraints": "ce"}),
     (PoissonCube(3, 4, levels=3), {"interior": "blocks", "dense_lu": "pcm(x=8)"}),
     (PoissonCube(4, 3, coefficient="channels"), {"adaptive": 10}),
+    (PoissonCube(3, 4, levels=3, coefficient=10.0 ** np.random.default_rng(0).uniform(-2, 2, (12,) * 3)), {"weights": "deluxe"}),
     (ElasticityCube(3, 2), {}), (ElasticityCube(4, 3, axes=2, young="checkerboard"), {"constraints": "c"}),
     (ElasticityCube(2, 4, levels=3, axes=2), {"averages": "basis", "interior": "blocks"}),
 ]

@@ -58,7 +58,7 @@ def deluxe(space, subdomains, interface, complements):
     totals, factors = {}, {}
     for number, block in subdomains.from_all_ranks([(number, block) for number, _, block in parts]):
         totals[number] = totals[number] + block if number in totals else block
-    rows, columns, values = [], [], []
+    rows, columns, values = [np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)]
     for number, at, block in parts:
         if number not in factors:
             try:

@@ -78,7 +78,7 @@ class Elimination:
                 subtract_product(self.space, D[None], C[None], E[None])
                 self.E.append(E)
                 self.C.append(C)
-        if lost is not False and bool(lost):  # sync
+        if lost is not False and (bool(lost) or self._least(diagonal ** 0.5) <= LOST):  # sync
             raise FactorisationError(INDEFINITE)
 
     def __len__(self):
@@ -97,14 +97,23 @@ class Elimination:
             r[parts[k]] = self.factors[k].back(y[k])
         return r
 
+    def _least(self, scale):
+        """Return the least eigenvalue of A_II with its diagonal, the square of the device array ``scale``, scaled to 1.
+        A singular A_II may have pivots above `LOST` by chance, where its null vector is small; its eigenvalue is not."""
+        return self._next_to_zero(1, STEPS - 1, lambda v: scale[:, None] * self.solve(scale[:, None] * v))[0]
+
     def resonance(self):
         """Return (λ, v): the size of the eigenvalue of A_II next to zero, by a few steps of inverse iteration, and its
         vector, an array of shape (n,)."""
+        return self._next_to_zero(PROBES, STEPS, self.solve)
+
+    def _next_to_zero(self, count, steps, solve):
+        """Return (λ, v) as `resonance` for the inverse ``solve``, by ``steps`` steps from ``count`` random vectors."""
         xp, n = self.space.xp, int(self.ends[-1])
-        v = self.space.from_host(np.random.default_rng(0).standard_normal((n, PROBES)).astype(self.A.dtype))
-        for _ in range(STEPS):
+        v = self.space.from_host(np.random.default_rng(0).standard_normal((n, count)).astype(self.A.dtype))
+        for _ in range(steps):
             v /= xp.sqrt((abs(v) ** 2).sum(axis=0))
-            v = self.solve(v)
+            v = solve(v)
         sizes = self.space.to_host(xp.sqrt((abs(v) ** 2).sum(axis=0)))  # sync
         k = int(sizes.argmax())
         return 1 / sizes[k], v[:, k] / sizes[k]

@@ -128,7 +128,7 @@ class Interiors:
         q, rest, norm = self._known, self._w, np.linalg.norm
         length = norm(q) if self._adjoint is adjoint else 0
         if length:
-            factor = np.vdot(q, r) / length ** 2
+            factor = np.vdot(q, r) / np.vdot(q, q)                   # exactly 1 for r = q
             np.multiply(q, factor, out=rest)
             np.subtract(r, rest, out=rest)
             left_out, whole = norm(rest), norm(x)

@@ -250,6 +250,9 @@ class BDDCOperator(Wrapper):
             kind = "complex" if subdomains.dtype.kind == "c" else "not symmetric"
             raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints bound energies, which "
                              f"real symmetric subdomain matrices have; these are {kind}: leave adaptive out")
+        if self.settings.weights == "deluxe" and symmetry is not HERMITIAN:
+            raise InputError("BDDC(weights='deluxe'): the weights compare energies, which Hermitian subdomain matrices "
+                             f"have; these are {symmetry.value}: take weights='stiffness'")
         A.space.synchronize()
         self._checks = watch.seconds
         self._set_up(A, subdomains.part(wide), subdomains, symmetry)

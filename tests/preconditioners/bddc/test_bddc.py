@@ -488,7 +488,7 @@ def test_bad_groups():
     ({"subdomains": [1]}, "expected swell.Subdomains"), ({"partition": "box"}, "partition"),
     ({"domains": -1}, "domains"), ({"subdomains": swell.Subdomains([(np.eye(2), [0, 1])]), "domains": 8}, "leave domains out"),
     ({"adaptive": 0.5}, "above 1"),
-    ({"adaptive": 10, "constraints": "c"}, "belong to edges"),
+    ({"adaptive": 10, "constraints": "c"}, "belong to edges"), ({"adaptive": 10, "weights": "deluxe"}, "scalar weights"),
 ])
 def test_bad_settings(settings, words):
     with pytest.raises(swell.InputError, match=words):
