@@ -30,7 +30,9 @@ from swell.dense.products import subtract_product
 
 THIN = 200              # a layer of fewer dofs is joined with the next, so that products are worth their launch
 INDEFINITE = "BDDC: the interior of a subdomain is not positive definite, and so A is not"
-LOST = 1e-13            # a pivot below this times the diagonal entry is rounding
+LOST = 1e-13            # a pivot below this times the diagonal entry is rounding, and so is such an eigenvalue
+SMALL_PIVOT = 1e-6      # with a pivot below this the least eigenvalue is computed: a null vector v leaves a last pivot of
+                        # about eps / |vₙ|²
 PROBES, STEPS = 4, 3    # vectors and steps of the inverse iteration that looks for a resonance
 
 
@@ -64,12 +66,12 @@ class Elimination:
         self.factors, self.E, self.C = [], [], []
         blocks, kind = Blocks(A, ends), Cholesky if definite else PivotedLU
         D = blocks.dense(0, ends[0], ends[1]) if len(self) else None
-        diagonal, lost = abs(A.diagonal()), False
+        diagonal, least = abs(A.diagonal()), 1.0
         for k in range(len(self)):
             self.factors.append(kind(self.space, D))
             if definite:
                 pivots = abs(self.factors[k].L.diagonal()) ** 2
-                lost = lost | (pivots <= LOST * diagonal[ends[k]:ends[k + 1]]).any()
+                least = self.space.xp.minimum(least, (pivots / diagonal[ends[k]:ends[k + 1]]).min())
             if k + 1 < len(self):
                 C = blocks.dense(k + 1, *ends[k:k + 2])
                 E = self.factors[k].left(C.conj().T if definite else blocks.dense(k, *ends[k + 1:k + 3]))
@@ -78,7 +80,8 @@ class Elimination:
                 subtract_product(self.space, D[None], C[None], E[None])
                 self.E.append(E)
                 self.C.append(C)
-        if lost is not False and (bool(lost) or self._least(diagonal ** 0.5) <= LOST):  # sync
+        least = float(least)  # sync
+        if not least > LOST or least <= SMALL_PIVOT and self._least(diagonal ** 0.5) <= LOST:
             raise FactorisationError(INDEFINITE)
 
     def __len__(self):
