@@ -28,7 +28,7 @@ import numpy as np
 from swell.core.errors import FactorisationError
 from swell.dense.products import subtract_product
 
-THIN = 200              # a layer of fewer dofs is joined with the next, so that products are worth their launch
+THIN = {"cpu": 90, "cuda": 200}     # a layer of fewer dofs is joined with the next, so that products are worth their launch
 INDEFINITE = "BDDC: the interior of a subdomain is not positive definite, and so A is not"
 LOST = 1e-13            # a pivot below this times the diagonal entry is rounding, and so is such an eigenvalue
 SMALL_PIVOT = 1e-6      # with a pivot below this the least eigenvalue is computed: a null vector v leaves a last pivot of
@@ -226,7 +226,7 @@ class Blocks:
         return block
 
 
-def layers(A, sides, coupling=None):
+def layers(A, sides, coupling=None, thin=THIN["cuda"]):
     """Cut the rows of A into layers, each coupled only to the two beside it, with the least work for `Elimination` and
     for the Schur complement (schur.py).
 
@@ -240,13 +240,15 @@ def layers(A, sides, coupling=None):
         Rows that may be the first layer or, if ``coupling`` is given, the last.
     coupling : scipy.sparse.csr_array, optional
         A row for each interface dof, with an entry for each row of A that is coupled to it.
+    thin : int
+        A layer of fewer rows is joined with the next.
     """
     best, distances = None, Distances(A)
     for side in ([], *sides):
         block = distances(side)
         sizes, joined, size = np.bincount(block), np.empty(block.max() + 1, np.int64), 0
         for k, more in enumerate(sizes.tolist()):
-            joined[k] = joined[k - 1] + (size >= THIN) if k else 0
+            joined[k] = joined[k - 1] + (size >= thin) if k else 0
             size = size + more if k and joined[k] == joined[k - 1] else more
         block = joined[block]
         for block in (block,) if coupling is None else (block, block.max() - block):

@@ -11,7 +11,7 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.bddc.elimination import Elimination, layers
+from swell.preconditioners.bddc.elimination import THIN, Elimination, layers
 from swell.preconditioners.bddc.renumbering import equal, numbers, pattern, renumbered
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
 
@@ -111,7 +111,7 @@ def eliminations(space, subdomains, interface):
             continue
         if like[k] not in made:
             made[like[k]] = ((np.arange(A.shape[0]), np.array([0, A.shape[0]])) if A.shape[0] <= SMALL else
-                             layers(pattern(A.to_scipy()), *_sides(some[0], interface)))
+                             layers(pattern(A.to_scipy()), *_sides(some[0], interface), THIN[space.name]))
         order, ends = made[like[k]]
         place = numbers(space, order, A.shape[0])
         result.append(Interior(_ordered(some, order), renumbered(A, place, place, A.shape), order, ends))
