@@ -2,7 +2,7 @@
 
     SWELL_DATA=FOLDER python benchmarks/bddc_beside_petsc.py [CASE ...] [--repeat 3] [--out RECORDS]
         [--peer-python /usr/bin/python3] [--mpiexec "mpiexec --oversubscribe"] [--bddcml libbddcml.so]
-    python benchmarks/bddc_beside_petsc.py --table RECORDS
+    python benchmarks/bddc_beside_petsc.py --table RECORDS [--brief]
 
 The peers. Debian: apt-get install python3-petsc4py python3-mpi4py libopenblas0-pthread. Without OpenBLAS PETSc takes
 the reference BLAS. BDDCML 2.6 (github.com/sistek/bddcml) needs gfortran and Debian's libopenmpi-dev, libmumps-dev and
@@ -23,6 +23,7 @@ import argparse
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -161,25 +162,45 @@ def commands(arguments, path, count, folder):
                     yield name, package, [*ranks, *options.split(), *solver.split()], one
 
 
-def table(path):
-    """Print the Markdown table of a file of records: the fastest variant of each solver, and the last record of each."""
-    records = {}
+def fastest(path):
+    """{case: {solver: record}} of a file of records: the variant of each solver with the least seconds."""
+    last, best = {}, {}
     for line in pathlib.Path(path).read_text().splitlines():
         record = json.loads(line)
-        records[record["case"], record["solver"], record["variant"]] = record
-    print("| case | solver | its | setup | solve | together | over swell's best |\n" + "|---" * 7 + "|")
-    for case in dict.fromkeys(key[0] for key in records):
-        best = {}
-        for record in (record for key, record in records.items() if key[0] == case):
-            seconds = record["setup"] + record["solve"]
-            if record["solver"] not in best or seconds < best[record["solver"]][0]:
-                best[record["solver"]] = seconds, record
-        own = min(seconds for solver, (seconds, _) in best.items() if solver.startswith("swell"))
-        head = f"{case}: {record['unknowns']} unknowns, {record['subdomains']} subdomains"
-        for solver, (seconds, record) in best.items():
-            print(f"| {head} | {solver}, {record['variant']} | {record['iterations']} | {record['setup']:.3f} | "
-                  f"{record['solve']:.3f} | {seconds:.3f} | {seconds / own:.2f} |")
+        last[record["case"], record["solver"], record["variant"]] = record
+    for (case, solver, _), record in last.items():
+        record["together"] = record["setup"] + record["solve"]
+        solvers = best.setdefault(case, {})
+        if solver not in solvers or record["together"] < solvers[solver]["together"]:
+            solvers[solver] = record
+    return best
+
+
+def table(path):
+    """Print the Markdown table of a file of records: a row for each case and solver."""
+    print("| case | solver | iterations | setup | solve | together | over swell's best |\n" + "|---" * 7 + "|")
+    for case, solvers in fastest(path).items():
+        own = min(record["together"] for solver, record in solvers.items() if solver.startswith("swell"))
+        first = next(iter(solvers.values()))
+        head = f"{case}: {first['unknowns']} unknowns, {first['subdomains']} subdomains"
+        for solver, r in solvers.items():
+            print(f"| {head} | {solver}, {r['variant']} | {r['iterations']} | {r['setup']:.3f} | {r['solve']:.3f} | "
+                  f"{r['together']:.3f} | {r['together'] / own:.2f} |")
             head = ""
+
+
+def brief(path):
+    """Print a Markdown table with a row for each case, and iterations, setup and solve of each library's fastest."""
+    libraries = "swell", "PCBDDC", "BDDCML"
+    print("| iterations, setup + solve in CPU seconds |", " | ".join(libraries), "|\n" + "|---" * 4 + "|")
+    for case, solvers in fastest(path).items():
+        cells = []
+        for library in libraries:
+            r = min((r for solver, r in solvers.items() if solver.startswith(library)), key=lambda r: r["together"],
+                    default=None)
+            cells.append(f"{r['iterations']}, {r['setup']:.2f} + {r['solve']:.3f}" if r else "−")
+        first = next(iter(solvers.values()))
+        print(f"| {case}, {first['unknowns']} unknowns |", " | ".join(cells), "|")
 
 
 def main():
@@ -191,9 +212,10 @@ def main():
     parser.add_argument("--bddcml", help="the shared library of BDDCML; without it this peer is skipped")
     parser.add_argument("--out", help="append records to this file")
     parser.add_argument("--table", help="print the table of a file of records, and run nothing")
+    parser.add_argument("--brief", action="store_true", help="with --table: a row for each case")
     arguments = parser.parse_args()
     if arguments.table:
-        return table(arguments.table)
+        return (brief if arguments.brief else table)(arguments.table)
     for name in arguments.cases:
         with tempfile.TemporaryDirectory() as folder:
             path, subdomains = str(pathlib.Path(folder, "case.npz")), case_of(name)
@@ -205,7 +227,7 @@ def main():
                 if record is None:
                     continue
                 record = {"benchmark": "bddc_beside_petsc", "case": name, "unknowns": A.shape[0], "subdomains": count,
-                          "solver": solver, "variant": variant, **record}
+                          "machine": f"{platform.machine()}, {os.cpu_count()} cores", "solver": solver, "variant": variant, **record}
                 print(f"   {solver + ', ' + variant:34} {record['iterations']:3} iterations, setup {record['setup']:.3f}, "
                       f"solve {record['solve']:.3f} CPU-seconds, residual {record['residual']:.1e}", flush=True)
                 if arguments.out:

@@ -28,11 +28,11 @@ import numpy as np
 from swell.core.errors import FactorisationError
 from swell.dense.products import subtract_product
 
-THIN = {"cpu": 90, "cuda": 200}     # a layer of fewer dofs is joined with the next, so that products are worth their launch
+THIN = {"cpu": 90, "cuda": 200}  # a layer of fewer dofs is joined with the next: products must be worth their launch
 INDEFINITE = "BDDC: the interior of a subdomain is not positive definite, and so A is not"
 LOST = 1e-13            # a pivot below this times the diagonal entry is rounding, and so is such an eigenvalue
-SMALL_PIVOT = 1e-6      # with a pivot below this the least eigenvalue is computed: a null vector v leaves a last pivot of
-                        # about eps / |vₙ|²
+SMALL_PIVOT = 1e-6      # with a pivot below this the least eigenvalue is computed: a null vector v leaves a last pivot
+                        # of about eps / |vₙ|²
 PROBES, STEPS = 4, 3    # vectors and steps of the inverse iteration that looks for a resonance
 
 
@@ -102,7 +102,9 @@ class Elimination:
 
     def _least(self, scale):
         """Return the least eigenvalue of A_II with its diagonal, the square of the device array ``scale``, scaled to 1.
-        A singular A_II may have pivots above `LOST` by chance, where its null vector is small; its eigenvalue is not."""
+
+        A singular A_II may have pivots above `LOST` by chance, where its null vector is small; its eigenvalue is not.
+        """
         return self._next_to_zero(1, STEPS - 1, lambda v: scale[:, None] * self.solve(scale[:, None] * v))[0]
 
     def resonance(self):
