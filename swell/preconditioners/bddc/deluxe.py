@@ -58,13 +58,17 @@ def deluxe(space, subdomains, interface, complements):
     totals, factors = {}, {}
     for number, block in subdomains.from_all_ranks([(number, block) for number, _, block in parts]):
         totals[number] = totals[number] + block if number in totals else block
+    failed = []
+    for number in {number for number, _, _ in parts}:
+        try:
+            factors[number] = cho_factor(totals[number], lower=True)
+        except np.linalg.LinAlgError:
+            failed.append(number)
+    failed = subdomains.from_all_ranks(failed)                       # all ranks raise the same error
+    if failed:
+        raise FactorisationError(INDEFINITE.format(number=min(failed)))
     rows, columns, values = [np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)]
     for number, at, block in parts:
-        if number not in factors:
-            try:
-                factors[number] = cho_factor(totals[number], lower=True)
-            except np.linalg.LinAlgError:
-                raise FactorisationError(INDEFINITE.format(number=number)) from None
         rows.append(np.repeat(at, at.size))
         columns.append(np.tile(interface.members[number], at.size))
         values.append(cho_solve(factors[number], block).conj().T.ravel())
