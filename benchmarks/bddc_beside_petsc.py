@@ -5,10 +5,11 @@
     python benchmarks/bddc_beside_petsc.py --table RECORDS [--brief]
 
 The peers. Debian: apt-get install python3-petsc4py python3-mpi4py libopenblas0-pthread. Without OpenBLAS PETSc takes
-the reference BLAS. BDDCML 2.6 (github.com/sistek/bddcml) needs gfortran and Debian's libopenmpi-dev, libmumps-dev and
-libmetis-dev; compile its src/ with -fPIC and -fallow-argument-mismatch, link the objects as a shared library with
--ldmumps -lmetis -llapack, and leave lobpcg_driver and ParMetis' functions undefined or empty: they serve adaptive
-constraints and division of meshes only. A peer that is not there is skipped, with a line that says so.
+the reference BLAS; without petsc-dev PYTHONPATH must name petsc4py's folder below /usr/lib/petscdir. BDDCML (J.
+Šístek's repository sistek/bddcml) needs gfortran and Debian's libopenmpi-dev, libmumps-dev and libmetis-dev. Compile
+its src/ with -fPIC and -fallow-argument-mismatch, give lobpcg_driver and ParMetis' two functions empty bodies (they
+serve adaptive constraints and the division of meshes only), and link the objects as a shared library with -ldmumps
+-lmumps_common -lscalapack-openmpi -lmetis -llapack. A peer that is not there is skipped, with a line that says so.
 
 CG to 1e-8 of ‖b‖, from zero; the residual that is printed is b − A x, computed here. swell and BDDCML are one process
 of one thread. PCBDDC wants a rank for each subdomain, so more ranks than cores: CPU seconds are summed over ranks, and
@@ -119,15 +120,16 @@ def written(path, subdomains, modes, points):
 def run(command, path, A, b, **variables):
     """The record that a process prints in its last line, with the true residual; None, and a line, if it failed."""
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables})
+    words = " ".join(command[-8:])
     try:
         record = json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValueError):
-        print("   failed:", " ".join(command[-8:]), (done.stderr.strip().splitlines() or ["no message"])[-1], flush=True)
+        print("   failed:", words, (done.stderr.strip().splitlines() or ["no message"])[-1], flush=True)
         return None
     x = np.load(path.replace(".npz", "_x.npy"))
     record["residual"] = float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
     if not record["residual"] <= 1.01 * RTOL:
-        print(f"   not converged: {record['residual']:.1e} after {record['iterations']}:", *command[-8:], flush=True)
+        print(f"   not converged: {record['residual']:.1e} after {record['iterations']}:", words, flush=True)
         return None
     return record
 
@@ -144,15 +146,18 @@ def commands(arguments, path, count, folder):
     for peer, modules in peers.items():
         if peer == "BDDCML" and not arguments.bddcml:
             print("   skipped: BDDCML (no --bddcml)", flush=True)
-        elif subprocess.run([arguments.peer_python, "-c", f"import {modules}"], capture_output=True).returncode:
-            print(f"   skipped: {peer} ({arguments.peer_python} has not {modules})", flush=True)
+        elif not shutil.which(arguments.peer_python) or subprocess.run(
+                [arguments.peer_python, "-c", f"import {modules}"], capture_output=True).returncode:
+            print(f"   skipped: {peer} (no {modules} for {arguments.peer_python})", flush=True)
         elif peer == "BDDCML":
-            yield peer, "MUMPS", [arguments.peer_python, str(HERE / "bddc_peer_bddcml.py"), *head, arguments.bddcml], one
+            script = str(HERE / "bddc_peer_bddcml.py")
+            yield peer, "MUMPS", [arguments.peer_python, script, *head, arguments.bddcml], one
         elif not shutil.which(arguments.mpiexec.split()[0]):
             print(f"   skipped: {peer} (no {arguments.mpiexec.split()[0]})", flush=True)
         else:
             sleep = pathlib.Path(folder, "sleep.so")
-            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", sleep], input=SLEEP, text=True, check=True)
+            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-x", "c", "-", "-o", sleep], input=SLEEP, text=True,
+                           check=True)
             ranks = [*arguments.mpiexec.split(), "-n", str(count), "-x", f"LD_PRELOAD={sleep}", "--mca",
                      "mpi_yield_when_idle", "1", arguments.peer_python, str(HERE / "bddc_peer_petsc.py"), *head]
             for name, options in PETSC.items():
@@ -227,9 +232,11 @@ def main():
                 if record is None:
                     continue
                 record = {"benchmark": "bddc_beside_petsc", "case": name, "unknowns": A.shape[0], "subdomains": count,
-                          "machine": f"{platform.machine()}, {os.cpu_count()} cores", "solver": solver, "variant": variant, **record}
-                print(f"   {solver + ', ' + variant:34} {record['iterations']:3} iterations, setup {record['setup']:.3f}, "
-                      f"solve {record['solve']:.3f} CPU-seconds, residual {record['residual']:.1e}", flush=True)
+                          "machine": f"{platform.machine()}, {os.cpu_count()} cores", "solver": solver,
+                          "variant": variant, **record}
+                print(f"   {solver + ', ' + variant:34} {record['iterations']:3} iterations, "
+                      f"setup {record['setup']:.3f}, solve {record['solve']:.3f} CPU-seconds, "
+                      f"residual {record['residual']:.1e}", flush=True)
                 if arguments.out:
                     with open(arguments.out, "a") as file:
                         file.write(json.dumps(record) + "\n")

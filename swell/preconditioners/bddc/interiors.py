@@ -80,8 +80,7 @@ class Interiors:
                 self._c = space.empty(self._fit.shape[0], dtype)
                 self._back, self._spread = self._fit.transpose(), self._values.transpose()
         self._r, self._y, self._w = (space.empty(inner.size, dtype) for _ in range(3))
-        self._known, self._solution = (space.xp.zeros(inner.size, dtype) for _ in range(2))     # q, A_II⁻¹ q
-        self._adjoint = None                     # of the known solution; None without one
+        self._known, self._solution = (space.xp.zeros(inner.size, dtype) for _ in range(2))     # q and A_II⁻¹ q
 
     def reduce(self, x, g, adjoint):
         """Write g = x_Γ + Eᴴ x_I, or with the adjoint of A; only this rank's part of the sum."""
@@ -123,22 +122,22 @@ class Interiors:
 
     def _solve_first(self, x, r, y, adjoint):
         """Write y = B r for r = x_I, or Bᴴ r; γ times the known solution if r = γ q."""
-        if self._A_II is not None or self.space.name != "cpu" or isinstance(x, Columns):
+        if adjoint or self._A_II is not None or self.space.name != "cpu" or isinstance(x, Columns):
             return self._solve(r, y, adjoint)
         q, rest, norm = self._known, self._w, np.linalg.norm
-        length = norm(q) if self._adjoint is adjoint else 0
-        if length:
+        length, left_out, whole = norm(q), 0.0, norm(x)
+        if length > 0:
             factor = np.vdot(q, r) / np.vdot(q, q)                   # exactly 1 for r = q
             np.multiply(q, factor, out=rest)
             np.subtract(r, rest, out=rest)
-            left_out, whole = norm(rest), norm(x)
+            left_out = norm(rest)
             if left_out <= np.sqrt(np.finfo(self.dtype).eps) * whole:
                 np.multiply(self._solution, factor, out=y)
                 return
         self._solve(r, y, adjoint)
         # A short remainder of q's own solve is not kept: a repeated solve must find q again, and give the same bits.
-        if not length or norm(r) > SHORT * length or left_out > 0.5 * whole:
-            q[...], self._solution[...], self._adjoint = r, y, adjoint
+        if not length > 0 or norm(r) > SHORT * length or left_out > 0.5 * whole:
+            q[...], self._solution[...] = r, y
 
     def _solve(self, r, y, adjoint):
         """Write y = B r, or Bᴴ r."""
