@@ -27,6 +27,7 @@ CASES = [
     (PoissonCube(3, 3, coefficient="checkerboard"), {"interior": "ic0", "constraints": "ce"}),
     (PoissonCube(3, 4, levels=3), {"interior": "blocks", "dense_lu": "pcm(x=8)"}),
     (PoissonCube(4, 3, coefficient="channels"), {"adaptive": 10}),
+    (PoissonCube(3, 4, levels=3, coefficient=10.0 ** np.random.default_rng(0).uniform(-2, 2, (12,) * 3)), {"weights": "deluxe"}),
     (ElasticityCube(3, 2), {}), (ElasticityCube(4, 3, axes=2, young="checkerboard"), {"constraints": "c"}),
     (ElasticityCube(2, 4, levels=3, axes=2), {"averages": "basis", "interior": "blocks"}),
 ]
@@ -436,3 +437,16 @@ def test_matrices_that_cannot_be_split(ranks, change, words):
 
     with pytest.raises(swell.InputError, match=words):
         ranks.run(on_rank)
+
+
+@more
+def test_all_ranks_refuse_deluxe_weights_without_energy(ranks):
+    def on_rank(communicator):
+        cube = PoissonCube(3, 3)
+        parts = [(-matrix, dofs) for matrix, dofs in cube.rank_subdomains(communicator.rank, communicator.size)]
+        A, S = distributed.from_subdomains(communicator, parts)
+        with pytest.raises(swell.core.errors.FactorisationError, match="weights='stiffness'") as caught:
+            swell.BDDC(subdomains=S, weights="deluxe").build(A)
+        return str(caught.value).partition("BDDC")[2]            # without the rank
+
+    assert len(set(ranks.run(on_rank))) == 1

@@ -19,7 +19,6 @@ import numpy as np
 from swell.core.columns import plain
 from swell.core.operator import LinearOperator
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.bddc.renumbering import numbers, renumbered
 from swell.preconditioners.bddc.symmetry import product
 
 
@@ -29,22 +28,25 @@ class Inverses:
     def __init__(self, factors, dtype):
         self.ends, self.D, xp = factors.ends, [], factors.space.xp
         for one, size in zip(factors.factors, np.diff(self.ends).tolist(), strict=True):
-            X = one.left(xp.eye(size, dtype=factors.A.dtype, order="F"))
-            X = X.conj().T @ X if factors.definite else X
-            self.D.append(xp.ascontiguousarray(X.T.astype(dtype, copy=False)))
-        layers = range(1, len(self.ends) - 1)
-        self.down = [_block(factors.A, self.ends, k, k - 1, dtype) for k in layers]
-        self.up = [_block(factors.A, self.ends, k - 1, k, dtype) for k in layers]
+            self.D.append(xp.ascontiguousarray(one.inverse(size).T.astype(dtype, copy=False)))
+        self.down, self.up = (_couplings(factors.A, self.ends, step, dtype) for step in (-1, 1))
 
 
-def _block(A, ends, k, other, dtype):
-    """Return the coupling of layer k to the layer ``other``, a new CSRMatrix of type ``dtype``. The rows of A are
-    sorted by layer; layer k begins at row ends[k]."""
-    some = slice(*A.space.to_host(A.indptr[ends[k]:ends[k + 1] + 1])[[0, -1]].tolist())  # sync
-    rows = CSRMatrix(A.space, A.indptr[ends[k]:ends[k + 1] + 1] - some.start, A.indices[some],
-                     A.data[some].astype(dtype, copy=False), (int(ends[k + 1] - ends[k]), A.shape[1]))
-    here, there = np.arange(rows.shape[0]), np.arange(ends[other], ends[other + 1])
-    return renumbered(rows, A.space.from_host(here), numbers(A.space, there, A.shape[1]), (here.size, there.size))
+def _couplings(A, ends, step, dtype):
+    """Return the couplings of each layer to the one before it (``step`` −1) or after it (1), for the layers that have
+    one: new CSRMatrix objects of type ``dtype``. The rows of A are sorted by layer; layer k begins at row ends[k]."""
+    space, xp, sizes = A.space, A.space.xp, np.diff(ends)
+    layer, starts, rows = space.from_host(np.repeat(np.arange(sizes.size), sizes)), space.from_host(ends), A.rows()
+    there = layer[A.indices] == layer[rows] + step
+    rows, columns, data = rows[there], A.indices[there], A.data[there].astype(dtype, copy=False)
+    columns = columns - starts[layer[columns]].astype(columns.dtype)
+    indptr = xp.searchsorted(rows, xp.arange(int(ends[-1]) + 1, dtype=rows.dtype))
+    at, result = space.to_host(indptr[starts]), []  # sync
+    for k in range(max(0, -step), sizes.size - max(0, step)):
+        some = slice(int(at[k]), int(at[k + 1]))
+        result.append(CSRMatrix(space, indptr[ends[k]:ends[k + 1] + 1] - some.start, columns[some], data[some],
+                                (int(sizes[k]), int(sizes[k + step]))))
+    return result
 
 
 class InteriorBlocks(LinearOperator):

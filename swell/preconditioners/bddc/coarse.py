@@ -24,6 +24,14 @@ DENSE = 2000            # most coarse unknowns for a dense inverse
 GROUP = 8               # subdomains that form one subdomain of the next level
 
 
+def assembled(coarse, count, matrices):
+    """Return the coarse matrix S_c, a scipy.sparse.csr_array; the arguments are as for `next_level`."""
+    import scipy.sparse as sp
+    rows, columns = (np.concatenate([of(c, c.size) for c in coarse]) for of in (np.repeat, np.tile))
+    return sp.coo_array((np.concatenate([matrix.ravel() for matrix in matrices]), (rows, columns)),
+                        shape=(count, count)).tocsr()
+
+
 def next_level(coarse, count, matrices, groups):
     """Return the `Subdomains` of the next level: groups of this level's subdomains, with their matrices summed.
 

@@ -9,11 +9,18 @@ interior solvers; from zero, B would leave it with the energy of its error. The 
 sides, so M is as symmetric as B, and positive definite with B.
 
 An application: two interior solves; with an approximate B also two products with A_II, and small ones.
+
+With B = A_II⁻¹ a Krylov method needs the first of the two once. M inverts the interior rows: (A M v)_I = v_I. So the
+interior parts of all vectors that it gives to M are multiples of the first one's, r_I = γ q, and A_II⁻¹ r_I is γ times
+a solution that is known. This is PCBDDC's "exact Dirichlet trick", found from the vectors instead of by a change of the
+right-hand side. On a CPU each application looks whether it holds up to √eps of the vector, and else solves. A part that
+is left out of y remains in the residual, so it is solved for once it counts.
 """
 from __future__ import annotations
 
 import numpy as np
 
+from swell.core.columns import Columns
 from swell.core.registry import resolve
 from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.renumbering import numbers, renumbered
@@ -22,6 +29,7 @@ from swell.preconditioners.bddc.symmetry import HERMITIAN, product
 from swell.preconditioners.direct import Direct
 
 RANK = 1e-10            # singular values of near null vectors on a subdomain's interface below this are zero
+SHORT = 1e-3            # a new right-hand side of the interiors is kept if it is longer than this times the last one
 
 
 class Interiors:
@@ -47,7 +55,7 @@ class Interiors:
         Number of interior dofs.
     """
 
-    scratch = ("_r", "_y", "_w", "_c")
+    scratch = ("_r", "_y", "_w", "_c", "_known", "_solution")
 
     def __init__(self, A, interface, subdomains, settings, unknowns, symmetry, dtype):
         self.space, self.dtype, space, size = A.space, dtype, A.space, interface.dofs.size
@@ -72,6 +80,7 @@ class Interiors:
                 self._c = space.empty(self._fit.shape[0], dtype)
                 self._back, self._spread = self._fit.transpose(), self._values.transpose()
         self._r, self._y, self._w = (space.empty(inner.size, dtype) for _ in range(3))
+        self._known, self._solution = (space.xp.zeros(inner.size, dtype) for _ in range(2))     # q and A_II⁻¹ q
 
     def reduce(self, x, g, adjoint):
         """Write g = x_Γ + Eᴴ x_I, or with the adjoint of A; only this rank's part of the sum."""
@@ -80,7 +89,7 @@ class Interiors:
         if self._into is None:
             g.fill(0)
         else:
-            self._solve(r, y, adjoint)
+            self._solve_first(x, r, y, adjoint)
             product(self._out_of, self._into, y, g, -1, 0, adjoint)           # −A_ΓI B r_I
             if self._A_II is not None:
                 self._w[...] = r
@@ -110,6 +119,25 @@ class Interiors:
         if alpha != 1:
             z = z * self.dtype.type(alpha)
         out[places] = z if beta == 0 else z + out[places] * self.dtype.type(beta)
+
+    def _solve_first(self, x, r, y, adjoint):
+        """Write y = B r for r = x_I, or Bᴴ r; γ times the known solution if r = γ q."""
+        if adjoint or self._A_II is not None or self.space.name != "cpu" or isinstance(x, Columns):
+            return self._solve(r, y, adjoint)
+        q, rest, norm = self._known, self._w, np.linalg.norm
+        length, left_out, whole = norm(q), 0.0, norm(x)
+        if length > 0:
+            factor = np.vdot(q, r) / np.vdot(q, q)                   # exactly 1 for r = q
+            np.multiply(q, factor, out=rest)
+            np.subtract(r, rest, out=rest)
+            left_out = norm(rest)
+            if left_out <= np.sqrt(np.finfo(self.dtype).eps) * whole:
+                np.multiply(self._solution, factor, out=y)
+                return
+        self._solve(r, y, adjoint)
+        # A short remainder of q's own solve is not kept: a repeated solve must find q again, and give the same bits.
+        if not length > 0 or norm(r) > SHORT * length or left_out > 0.5 * whole:
+            q[...], self._solution[...] = r, y
 
     def _solve(self, r, y, adjoint):
         """Write y = B r, or Bᴴ r."""

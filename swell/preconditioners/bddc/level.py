@@ -25,9 +25,10 @@ from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc import local
 from swell.preconditioners.bddc.adaptive import adaptive_constraints
 from swell.preconditioners.bddc.blocks import InteriorBlocks, Inverses
-from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, next_level
+from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse, SparseCoarse, assembled, next_level
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
+from swell.preconditioners.bddc.deluxe import deluxe, diagonal
 from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.interiors import Interiors
 from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, loose
@@ -86,7 +87,8 @@ class Level(Composite):
             if "c" in settings.constraints:
                 self.interface.make_corners(missing_corners(self.interface, settings.constraints))
             self.constraints = Constraints(self.interface, settings.constraints)
-            self._weights = self.interface.weights(subdomains, settings.weights)
+            if settings.weights != "deluxe":
+                self._weights = self.interface.weights(subdomains, settings.weights)
         with timed(self.timings, "interior", self.space):
             try:
                 self.interiors = Interiors(A, self.interface, subdomains, settings.interior, unknowns, symmetry,
@@ -98,10 +100,13 @@ class Level(Composite):
             self._g, self._z = (self.space.empty(self.interface.dofs.size, self.dtype) for _ in range(2))
         self._schur()
         self._adaptive()
+        with timed(self.timings, "interface", self.space):
+            gather = (deluxe(self.space, subdomains, self.interface, self._complements)
+                      if settings.weights == "deluxe" else diagonal(self.interface, self._weights))
         self.notes = (*subdomains.notes, *self.interface.notes, *self.constraints.notes)
         self._locals({} if before is None else local.factors_of(before.locals))
         with timed(self.timings, "interface", self.space):
-            self._gathers()
+            self._gathers(gather)
         self._coarse(levels, before)
         solvers = self.parts
         self.notes = tuple(dict.fromkeys((*self.notes, *(note for p in self.locals for note in p.notes),
@@ -214,19 +219,22 @@ class Level(Composite):
         k nonsingular. ``S`` and ``C``: its Schur complement and constraints."""
         return advice(self.interface, self.settings, k, self.space.to_host(S), C)
 
-    def _gathers(self):
+    def _gathers(self, weighted):
         """Set the sparse matrices that gather the copies of interface dofs and coarse unknowns for the local problems,
-        their transposes, which sum copies, and the work vectors.
+        their adjoints, which sum copies, and the work vectors.
 
-        Copies are ordered by problem size, local problem, dof and member."""
-        space, interface = self.space, self.interface
-        copies, weight, coarse = (
+        Copies are ordered by problem size, local problem, dof and member; the rows of ``weighted``, from `diagonal` or
+        `deluxe`, by subdomain."""
+        space = self.space
+        numbers = np.split(np.arange(weighted.shape[0]), np.cumsum([c.size for c in self.interface.copies])[:-1])
+        copies, coarse = (
             np.concatenate([np.stack([of[m] for m in members], axis=1).ravel()
                             for p in self.locals for members in p.members])
-            for of in (interface.copies, self._weights, self.constraints.coarse))
-        self._gather = self._selection(copies, weight, interface.dofs.size)
-        self._gather_coarse = self._selection(coarse, np.ones(coarse.size), self.constraints.count)
-        self._scatter, self._scatter_coarse = self._gather.transpose(), self._gather_coarse.transpose()
+            for of in (numbers, self.constraints.coarse))
+        self._gather = CSRMatrix.from_scipy(weighted[copies].astype(self.dtype), space)
+        self._gather_coarse = CSRMatrix(space, space.xp.arange(coarse.size + 1), space.from_host(coarse),
+                                        space.xp.ones(coarse.size, self.dtype), (coarse.size, self.constraints.count))
+        self._scatter, self._scatter_coarse = self._gather.transpose(True), self._gather_coarse.transpose()
         self._u, self._given = (space.empty(copies.size, self.dtype) for _ in range(2))
         self._c = space.empty(coarse.size, self.dtype)
         self._blocks, a, b = [], 0, 0
@@ -237,13 +245,6 @@ class Level(Composite):
                                  self._c[coarse].reshape(m, c, g)))
             a, b = u.stop, coarse.stop
         self._rc, self._uc = (space.empty(self.constraints.count, self.dtype) for _ in range(2))
-
-    def _selection(self, columns, values, n):
-        """Return a new CSRMatrix with ``n`` columns and one entry a row: values[i] in column columns[i]. Both are host
-        arrays."""
-        space = self.space
-        return CSRMatrix(space, space.xp.arange(columns.size + 1), space.from_host(columns),
-                         space.from_host(values.astype(self.dtype)), (columns.size, n))
 
     def _coarse(self, levels, before):
         """Assemble the coarse matrix S_c and set ``coarse``, its solver: a `Level` if ``levels`` > 2, else a dense
@@ -259,9 +260,11 @@ class Level(Composite):
                     for m in members:
                         matrices[m] = coarse
             matrices, coarse = (self.subdomains.from_all_ranks(parts) for parts in (matrices, self.constraints.coarse))
-            groups = self.subdomains.groups if levels > 2 else (np.arange(len(matrices)),)
-            larger = next_level(coarse, self.constraints.count, matrices, groups)
-            every = CSRMatrix.from_scipy(larger.assemble(), space)
+            if levels > 2:
+                larger = next_level(coarse, self.constraints.count, matrices, self.subdomains.groups)
+                every = CSRMatrix.from_scipy(larger.assemble(), space)
+            else:
+                every = CSRMatrix.from_scipy(assembled(coarse, self.constraints.count, matrices), space)
         if levels > 2:
             above = Unknowns(self.constraints.classes, self.constraints.modes())
             try:

@@ -11,9 +11,11 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.bddc.elimination import Elimination, layers
+from swell.preconditioners.bddc.elimination import THIN, Elimination, layers
 from swell.preconditioners.bddc.renumbering import equal, numbers, pattern, renumbered
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
+
+SMALL = 400             # rows of an interior that is one layer: its factorisation costs less than a search for layers
 
 
 @dataclass(eq=False)
@@ -108,7 +110,8 @@ def eliminations(space, subdomains, interface):
             result.append(Interior(_ordered(some, none), None, none, np.zeros(1, np.int64)))
             continue
         if like[k] not in made:
-            made[like[k]] = layers(pattern(A.to_scipy()), _sides(some[0], interface))
+            made[like[k]] = ((np.arange(A.shape[0]), np.array([0, A.shape[0]])) if A.shape[0] <= SMALL else
+                             layers(pattern(A.to_scipy()), *_sides(some[0], interface), THIN[space.name]))
         order, ends = made[like[k]]
         place = numbers(space, order, A.shape[0])
         result.append(Interior(_ordered(some, order), renumbered(A, place, place, A.shape), order, ends))
@@ -130,12 +133,12 @@ def _ordered(some, order):
 
 
 def _sides(one, interface):
-    """Yield, for each face of the subdomain ``one``, a `Different`, the interior dofs that are coupled to the face, an
-    int array."""
+    """Return (sides, coupling) of the subdomain ``one``, a `Different`, for `layers`: for each face the interior dofs
+    that are coupled to it, int arrays; and all couplings, a scipy.sparse.csr_array with a row for each interface dof
+    and a column for each interior dof."""
     space, n, k = one.A.space, one.A.shape[0], one.members[0]
     coupling = renumbered(one.A, numbers(space, one.own, n), numbers(space, one.inner, n),
                           (one.own.size, one.inner.size)).to_scipy()
     classes = interface.classes[interface.copies[k]]
-    for number in np.unique(classes):
-        if interface.kinds[number] == 2:
-            yield np.unique(coupling[classes == number].indices)
+    faces = [number for number in np.unique(classes) if interface.kinds[number] == 2]
+    return [np.unique(coupling[classes == number].indices) for number in faces], coupling

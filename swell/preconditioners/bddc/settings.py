@@ -69,8 +69,10 @@ class BDDC(Preconditioner):
     averages : {"constraints", "basis"}
         "constraints": edge and face constraints border the local matrices. "basis": a change of basis makes them
         unknowns, so that local matrices are smaller and definite (basis.py). Both give the same operator.
-    weights : {"stiffness", "cardinality"}
-        Weights that combine the copies of an interface dof.
+    weights : {"stiffness", "cardinality", "deluxe"}
+        Weights that combine the copies of an interface dof. "deluxe": a matrix for each face, edge and corner, from the
+        Schur complements of its subdomains (deluxe.py), for Hermitian positive definite A. Fewer iterations where
+        subdomains or coefficients are irregular; more memory.
     dense_lu : str or Decomposer
         Decomposer of the bordered local problems, such as "getrf", "pcm(x=8)" or "icm(x=32, tolerance=1e-6)". A
         tolerance too loose for an inverse is made smaller, with a note.
@@ -139,10 +141,13 @@ class BDDC(Preconditioner):
         if self.corners is not None and "c" not in letters:
             raise InputError(f"BDDC(corners=..., constraints={letters!r}): the corners have no constraints: add c to "
                              "the letters, or leave corners out")
-        for name, known in (("weights", ("stiffness", "cardinality")), ("partition", ("graph", "rows")),
+        for name, known in (("weights", ("stiffness", "cardinality", "deluxe")), ("partition", ("graph", "rows")),
                             ("averages", ("constraints", "basis"))):
             if getattr(self, name) not in known:
-                raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {known[0]!r} or {known[1]!r}")
+                raise InputError(f"BDDC({name}={getattr(self, name)!r}): expected {' or '.join(map(repr, known))}")
+        if self.adaptive and self.weights == "deluxe":
+            raise InputError(f"BDDC(adaptive={self.adaptive:g}, weights='deluxe'): adaptive constraints are found for "
+                             "scalar weights: take weights='stiffness', or leave adaptive out")
         if resolve("decomposer", self.dense_lu) is None:
             raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
         if self.dense_solver != STORED:
@@ -245,6 +250,9 @@ class BDDCOperator(Wrapper):
             kind = "complex" if subdomains.dtype.kind == "c" else "not symmetric"
             raise InputError(f"BDDC(adaptive={self.settings.adaptive:g}): adaptive constraints bound energies, which "
                              f"real symmetric subdomain matrices have; these are {kind}: leave adaptive out")
+        if self.settings.weights == "deluxe" and symmetry is not HERMITIAN:
+            raise InputError("BDDC(weights='deluxe'): the weights compare energies, which Hermitian subdomain matrices "
+                             f"have; these are {symmetry.value}: take weights='stiffness'")
         A.space.synchronize()
         self._checks = watch.seconds
         self._set_up(A, subdomains.part(wide), subdomains, symmetry)

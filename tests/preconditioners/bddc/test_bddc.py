@@ -483,12 +483,12 @@ def test_bad_groups():
 
 @pytest.mark.parametrize("settings, words", [
     ({"levels": 1}, "levels"), ({"constraints": "x"}, "expected some of the letters"), ({"constraints": ""}, "letters"),
-    ({"weights": "deluxe"}, "weights"), ({"dense_lu": "lu"}, "unknown decomposer"), ({"interior": "none"}, "interior"), ({"coarse": "none"}, "coarse='none'"),
+    ({"weights": "dirichlet"}, "weights"), ({"dense_lu": "lu"}, "unknown decomposer"), ({"interior": "none"}, "interior"), ({"coarse": "none"}, "coarse='none'"),
     ({"coarse": "amgg"}, "expected 'exact'.*did you mean"),
     ({"subdomains": [1]}, "expected swell.Subdomains"), ({"partition": "box"}, "partition"),
     ({"domains": -1}, "domains"), ({"subdomains": swell.Subdomains([(np.eye(2), [0, 1])]), "domains": 8}, "leave domains out"),
     ({"adaptive": 0.5}, "above 1"),
-    ({"adaptive": 10, "constraints": "c"}, "belong to edges"),
+    ({"adaptive": 10, "constraints": "c"}, "belong to edges"), ({"adaptive": 10, "weights": "deluxe"}, "scalar weights"),
 ])
 def test_bad_settings(settings, words):
     with pytest.raises(swell.InputError, match=words):

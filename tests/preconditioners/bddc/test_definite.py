@@ -42,35 +42,12 @@ def test_few_rows_exhaust_the_krylov_space():
     assert is_definite(A, Dense(np.eye(3) / 2)) and not is_definite(A, Dense(np.diag([1.0, -1, 1])))
 
 
-def bracket(size):
-    """Points and tetrahedra of a bracket: two plates at a right angle, a hole in each."""
-    gmsh = pytest.importorskip("gmsh", reason="needs gmsh: pip install gmsh")
-    gmsh.initialize(interruptible=False)
-    try:
-        gmsh.option.setNumber("General.Terminal", 0)
-        gmsh.option.setNumber("Mesh.MeshSizeMax", size)
-        gmsh.option.setNumber("Mesh.MeshSizeMin", size / 2)
-        shape = gmsh.model.occ
-        plates = [(3, shape.addBox(0, 0, 0, 1.0, 0.4, 0.1)), (3, shape.addBox(0, 0, 0, 0.1, 0.4, 0.8))]
-        holes = [(3, shape.addCylinder(0.7, 0.2, -0.1, 0, 0, 0.4, 0.1)),
-                 (3, shape.addCylinder(-0.1, 0.2, 0.55, 0.4, 0, 0, 0.08))]
-        shape.cut(shape.fuse(plates[:1], plates[1:])[0], holes)
-        shape.synchronize()
-        gmsh.model.mesh.generate(3)
-        tags, points, _ = gmsh.model.mesh.getNodes()
-        cells = gmsh.model.mesh.getElementsByType(4)[1]
-    finally:
-        gmsh.finalize()
-    place = np.zeros(int(tags.max()) + 1, int)
-    place[tags.astype(int)] = np.arange(tags.size)
-    used, cells = np.unique(place[cells.astype(int)], return_inverse=True)
-    return points.reshape(-1, 3)[used], cells.reshape(-1, 4)
-
-
 @pytest.mark.parametrize("solver", ["trsm", "inverse"])
 def test_icm_on_an_elastic_bracket(solver):
     """The setting of docs/BDDC.md; with its tolerance M is indefinite here."""
     pytest.importorskip("pymetis", reason="METIS: pip install pymetis")
+    pytest.importorskip("gmsh", reason="needs gmsh: pip install gmsh")
+    from tests.support.bracket import bracket
     points, cells = bracket(0.05)
     parts, nodes = swell.gallery.elastic_subdomains(points, cells, points[:, 2] > 0.79, parts=12)
     system = swell.Subdomains(parts)

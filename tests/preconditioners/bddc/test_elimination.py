@@ -112,3 +112,23 @@ def test_equal_arrays():
     b[1234] = 0                                  # where no sample is taken
     every = [(a, a), (a, b), (a.copy(), b.copy()), (a, a), (a[:-1], a), (a.reshape(50, 100), a)]
     assert equal(every) == [[0, 3], [1, 2], [4], [5]] and equal([]) == []
+
+
+def test_a_singular_interior_is_found_whatever_its_scale():
+    """A grid at its first resonance, with coefficients over 36 decades and rows in random order. Pivots alone accept a
+    third of these; an eigenvalue of 1e-11 beside them is accepted."""
+    m, rng = 30, np.random.default_rng(0)
+    line = sp.diags_array([-np.ones(m - 1), 2 * np.ones(m), -np.ones(m - 1)], offsets=[-1, 0, 1])
+    K, first = sp.kron(line, sp.eye_array(m)) + sp.kron(sp.eye_array(m), line), 4 - 4 * np.cos(np.pi / (m + 1))
+
+    def factored(frequency, order, scale):
+        A = (scale @ (K - frequency * sp.eye_array(m * m)) @ scale).tocsr()[order][:, order]
+        A = sp.csr_array((A + A.T) / 2)
+        A.sort_indices()
+        return Elimination(CSRMatrix.from_scipy(A, space_or_skip("cpu")), np.array([0, m * m]))
+
+    for _ in range(8):
+        order, scale = rng.permutation(m * m), sp.diags_array(10.0 ** rng.uniform(-9, 9, m * m))
+        with pytest.raises(FactorisationError, match="not positive definite"):
+            factored(first, order, scale)
+        assert factored(first - 1e-11, order, scale).definite
