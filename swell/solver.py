@@ -162,14 +162,11 @@ class Solver(Inverse):
                 return _conjugated(self._solve_all(rhs.conj(), guess, monitor, rhs, together), b)
 
     def _map(self, x, adjoint):
-        """Solve for a caller who sees x alone. Factors that solve at once need none of a solve's records: the x is the
-        one of `solve`, accepted by the same residual; if it is not, `solve` goes on."""
-        if not adjoint and x.ndim == 1 and self.choices[0].method.few_products and self.space.ranks.single:
-            rhs = inputs.read_vector(x, self.shape[0], "b", space=self.space)
-            with self._first_choice() as prepared:
-                if prepared.solved_at_once(rhs):
-                    return inputs.returned(prepared.x0, self.space, x)
-        return super()._map(x, adjoint)
+        """Solve for a caller who sees x alone. With factors of a small A a solve's records would take longer than x."""
+        with self._turn:
+            ready = self._prepared.get(0) if x.ndim == 1 and not self._stale else None
+            image = None if ready is None else ready.solved_at_once(x, adjoint)
+        return super()._map(x, adjoint) if image is None else image
 
     def require_adjoint(self):
         """Raise InputError unless ``solve(b, adjoint=True)`` can be done; it then takes its time for the setup now."""

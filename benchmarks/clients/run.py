@@ -4,7 +4,8 @@
 
 Each file `client_NAME.py` beside this one has a generator ``cases()`` of (words, rows, default, ours): two functions
 without arguments that run the program and return its x. A client that is not installed is left out. The ratio is the
-median over turns of ours / default, both timed in one turn; the first turn is not counted.
+median over turns of ours / default, both timed in one turn; the first turn is not counted. Its second number is of the
+process' CPU time, which other work on the machine disturbs less.
 """
 from __future__ import annotations
 
@@ -21,14 +22,15 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 FIRST, LAST = "<!-- clients -->", "<!-- /clients -->"
-HEADER = "| program | case | rows | default, ms | swell, ms | ratio | difference of x |\n|---|---|---|---|---|---|---|"
+HEADER = ("| program | case | rows | default, ms | swell, ms | ratio | ratio of CPU time | difference of x |\n"
+          "|---|---|---|---|---|---|---|---|")
 
 
 def timed(call):
-    """Return (seconds, x) of a call."""
-    start = time.perf_counter()
+    """Return (seconds, seconds of CPU time, x) of a call."""
+    start, cpu = time.perf_counter(), time.process_time()
     x = call()
-    return time.perf_counter() - start, np.asarray(x)
+    return time.perf_counter() - start, time.process_time() - cpu, np.asarray(x)
 
 
 def rows(name, turns):
@@ -42,15 +44,15 @@ def rows(name, turns):
         print(f"{name}: {client.PACKAGE} is not installed", file=sys.stderr)
         return
     for words, size, default, ours in client.cases():
-        theirs, mine, apart = [], [], 0.0
+        seconds, apart = [], 0.0                 # of each turn: default, its CPU time, ours, its CPU time
         for turn in range(turns + 1):
-            (a, x), (b, y) = (timed(default), timed(ours)) if turn % 2 else (timed(ours), timed(default))[::-1]
+            (*a, x), (*b, y) = (timed(default), timed(ours)) if turn % 2 else (timed(ours), timed(default))[::-1]
             apart = max(apart, float(abs(x - y).max() / (abs(x).max() or 1)))
             if turn:
-                theirs, mine = [*theirs, a], [*mine, b]
-        ratio = np.median(np.divide(mine, theirs))
+                seconds.append([*a, *b])
+        theirs, cpu, mine, own_cpu = np.transpose(seconds)
         yield (f"| {program} | {words} | {size} | {1e3 * np.median(theirs):.3g} | {1e3 * np.median(mine):.3g} | "
-               f"{ratio:.2f} | {apart:.0e} |")
+               f"{np.median(mine / theirs):.2f} | {np.median(own_cpu / cpu):.2f} | {apart:.0e} |")
 
 
 def main():
