@@ -101,10 +101,11 @@ class BandedFactorsOperator(DenseFactorsOperator):
     def _band(self, A, diagonal, height):
         """Return the entries of A as LAPACK stores a band, with the main diagonal in row ``diagonal`` of ``height``;
         entries above the first row are left out."""
-        band, rows, columns, data = np.zeros((A.shape[0], height), self.wide), self._below + diagonal, self._columns, A.data
+        rows, columns, data = self._below + diagonal, self._columns, A.data
         if not diagonal:
             inside = np.flatnonzero(rows >= 0)
             rows, columns, data = rows[inside], columns[inside], data[inside]
+        band = np.zeros((A.shape[0], height), self.wide)
         band.reshape(-1)[columns * height + rows] = data
         return band.T
 
