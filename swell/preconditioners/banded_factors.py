@@ -1,13 +1,13 @@
 """Factors of a banded matrix by LAPACK on a CPU: L Lᴴ by xPBTRF if it is definite, else LU by xGBTRF, with the largest
 pivot of each column.
 
-For bands that are mostly full, of one-dimensional problems above all, and for small matrices that have a narrow band, in
-their own order or in reverse Cuthill–McKee's. There the analysis of a sparse factorisation takes longer than the work on
-the band's zeros. Pivots outside of the diagonal widen the upper band at most by the width of the lower one. The method
-``direct`` chooses these factors by itself (direct.py).
+For bands that are mostly full, of one-dimensional problems above all, and for small matrices that have a narrow band,
+in their own order or in reverse Cuthill–McKee's. There the analysis of a sparse factorisation takes longer than the
+work on the band's zeros. Pivots outside of the diagonal widen the upper band at most by the width of the lower one. The
+method ``direct`` chooses these factors by itself (direct.py).
 
-An application: 1 solve with the factors. Storage: n (l + 1) numbers, or n (2 l + u + 1), with l diagonals below the main
-one, and u above.
+An application: 1 solve with the factors. Storage: n (l + 1) numbers, or n (2 l + u + 1), with l diagonals below the
+main one, and u above.
 """
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 SuperLU on a CPU (superlu_factors.py), or RSLAB for symmetric matrices, if it is installed (rslab_factors.py); cuDSS
 through nvmath-python on a GPU; LAPACK or cuSOLVER for nearly full matrices, and small ones on a GPU (dense_factors.py);
-LAPACK for bands that are mostly full, or small (banded_factors.py); by name, any decomposer of swell.dense. For any nonsingular
-matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
+LAPACK for bands that are mostly full, or small (banded_factors.py); by name, any decomposer of swell.dense. For any
+nonsingular matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
 An application: 1 solve with the factors. Storage: the factors.
 """

@@ -1,8 +1,8 @@
 """Systems of few rows on a CPU, solved by factors: there the records of a solve would take longer than its numbers.
 
 One call of a kernel measures b − A x (``formats/kernels/few_rows.cpp``), and x is taken only if the rules of
-`solving/measure.py` confirm it. Refinement goes on as long as it halves the residual. In all other cases, such as a NaN or
-weak pivots, the caller does a whole solve, which says what is wrong.
+`solving/measure.py` confirm it. Refinement goes on as long as it halves the residual. In all other cases, such as a NaN
+or weak pivots, the caller does a whole solve, which says what is wrong.
 """
 from __future__ import annotations
 

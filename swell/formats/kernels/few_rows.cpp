@@ -1,6 +1,6 @@
 // Checks of systems with few rows, each in one call and one thread: of a matrix as it came, and of its solution.
 //
-// The verdict's numbers are those of residual.cpp: r = b − A x and t = |A||x| + |b| in double precision, or r in doubled
+// residual.cpp has the verdict's numbers: r = b − A x and t = |A||x| + |b| in double precision, or r in doubled
 // precision. Here the matrix may also be read as its transpose, or conjugated: factors solve with these, too.
 #include <cmath>
 #include <vector>
@@ -32,7 +32,7 @@ inline double square(complex<double> a) { return a.re * a.re + a.im * a.im; }
 // The larger one; NaN if one is NaN.
 inline double larger(double most, double a) { return a > most || a != a ? a : most; }
 
-// r −= A x, terms += |A||x| and sums += Σⱼ |aᵢⱼ|. Each condition is a type, since it would cost more than the arithmetic.
+// r −= A x, terms += |A||x| and sums += Σⱼ |aᵢⱼ|. Conditions are types: they would cost more than the arithmetic.
 template <bool transposed, bool precise, class T, class I>
 void subtract_product(Array<const I> indptr, Array<const I> indices, Array<const T> data, bool conjugated,
                       Array<const T> x, T* r, T* low, double* terms, double* sums) {
@@ -92,8 +92,9 @@ std::tuple<double, double, double, double, double> measure(
     r[i] = b[i], terms[i] = size(b[i]);
     bb += square(b[i]), most_x = larger(most_x, size(x[i]));
   }
-  const auto product = transposed ? precise ? subtract_product<true, true, T, I> : subtract_product<true, false, T, I>
-                                  : precise ? subtract_product<false, true, T, I> : subtract_product<false, false, T, I>;
+  const auto product =
+      transposed ? precise ? subtract_product<true, true, T, I> : subtract_product<true, false, T, I>
+                 : precise ? subtract_product<false, true, T, I> : subtract_product<false, false, T, I>;
   product(indptr, indices, data, conjugated, x, &r[0], low.data(), terms.data(), sums.data());
   for (int64_t i = 0; i < n; ++i) {
     if (precise) r[i] += low[i];
