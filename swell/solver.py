@@ -27,6 +27,7 @@ from swell.core.turn import Turn
 from swell.preconditioning import Preconditioning
 from swell.solving.adjoint import own_adjoint
 from swell.solving.choice_cost import paired
+from swell.solving.few_rows import is_small
 from swell.solving.inverse import Inverse
 from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
@@ -162,11 +163,21 @@ class Solver(Inverse):
                 return _conjugated(self._solve_all(rhs.conj(), guess, monitor, rhs, together), b)
 
     def _map(self, x, adjoint):
-        """Solve for a caller who sees x alone. With factors of a small A a solve's records would take longer than x."""
-        with self._turn:
-            ready = self._prepared.get(0) if x.ndim == 1 and not self._stale else None
-            image = None if ready is None else ready.solved_at_once(x, adjoint)
-        return super()._map(x, adjoint) if image is None else image
+        """Solve for a caller who sees x alone. Factors that solve at once need none of a solve's records: the x is the
+        one of `solve`, accepted by the same residual; if it is not, `solve` goes on."""
+        small = is_small(self.A)
+        if small and x.ndim == 1:
+            with self._turn:
+                ready = None if self._stale else self._prepared.get(0)
+                if ready is not None and (image := ready.small_solved(x, adjoint)) is not None:
+                    return image
+        elif not (small or adjoint) and x.ndim == 1 and self.choices[0].method.few_products and (
+                self.space.ranks.single):
+            rhs = inputs.read_vector(x, self.shape[0], "b", space=self.space)
+            with self._first_choice() as prepared:
+                if prepared.solved_at_once(rhs):
+                    return inputs.returned(prepared.x0, self.space, x)
+        return super()._map(x, adjoint)
 
     def require_adjoint(self):
         """Raise InputError unless ``solve(b, adjoint=True)`` can be done; it then takes its time for the setup now."""

@@ -129,8 +129,8 @@ class Factors:
     Attributes
     ----------
     solver : Solver
-        For a matrix of few rows it is prepared when it is first needed: if b has several columns, or if x needs
-        refinement.
+        For a matrix of few rows it is prepared when it is first needed: if one kernel's check does not confirm x, or
+        if b has many columns.
     shape : (int, int)
     """
 

@@ -57,7 +57,7 @@ def solved(A, factors, b, stopping, trans="N"):
         right, residual = _judged(A, b, x, r, stopping, trans)
         if right:
             return x
-        if not residual <= 0.5 * before:         # and for NaN
+        if not 0 < residual <= 0.5 * before:     # and for NaN
             return None
         x, before = x + _applied(factors, r, trans), residual
 

@@ -195,7 +195,20 @@ class Prepared(Shareable):
         solve.run(x0)
         return solve.result()
 
-    def solved_at_once(self, b, adjoint=False):
+    def solved_at_once(self, b) -> bool:
+        """``x0 = M b``; return True if this x solves the system to the tolerance, by the true residual, as a direct
+        method's first step does. For one right-hand side b, of the host or this space."""
+        if self.setup.M is None or self.setup.nullspace is not None:
+            return False
+        norm, largest = self.read_b(b)
+        if not 0 < norm < np.inf:
+            return False
+        self.precondition()
+        goal = Goal(self.stopping.threshold(norm), norm, largest)
+        quality = self.measure.of(self.x0, self.exact_b, [goal])[0]
+        return quality.confirms(goal.threshold) and not quality.small_rows_unsolved(goal)
+
+    def small_solved(self, b, adjoint=False):
         """Return M b, or Mᴴ b, if M has factors of a small A, and the true residual confirms this x; else None."""
         s = self.setup
         if s.transforms or not (isinstance(s.M, Factors) and is_small(s.A)):
