@@ -67,8 +67,8 @@ class CSRMatrix(Matrix, SystemMatrix):
         See `CSR`.
     block : int
         The `block_size`, if the caller knows it; 0: detect it when needed.
-    band : Band or None
-        A narrow band for a factorisation (preconditioners/banded_factors.py), once one was asked for and found.
+    band : Band, False or None
+        The narrow band for a factorisation (preconditioners/banded_factors.py), once it was asked for; False: none.
     elimination : Elimination or None
         In the order of minimum degree, once it was asked for.
     pivots : (Elimination, Matching or None) or None

@@ -38,8 +38,8 @@ def narrow_band(A) -> Band | None:
     if A.space.name != "cpu" or not A.shape[0]:
         return None
     if A.band is None:
-        A.band = _own(A) or _reordered(A)
-    return A.band
+        A.band = _own(A) or _reordered(A) or False
+    return A.band or None
 
 
 def _own(A):
