@@ -13,6 +13,7 @@ import argparse
 import importlib.util
 import logging
 import pathlib
+import subprocess
 import sys
 import time
 import warnings
@@ -64,17 +65,26 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="clients; by default all that are installed")
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--write", metavar="PAGE", help="put the table between the marks of this page")
+    parser.add_argument("--write", metavar="PAGE", help="put the table of several between the marks of this page")
     arguments = parser.parse_args()
     sys.argv = sys.argv[:1]                      # FiPy reads it
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     names = arguments.names or sorted(path.stem.removeprefix("client_") for path in HERE.glob("client_*.py"))
-    lines = HEADER.splitlines()
-    for name in names:
-        for row in rows(name, arguments.turns):
+    if len(names) == 1:
+        for row in rows(names[0], arguments.turns):
             print(row, flush=True)
-            lines.append(row)
+        return
+    lines = HEADER.splitlines()
+    for name in names:                           # in a process of its own: some libraries do not bear one another
+        command = [sys.executable, __file__, name, "--turns", str(arguments.turns)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for row in process.stdout:
+                if row.startswith("| "):
+                    print(row, end="", flush=True)
+                    lines.append(row.rstrip())
+        if process.returncode:
+            print(f"{name}: ended with status {process.returncode}", file=sys.stderr)
     if arguments.write:
         page = pathlib.Path(arguments.write)
         before, rest = page.read_text(encoding="utf-8").split(FIRST)
