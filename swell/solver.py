@@ -27,6 +27,7 @@ from swell.core.turn import Turn
 from swell.preconditioning import Preconditioning
 from swell.solving.adjoint import own_adjoint
 from swell.solving.choice_cost import paired
+from swell.solving.few_rows import is_small
 from swell.solving.inverse import Inverse
 from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
@@ -164,7 +165,14 @@ class Solver(Inverse):
     def _map(self, x, adjoint):
         """Solve for a caller who sees x alone. Factors that solve at once need none of a solve's records: the x is the
         one of `solve`, accepted by the same residual; if it is not, `solve` goes on."""
-        if not adjoint and x.ndim == 1 and self.choices[0].method.few_products and self.space.ranks.single:
+        small = is_small(self.A)
+        if small and x.ndim == 1:
+            with self._turn:
+                ready = None if self._stale else self._prepared.get(0)
+                if ready is not None and (image := ready.small_solved(x, adjoint)) is not None:
+                    return image
+        elif not (small or adjoint) and x.ndim == 1 and self.choices[0].method.few_products and (
+                self.space.ranks.single):
             rhs = inputs.read_vector(x, self.shape[0], "b", space=self.space)
             with self._first_choice() as prepared:
                 if prepared.solved_at_once(rhs):

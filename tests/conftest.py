@@ -121,6 +121,7 @@ def all_threads():
 def nothing_outright(monkeypatch):
     """No factorisation is so quick that it is made outright: iterations come first on small systems too."""
     monkeypatch.setattr("swell.advisor.predictions.CERTAIN", {"cpu": 0.0, "cuda": 0.0})
+    monkeypatch.setattr("swell.advisor.predictions.narrow_band", lambda A: None)
 
 
 @pytest.fixture(params=DEVICES)

@@ -26,7 +26,7 @@ from swell.core.errors import FactorisationError
 from swell.formats.parts import MAX_HALO, usual_counts
 from swell.orderings.minimum_degree import factorisation_cost
 from swell.orderings.pivots import eliminate_with_pivots
-from swell.preconditioners.banded_factors import factored_banded
+from swell.preconditioners.banded_factors import narrow_band
 from swell.preconditioners.dense_factors import NEARLY_FULL, factored_full
 from swell.preconditioners.rslab_factors import BLOCKED, unsuited
 
@@ -206,8 +206,8 @@ def direct(A, machine, limit=0.0) -> Prediction:
         return _of_factors(A, setup, solve)
     if on_gpu:
         return Prediction(fixed, CUDSS_SOLVE, 1.0, False, further=FURTHER_SHARE * CUDSS_SOLVE)
-    if factored_banded(A):
-        width = A.facts(search=False).bandwidth
+    if band := narrow_band(A):
+        width = band.width
         setup = costs.seconds(costs.solve, A, machine) + scale * (
             BAND_ROW * n + BAND_ENTRY * A.nnz + BAND_FLOP[kind] * n * 2 * width * (2 * width + 1))
         return _of_factors(A, setup, scale * (BAND_SOLVE[0] * n + BAND_SOLVE[1] * n * (3 * width + 1)))

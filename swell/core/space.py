@@ -12,6 +12,8 @@ from swell.core.columns import Columns
 from swell.core.errors import OutOfMemory
 from swell.core.ranks import Ranks
 
+ALWAYS_FREE = 2**20     # bytes for which `check_fits` does not ask the system, which takes as long as a small solve
+
 
 def aligned(size: int, dtype) -> int:
     """Return the least number of elements, at least ``size``, that takes a multiple of 16 bytes."""
@@ -150,6 +152,8 @@ class Space(ABC):
         """Raise OutOfMemory, before an allocation, if more bytes are ``needed`` than are free.
 
         ``what``, ``remedy``: texts for the message: who needs the memory, and what to do."""
+        if needed < ALWAYS_FREE:
+            return
         free, total = self.memory()
         if needed > free:
             raise OutOfMemory(f"{what} needs about {needed / 2**30:.2f} GiB on {self.describe()}, and "

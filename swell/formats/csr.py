@@ -67,6 +67,8 @@ class CSRMatrix(Matrix, SystemMatrix):
         See `CSR`.
     block : int
         The `block_size`, if the caller knows it; 0: detect it when needed.
+    band : Band, False or None
+        The narrow band for a factorisation (preconditioners/banded_factors.py), once it was asked for; False: none.
     elimination : Elimination or None
         In the order of minimum degree, once it was asked for.
     pivots : (Elimination, Matching or None) or None
@@ -74,7 +76,7 @@ class CSRMatrix(Matrix, SystemMatrix):
     """
 
     name = "csr"
-    hints = "_facts", "fills", "elimination", "pivots"
+    hints = "_facts", "fills", "band", "elimination", "pivots"
 
     def __init__(self, space, indptr, indices, data, shape, lanes=0, block=0):
         indptr, indices, data = (space.from_host(array) for array in (indptr, indices, data))
@@ -84,7 +86,7 @@ class CSRMatrix(Matrix, SystemMatrix):
         self.indices = indices.astype(index, copy=False)
         self.data = data
         self.lanes = lanes
-        self._facts, self.fills, self.elimination, self.pivots = None, {}, None, None
+        self._facts, self.fills, self.band, self.elimination, self.pivots = None, {}, None, None, None
         if block:
             self.block_size = block
         self._kernels = space.kernels("swell.formats", "csr", data.dtype)

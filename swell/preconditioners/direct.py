@@ -2,8 +2,8 @@
 
 SuperLU on a CPU (superlu_factors.py), or RSLAB for symmetric matrices, if it is installed (rslab_factors.py); cuDSS
 through nvmath-python on a GPU; LAPACK or cuSOLVER for nearly full matrices, and small ones on a GPU (dense_factors.py);
-LAPACK for bands that are mostly full (banded_factors.py); by name, any decomposer of swell.dense. For any nonsingular
-matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
+LAPACK for bands that are mostly full, or small (banded_factors.py); by name, any decomposer of swell.dense. For any
+nonsingular matrix of moderate fill. The method of the same name refines by these factors (krylov/direct.py).
 
 An application: 1 solve with the factors. Storage: the factors.
 """
@@ -29,7 +29,7 @@ from swell.core.settings import ON_GPU, Idle, choose_by_none, circumstances, idl
 from swell.core.sharing import Shareable
 from swell.formats.csr import CSRMatrix
 from swell.orderings.minimum_degree import eliminate
-from swell.preconditioners.banded_factors import BandedFactorsOperator, factored_banded
+from swell.preconditioners.banded_factors import BandedFactorsOperator, narrow_band
 from swell.preconditioners.dense_factors import DecomposedOperator, DenseFactorsOperator, factored_full
 from swell.preconditioners.factors import Factors
 from swell.preconditioners.rslab_factors import BLOCKED, RSLABOperator, unsuited
@@ -45,7 +45,7 @@ class Direct(Preconditioner):
 
     A matrix that is more than a tenth full is factored as a full one by LAPACK or cuSOLVER. On a GPU so is every matrix
     of up to 4000 rows, and up to 10 000 rows if diagonal entries are zero. On a CPU LAPACK factors a band that is
-    mostly full.
+    mostly full, and small matrices that have a narrow band in some order.
 
     Attributes
     ----------
@@ -106,8 +106,8 @@ class Direct(Preconditioner):
         free = on_gpu or unnamed and not (self.largest and self.largest < A.shape[0] ** 2)
         if free and factored_full(A):
             M = DenseFactorsOperator(A)
-        elif free and factored_banded(A):
-            M = BandedFactorsOperator(A)
+        elif free and (band := narrow_band(A)):
+            M = BandedFactorsOperator(A, band)
         elif on_gpu:
             M = CuDSSOperator(A)
         else:

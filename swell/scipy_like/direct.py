@@ -5,17 +5,21 @@ Each solve tests b − A x, and refines x if need be, to ‖b − A x‖ ≤ 1e-
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Unpack
 
 import numpy as np
 
 from swell.api import prepare
-from swell.core.errors import InputError, NotConverged
+from swell.core.errors import FactorisationError, InputError, NotConverged
+from swell.core.stopping import Stopping
 from swell.options import Accepted, OptionsDict
 from swell.preconditioners.direct import Direct
 from swell.scipy_like.call import common_dtype
+from swell.solving import few_rows
 
-OPTIONS = Accepted(rtol=1e-12)
+STOPPING, DIRECT = Stopping(rtol=1e-12), Direct()
+OPTIONS = Accepted(rtol=STOPPING.rtol)
 ORDERS = {"COLAMD": None, "MMD_AT_PLUS_A": "minimum_degree"}
 TRANS = "N", "T", "H"
 
@@ -62,7 +66,9 @@ def spsolve(A, b, permc_spec=None, use_umfpack=True, **options: Unpack[OptionsDi
     rhs = b.toarray() if sparse else b if hasattr(b, "ndim") and not isinstance(b, np.matrix) else np.asarray(b)
     single = rhs.ndim == 1 or rhs.shape[1] == 1
     rhs = rhs.reshape(-1) if single else rhs
-    solver = _factored(A, rhs, permc_spec, options)
+    if single and not options and (small := _small(A, permc_spec)) and (x := _solved(*small, rhs)) is not None:
+        return x
+    solver = _prepared(A, rhs, permc_spec, options)
     try:
         x = solver @ rhs
     except NotConverged as error:
@@ -99,10 +105,8 @@ def splu(A, permc_spec=None, **options: Unpack[OptionsDict]) -> "Factors":
     RuntimeError
         If A has no factors, as in SciPy: a `FactorisationError`.
     """
-    solver = _factored(A, A, permc_spec, options)
-    if solver.M is not None and solver.M.failure is not None:
-        raise solver.M.failure
-    return Factors(solver)
+    small = None if options else _small(A, permc_spec)
+    return Factors(*small) if small else Factors(None, None, _prepared(A, A, permc_spec, options))
 
 
 @OPTIONS.shown
@@ -125,11 +129,22 @@ class Factors:
     Attributes
     ----------
     solver : Solver
+        For a matrix of few rows it is prepared when it is first needed: if one kernel's check does not confirm x, or
+        if b has many columns.
     shape : (int, int)
     """
 
-    def __init__(self, solver):
-        self.solver, self.shape = solver, solver.shape
+    def __init__(self, A, factors, solver=None):
+        self._A, self._factors = A, factors      # of few rows; else None
+        if solver is not None:
+            self.solver, self._A = solver, solver.A
+            if solver.M is not None and solver.M.failure is not None:
+                raise solver.M.failure
+        self.shape = self._A.shape
+
+    @cached_property
+    def solver(self):
+        return _prepared(self._A, self._A, None, {})
 
     def solve(self, b, trans="N"):
         """Return the x of A x = b, Aᵀ x = b ("T") or Aᴴ x = b ("H"), in the shape of b.
@@ -141,6 +156,8 @@ class Factors:
         """
         if trans not in TRANS:
             raise InputError(f"trans={trans!r}: expected one of {', '.join(TRANS)}")
+        if self._factors is not None and (x := _solved(self._A, self._factors, b, trans)) is not None:
+            return x
         b = b if hasattr(b, "ndim") else np.asarray(b)
         if trans == "N":
             return self.solver @ b
@@ -149,7 +166,22 @@ class Factors:
         return self.solver.rmatmat(b.conj()).conj()
 
 
-def _factored(A, b, permc_spec, options):
+def _solved(A, factors, b, trans="N"):
+    """Return the x of a system of few rows, or None if a Solver must decide; see `few_rows.solved`."""
+    return few_rows.solved(A, factors, b, STOPPING, trans)
+
+
+def _small(A, permc_spec):
+    """Return (A, its factors) for a matrix of few rows as it is; None for others, and without factors."""
+    if ORDERS.get(permc_spec, permc_spec) is not None or (A := few_rows.read(A)) is None:
+        return None
+    try:
+        return A, DIRECT.build(A)
+    except FactorisationError:                   # a Solver finds it again, and says why
+        return None
+
+
+def _prepared(A, b, permc_spec, options):
     """Return the Solver for A, by factors unless ``options`` name another method; ``b``: an array of b's type."""
     if permc_spec is not None and permc_spec not in ORDERS:
         raise InputError(f"permc_spec={permc_spec!r}: expected one of {', '.join(ORDERS)}, or None: swell chooses")

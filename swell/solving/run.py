@@ -11,7 +11,9 @@ from swell.core.sharing import Shareable
 from swell.core.workspace import Workspace
 from swell.krylov.method import System
 from swell.solving import summary
+from swell.preconditioners.factors import Factors
 from swell.solving.adjoint import AdjointSetup
+from swell.solving.few_rows import is_small, solved
 from swell.solving.result import Result
 from swell.solving.measure import Goal, Measure, read_b
 from swell.solving.setup import Setup
@@ -207,6 +209,13 @@ class Prepared(Shareable):
         goal = Goal(self.stopping.threshold(norm), norm, largest)
         quality = self.measure.of(self.x0, self.exact_b, [goal])[0]
         return quality.confirms(goal.threshold) and not quality.small_rows_unsolved(goal)
+
+    def small_solved(self, b, adjoint=False):
+        """Return M b, or Mᴴ b, if M has factors of a small A, and the true residual confirms this x; else None."""
+        s = self.setup
+        if s.transforms or not (isinstance(s.M, Factors) and is_small(s.A)):
+            return None
+        return solved(s.A, s.M, b, self.stopping, "H" if adjoint else "N")
 
     def precondition(self, adjoint=False):
         """``x0 = M b0``, or Mᴴ b0, for the preconditioner in the caller's rows and scaling: R M L, or Lᴴ Mᴴ Rᴴ."""

@@ -77,7 +77,7 @@ def test_the_factors_are_as_large_as_foretold(name, exchanged):
     exchange of rows destroys."""
     A = csr(SYSTEMS[name]())
     foretold = superlu_factors.eliminate_with_pivots(A)[0].cost.entries + A.shape[0]
-    M = direct.Direct().build(A)
+    M = direct.Direct(package="superlu").build(A)
     assert (0.4 if exchanged else 0.95) * foretold <= M._made[1].nnz <= 1.1 * foretold
     assert ("SuperLU, minimum degree, rows exchanged and scaled, " in M.describe()) == exchanged
 
@@ -114,7 +114,7 @@ def test_columns_of_any_scale_leave_the_order_as_it_is():
     """D A D of a symmetric A: the largest entries of rows are off the diagonal, and yet no row moves."""
     A = gallery.poisson2d(30)
     D = sp.diags_array(10.0 ** rng().uniform(-4, 4, A.shape[0]))
-    M = direct.Direct().build(csr(D @ A @ D))
+    M = direct.Direct(package="superlu").build(csr(D @ A @ D))
     assert np.array_equal(M._made[0].rows.order, M._made[0].columns.order)
     assert M._made[1].nnz <= 1.1 * (factorisation_cost(csr(A)).entries + A.shape[0])
 
@@ -129,7 +129,7 @@ def test_new_values_keep_the_order_while_the_same_pivots_are_weak(monkeypatch):
     A, calls = sp.csr_array(gallery.convection_diffusion((15, 15), 5.0)), []
     analyse = superlu_factors.eliminate_with_pivots
     monkeypatch.setattr(superlu_factors, "eliminate_with_pivots", lambda *args, **named: calls.append(1) or analyse(*args, **named))
-    solver, x = swell.prepare(A, method="direct"), rng().standard_normal(225)
+    solver, x = swell.prepare(A, method=swell.Direct(package="superlu")), rng().standard_normal(225)
     for values in (A, 3 * A, A + 0.1 * sp.diags_array(rng().random(225))):
         solver.update(values)
         assert np.allclose(solver.solve(values @ x).x, x)
@@ -402,6 +402,39 @@ def test_a_band_is_factored_by_lapack(below, above, dtype):
     assert np.allclose(A.conj().T @ out, A.conj().T @ x[:, 0], rtol=1e-2, atol=1e-2)
     A.data[A.indptr[7]:A.indptr[8]] = 0
     assert solver.update(A).solve(x[:, 0]).reason is swell.Reason.SINGULAR
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("kind", ["definite", "indefinite", "unsymmetric"])
+def test_a_small_matrix_is_factored_by_a_band_in_another_order(kind, dtype, monkeypatch):
+    """A grid with its rows shuffled has a narrow band in reverse Cuthill–McKee's order; definite ones have Cholesky
+    factors, until new values are not definite."""
+    random = np.random.default_rng(2)
+    A = rows_and_columns_shuffled(gallery.convection_diffusion((12, 20), 3.0) if kind == "unsymmetric" else
+                                  gallery.poisson2d(16), random)
+    n = A.shape[0]
+    A = sp.csr_array(A - (kind == "indefinite") * 2.5 * sp.eye_array(n)).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        skew = sp.triu(A, 1) * 0.1j
+        A = sp.csr_array(A + skew + skew.conj().T)
+    M, x = direct.Direct().build(csr(A)), random.standard_normal(n).astype(dtype)
+    assert "reverse Cuthill–McKee" in M.describe() and ("Cholesky" in M.describe()) == (kind == "definite")
+    for values in (A, 3 * A, A - 10 * sp.eye_array(n, dtype=dtype), A):
+        M.update(csr(values))
+        for image, apply in ((values, M.apply), (values.conj().T, M.apply_adjoint)):
+            out = np.zeros(n, dtype)
+            apply(image @ x, out)
+            assert np.allclose(out, x, atol=1e-3 if dtype == np.float32 else 1e-9)
+    wide = csr(gallery.poisson3d(10))            # an order is sought once
+    assert direct.narrow_band(wide) is None and wide.band is False
+    monkeypatch.setattr("swell.preconditioners.banded_factors.reverse_order", None)
+    assert direct.narrow_band(wide) is None
+    assert direct.narrow_band(csr(gallery.poisson2d(120))) is direct.narrow_band(csr(gallery.poisson3d(13))) is None
+
+
+def rows_and_columns_shuffled(A, random):
+    order = random.permutation(A.shape[0])
+    return sp.csr_array(A)[order][:, order].tocsr()
 
 
 @pytest.mark.parametrize("module, library, word", [(False, False, "nvmath-python is not installed"),
