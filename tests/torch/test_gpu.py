@@ -97,8 +97,8 @@ def test_backward_passes_of_several_threads():
         shape[0], dtype=torch.float64, device="cuda"), {}
 
     def work(k):
-        mine = leaf(k * values)
-        with torch.cuda.stream(torch.cuda.Stream()):
+        with torch.cuda.stream(torch.cuda.Stream()):         # which does not wait for torch's default stream
+            mine = leaf(k * values)
             p.solve(b, mine).sum().backward()
             torch.cuda.current_stream().synchronize()
         found[k] = mine.grad
