@@ -46,6 +46,7 @@ if cupy and cupy.origin and "emulation" in cupy.origin:  # a GPU on this CPU: em
         except NotEmulated as refused:
             pytest.skip(str(refused))
 
+from swell.core import space as spaces
 from swell.core.errors import MissingDependency
 from swell.core.devices import make_space
 from swell.core.library import _native
@@ -85,6 +86,14 @@ def threads():
     """Workers of pytest-xdist share the cores; two threads each would wait for one another's."""
     if WORKERS:
         _native.limit_threads(max(1, CORES // WORKERS))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def memory_is_asked_for():
+    """Small requests, too, look at the free memory, which tests of its lack replace by a few bytes."""
+    before, spaces.ALWAYS_FREE = spaces.ALWAYS_FREE, 0
+    yield
+    spaces.ALWAYS_FREE = before
 
 
 @pytest.fixture(scope="session", autouse=True)

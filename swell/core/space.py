@@ -202,8 +202,8 @@ class Space(ABC):
 
     @abstractmethod
     def prefix_sums(self, counts, starts, each=1):
-        """Write prefix sums: ``starts[i]`` = ``each`` × the sum of ``counts`` before i. ``starts`` has one more element;
-        the last is the total."""
+        """Write prefix sums: ``starts[i]`` = ``each`` × the sum of ``counts`` before i. ``starts`` has one more
+        element; the last is the total."""
 
     @abstractmethod
     def group_max(self, keys, size: int):

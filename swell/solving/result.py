@@ -162,8 +162,9 @@ class Result:
 
     @property
     def _state(self):
-        exact = "exact to rounding, " if self.exact_to_rounding and not self.converged else ""
-        return "converged" if self.converged else f"{exact}NOT converged ({self.reason.name})"
+        if self.converged:
+            return "converged"
+        return "exact to rounding, NOT converged" if self.exact_to_rounding else f"NOT converged ({self.reason.name})"
 
     @printable
     def __str__(self):
