@@ -453,7 +453,7 @@ def test_subdomains_that_share_nothing():
 
 def test_memory(monkeypatch):
     system = PoissonCube(3, 2).assemble()
-    monkeypatch.setattr(type(system.A.space), "memory", lambda self: (10_000, 10**9))
+    monkeypatch.setattr(type(system.A.space), "memory", lambda self: (40_000, 10**9))
     with pytest.raises(swell.OutOfMemory, match="8 different local problems with up to 19 dofs"):
         swell.BDDC(subdomains=system.subdomains).build(system.A)
     with pytest.raises(swell.OutOfMemory, match="and 1 different interiors in blocks, needs .* interior='direct'"):
