@@ -23,6 +23,7 @@ from swell.preconditioners.amg.smoother import fourth_kind
 
 VECTORS, STEPS = 4, 3   # VECTORS: as in kernels/smooth_vectors.hpp
 TRIANGLE = VECTORS * (VECTORS + 1) // 2
+UNCHECKED, SHARE = 64 << 20, 0.1  # bytes that are not compared with the free memory, and the share of it to take
 INFORMED = 0.3          # Rayleigh quotient of the second cosine, at most, of a numbering that follows the mesh
 LARGEST = 2.0           # eigenvalue of D⁻¹A
 ITERATIONS_OVER = 1.6   # iterations that a system takes, over the estimate
@@ -31,7 +32,8 @@ ITERATIONS_OVER = 1.6   # iterations that a system takes, over the estimate
 def jacobi_iterations(A, tolerance=1e-8) -> tuple[float, bool]:
     """Return (the iterations that CG with Jacobi is expected to take, True if the numbering follows the mesh).
 
-    Otherwise the number is only a lower bound; it is 0 if nothing is known.
+    Otherwise the number is only a lower bound. It is 0 if nothing is known, and if the vectors would take more than
+    `SHARE` of the free memory.
 
     Parameters
     ----------
@@ -40,6 +42,9 @@ def jacobi_iterations(A, tolerance=1e-8) -> tuple[float, bool]:
     tolerance : float
         Relative residual.
     """
+    needed = 4 * (3 * VECTORS + 2) * A.shape[0]
+    if needed > UNCHECKED and needed > SHARE * A.space.memory()[0]:
+        return 0.0, False
     before, after = _energies(A)
     try:
         second = eigh(*after, eigvals_only=True)[1]

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 import swell
 from swell import gallery
+from swell.advisor import smooth_vectors
 from swell.advisor.predictions import DOUBT
 from swell.advisor.smooth_vectors import jacobi_iterations
 from swell.bench.kinds import boundary_layers
@@ -65,6 +66,12 @@ def test_nothing_is_known_of_numbers_that_are_not_finite_or_not_definite():
     A.data[3] = np.nan
     assert foreseen(A) == (0.0, False)
     assert foreseen(sp.eye_array(2, format="csr"))[1] in (True, False)
+
+
+def test_nothing_is_looked_at_where_memory_is_short(monkeypatch):
+    monkeypatch.setattr(smooth_vectors, "UNCHECKED", 0)
+    monkeypatch.setattr(type(make_space("cpu")), "memory", lambda self: (10**5, 10**9))
+    assert foreseen(gallery.poisson2d(80)) == (0.0, False)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
