@@ -26,10 +26,11 @@ TRIANGLE = VECTORS * (VECTORS + 1) // 2
 UNCHECKED, SHARE = 64 << 20, 0.1  # bytes that are not compared with the free memory, and the share of it to take
 INFORMED = 0.3          # Rayleigh quotient of the second cosine, at most, of a numbering that follows the mesh
 LARGEST = 2.0           # eigenvalue of D⁻¹A
+TOLERANCE = 1e-8        # relative residual
 ITERATIONS_OVER = 1.6   # iterations that a system takes, over the estimate
 
 
-def jacobi_iterations(A, tolerance=1e-8) -> tuple[float, bool]:
+def jacobi_iterations(A) -> tuple[float, bool]:
     """Return (the iterations that CG with Jacobi is expected to take, True if the numbering follows the mesh).
 
     Otherwise the number is only a lower bound. It is 0 if nothing is known, and if the vectors would take more than
@@ -39,8 +40,6 @@ def jacobi_iterations(A, tolerance=1e-8) -> tuple[float, bool]:
     ----------
     A : CSRMatrix
         Real, symmetric, with a positive diagonal.
-    tolerance : float
-        Relative residual.
     """
     needed = 4 * (3 * VECTORS + 2) * A.shape[0]
     if needed > UNCHECKED and needed > SHARE * A.space.memory()[0]:
@@ -52,7 +51,7 @@ def jacobi_iterations(A, tolerance=1e-8) -> tuple[float, bool]:
         return 0.0, False
     if not second > 0:
         return 0.0, False
-    count = ITERATIONS_OVER * 0.5 * math.sqrt(LARGEST / second) * math.log(2 / tolerance)
+    count = ITERATIONS_OVER * 0.5 * math.sqrt(LARGEST / second) * math.log(2 / TOLERANCE)
     return count, bool(before[0][1, 1] <= INFORMED * before[1][1, 1])
 
 

@@ -6,6 +6,10 @@ import pytest
 from tests.support.cases import rng
 from tests.support.during import during
 
+import swell
+from swell.core import space as spaces
+from swell.core.cpu import CpuSpace
+
 SIZES = [1, 31, 1000, 100_000]
 INTEGERS = ["int32", "int64", "uint8"]
 KINDS = [*INTEGERS, "bool", "float32", "float64"]
@@ -146,3 +150,35 @@ def test_group_max(kind, space):
             for size in (1, 3, 32, 256):
                 expected = [keys[first:first + size].max() for first in range(0, n, size)]
                 same(ask(space, lambda keys: space.group_max(keys, size), keys), expected, kind)
+
+
+@pytest.mark.parametrize("each", [1, 32])
+@pytest.mark.parametrize("n", SIZES)
+def test_multiples_of_prefix_sums(n, each, space):
+    counts = array(n, "int32", 0)
+
+    def sums(counts):
+        starts = space.empty(n + 1, np.int64)
+        space.prefix_sums(counts, starts, each)
+        return starts
+    same(ask(space, sums, counts), each * np.r_[0, np.cumsum(counts, dtype=np.int64)])
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_positive_numbers_and_copies(kind, space):
+    for n in SIZES:
+        x = array(n, kind)
+        x[::3] = 0
+        assert ask(space, space.count_positive, x) == np.count_nonzero(x > 0)
+        same(ask(space, space.copied, x), x, x.dtype)
+        here = space.from_host(x.copy())
+        assert not space.same_memory(space.copied(here), here)
+
+
+def test_small_requests_do_not_ask_for_the_free_memory(monkeypatch):
+    space = CpuSpace()
+    monkeypatch.setattr(spaces, "ALWAYS_FREE", 100)
+    monkeypatch.setattr(CpuSpace, "memory", lambda self: (0, 10**9))
+    space.check_fits(99, "a matrix", "take a smaller one")
+    with pytest.raises(swell.OutOfMemory, match="take a smaller one"):
+        space.check_fits(100, "a matrix", "take a smaller one")

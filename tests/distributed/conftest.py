@@ -6,7 +6,9 @@ from tests.support.across import gpus, shared
 from tests.support.across import world as started
 
 from swell.distributed import threads
+from swell.distributed.amg import hierarchy
 from swell.distributed.launcher import launched
+from swell.preconditioners.amg.hierarchy import COARSEST
 
 
 class Ranks:
@@ -38,3 +40,11 @@ def count(request):
     if gpus() < (1 if shared() else request.param):
         pytest.skip(f"{request.param} GPUs are needed, and there are {gpus()}")
     return request.param
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Levels of more than 40 rows a rank stay in parts, so that small systems have several of them."""
+    for device in ("cpu", "cuda"):
+        monkeypatch.setitem(hierarchy.GATHERED, device, 40)
+        monkeypatch.setitem(COARSEST, device, 60)

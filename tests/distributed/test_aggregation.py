@@ -13,22 +13,15 @@ import swell
 from swell import distributed, gallery
 from swell.core.devices import make_space
 from swell.core.errors import FactorisationError, InputError
-from swell.distributed.amg import hierarchy, operator
+from swell.distributed.amg import operator
 from swell.distributed.launcher import launched
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.amg.hierarchy import COARSEST
 from swell.preconditioners.amg.smoother import radius
 
 some_ranks = pytest.mark.parametrize("ranks", [launched()] if launched() > 1 else [2, 3], indirect=True)
 two_ranks = pytest.mark.parametrize("ranks", [launched()] if launched() > 1 else [2], indirect=True)
 
-
-@pytest.fixture(autouse=True)
-def few_rows(monkeypatch):
-    """Levels of more than 40 rows a rank stay in parts, so that small systems have several of them."""
-    for device in ("cpu", "cuda"):
-        monkeypatch.setitem(hierarchy.GATHERED, device, 40)
-        monkeypatch.setitem(COARSEST, device, 60)
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 
 def body(shape, size):

@@ -1,4 +1,4 @@
-"""Aggregates and tentative prolongators across ranks: those of one device, with members on several ranks.
+"""Aggregates and tentative prolongators across ranks, equal to one device's, with members on several ranks.
 
 Each rank makes its rows of the graph of nodes, and gets those of ghosts within a link. MIS(2) is PMIS on the square of
 the strong links, with hashes of node numbers as keys, in rounds as in pmis.py. An aggregate and its unknowns of the
