@@ -21,7 +21,7 @@ TIMES = ("mean_seconds", "iteration_seconds", "solve_seconds", "iterations", "se
 SELECTIONS = (lambda r: r["device"].startswith("cuda"), lambda r: r["device"].startswith("cpu"),
               lambda r: r["n"] >= 900_000 and r["device"].startswith("cuda"), lambda r: r.get("ranks") == 2,
               lambda r: r.get("batch") in (4, 8), lambda r: str(r.get("matrix")).startswith("random"),
-              lambda r: r.get("tolerance") == 0)
+              lambda r: r.get("tolerance") == 0, lambda r: r.get("dtype") == "float32")
 NAMES = ("(async)", "IC(0)", "Ruiz scaling", "Jacobi scaling", "Block Gauss", "exact", "sweep", "cuSPARSE", "PETSc",
          "Getrf", "Trsm", "PCM", "ICM(x=8)", "ICM(tolerance=1)", "conditional", "SS(")
 COMPUTED = "IA, rows counted from 1", "pairs of a decomposer and a solver that fit"
