@@ -1,8 +1,9 @@
 // Sparse products C = A B on a CPU, row by row after Gustavson; product.cu has the GPU's kernels.
 //
 // Each thread has one chunk of consecutive rows, and an array with an element for every column of B. The terms of
-// Σₖ aᵢₖ bₖⱼ are added in the order of A's columns, starting at zero. I is the type of the indices of A and B, J of
-// C's.
+// Σₖ aᵢₖ bₖⱼ are added in the order of A's columns, starting at zero. Consecutive rows of A with equal columns, such as
+// the unknowns of one mesh point, have equal columns in C: they are computed together, and each row of B is read once for
+// all of them. I is the type of the indices of A and B, J of C's.
 #include <limits>
 #include <memory>
 #include <vector>
@@ -17,6 +18,8 @@ constexpr int64_t RANKED = 128;                // longest row sorted by comparin
 constexpr int64_t AHEAD = 8;                   // a row of B is prefetched this many entries of A before it is read
 constexpr int64_t FEW = 1 << 14;               // fewer entries are not worth several threads
 constexpr int64_t KEYS = 8;                    // most keys that are ranked at a time
+constexpr int64_t TOGETHER = 8;                // most rows of C that are computed together,
+constexpr int64_t LONG = 1 << 14;              // unless they may have more entries than this
 
 template <class J> struct Keys;                // a register of keys
 template <> struct Keys<int32_t> { typedef int32_t type __attribute__((vector_size(32))); };
@@ -112,42 +115,79 @@ template <class J> void sort_by_bits(J* columns, int64_t count, uint64_t* bits, 
   }
 }
 
+// The number of rows from row i on, before row `last`, that have the columns of row i; at most TOGETHER.
+template <class T, class I> INLINE int64_t alike(const Csr<T, I>& A, int64_t i, int64_t last) {
+  const int64_t begin = A.indptr[i], length = A.indptr[i + 1] - begin;
+  int64_t rows = 1;
+  while (rows < TOGETHER && i + rows < last && A.indptr[i + rows + 1] - A.indptr[i + rows] == length &&
+         !memcmp(A.indices.data + begin + rows * length, A.indices.data + begin, size_t(length) * sizeof(I)))
+    ++rows;
+  return rows;
+}
+
+// Add `rows` rows of A, from row i on and with equal columns, times B to `sums`: W ≥ rows sums for each column of C.
+// place_of(column) returns the column's place in C's row.
+template <int W, class T, class I, class Place>
+INLINE void add_products(int64_t i, int64_t rows, const Csr<T, I>& A, const Csr<T, I>& B, T* sums, Place place_of) {
+  const int64_t begin = A.indptr[i], length = A.indptr[i + 1] - begin;
+  for (int64_t k = begin; k < begin + length; ++k) {
+    ask(k, A, B);
+    T a[W];
+    for (int r = 0; r < W; ++r) a[r] = r < rows ? A.data[k + r * length] : T(0);
+    for (int64_t entry = B.indptr[A.indices[k]], end = B.indptr[A.indices[k] + 1]; entry < end; ++entry) {
+      const T b = B.data[entry];
+      T* const sum = sums + W * place_of(B.indices[entry]);
+      for (int r = 0; r < W; ++r) sum[r] += a[r] * b;
+    }
+  }
+}
+
+// Like `add_products`, with the least W. Returns it.
+template <class T, class I, class Place>
+INLINE int64_t add_all(int64_t i, int64_t rows, const Csr<T, I>& A, const Csr<T, I>& B, T* sums, Place place_of) {
+  if (rows == 1) return add_products<1>(i, rows, A, B, sums, place_of), 1;
+  if (rows == 2) return add_products<2>(i, rows, A, B, sums, place_of), 2;
+  if (rows <= 4) return add_products<4>(i, rows, A, B, sums, place_of), 4;
+  return add_products<TOGETHER>(i, rows, A, B, sums, place_of), TOGETHER;
+}
+
 // Write rows first to last − 1 of C from index `at` on, and their lengths. place[j] is the last index at which column j
-// was written; it belongs to the present row if it is at least `begin`. New and known columns run the same
+// was written; it belongs to the present rows if it is at least `begin`. New and known columns run the same
 // instructions, since no processor predicts which comes next.
 template <class T, class I, class J>
 void fill_rows(int64_t first, int64_t last, int64_t at, Csr<T, I> A, Csr<T, I> B, int64_t columns, Array<J> indices,
                Array<T> data, Array<int64_t> counts) {
   int64_t longest = 0;
   for (int64_t i = first; i < last; ++i) longest = std::max(longest, counts[i]);
-  std::vector<T> held(size_t(longest), T(0));
+  std::vector<T> held(size_t(std::max(longest, TOGETHER * std::min(longest, LONG))), T(0));
   std::vector<J> places(size_t(columns), J(-1)), work(size_t(columns / 64 + 2));
   std::vector<uint64_t> bits(size_t(columns / 64 + 1), 0);
   J keys[RANKED + KEYS];
   T* const sums = held.data();
   J* const place = places.data();
-  for (int64_t i = first; i < last; ++i) {
-    const int64_t begin = at;
-    for (int64_t k = A.indptr[i]; k < A.indptr[i + 1]; ++k) {
-      ask(k, A, B);
-      const T a = A.data[k];
-      for (int64_t entry = B.indptr[A.indices[k]], end = B.indptr[A.indices[k] + 1]; entry < end; ++entry) {
-        const I column = B.indices[entry];
-        const bool fresh = place[column] < begin;
-        const int64_t found = fresh ? at : place[column];
-        place[column] = J(found);
-        indices[found] = J(column);
-        sums[found - begin] += a * B.data[entry];
-        at += fresh;
-      }
-    }
+  for (int64_t i = first; i < last;) {
+    const int64_t begin = at, rows = counts[i] <= LONG ? alike(A, i, last) : 1;
+    const int64_t width = add_all(i, rows, A, B, sums, [&](I column) {
+      const bool fresh = place[column] < begin;
+      const int64_t found = fresh ? at : place[column];
+      place[column] = J(found);
+      indices[found] = J(column);
+      at += fresh;
+      return found - begin;
+    });
     const int64_t count = at - begin;
     if (count <= INSERTION) sort(&indices[begin], count);
     else if (count <= RANKED) sort_by_ranks(&indices[begin], count, keys);
     else sort_by_bits(&indices[begin], count, bits.data(), work.data());
-    for (int64_t k = begin; k < at; ++k) data[k] = sums[place[indices[k]] - begin];
-    for (int64_t k = 0; k < count; ++k) sums[k] = T(0);
-    counts[i] = count;
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t from = width * (place[indices[begin + k]] - begin);
+      for (int64_t r = 0; r < rows; ++r) data[begin + r * count + k] = sums[from + r];
+    }
+    for (int64_t k = 0; k < width * count; ++k) sums[k] = T(0);
+    for (int64_t r = 0; r < rows; ++r, ++i, at = begin + r * count) {
+      if (r) std::copy_n(&indices[begin], count, &indices[begin + r * count]);
+      counts[i] = count;
+    }
   }
 }
 
@@ -189,14 +229,15 @@ void values(Array<const I> a_indptr, Array<const I> a_indices, Array<const T> a_
   const Csr<T, I> A{a_indptr, a_indices, a_data}, B{b_indptr, b_indices, b_data};
   parallel_for(indptr.size - 1, bounds.size - 1, [=](int64_t c) {
     const std::unique_ptr<J[]> place(new J[size_t(columns)]);
-    for (int64_t i = bounds[c]; i < bounds[c + 1]; ++i) {
-      for (int64_t k = indptr[i]; k < indptr[i + 1]; ++k) place[indices[k]] = J(k), data[k] = T(0);
-      for (int64_t k = A.indptr[i]; k < A.indptr[i + 1]; ++k) {
-        ask(k, A, B);
-        const T a = A.data[k];
-        for (int64_t entry = B.indptr[A.indices[k]], end = B.indptr[A.indices[k] + 1]; entry < end; ++entry)
-          data[place[B.indices[entry]]] += a * B.data[entry];
-      }
+    std::vector<T> sums;
+    for (int64_t i = bounds[c]; i < bounds[c + 1];) {
+      const int64_t begin = indptr[i], count = indptr[i + 1] - begin, together = alike(A, i, bounds[c + 1]);
+      for (int64_t k = 0; k < count; ++k) place[indices[begin + k]] = J(k);
+      sums.assign(size_t(TOGETHER * count), T(0));
+      const int64_t width = add_all(i, together, A, B, sums.data(), [&](I column) { return int64_t(place[column]); });
+      for (int64_t k = 0; k < count; ++k)
+        for (int64_t r = 0; r < together; ++r) data[begin + r * count + k] = sums[width * k + r];
+      i += together;
     }
   });
 }
