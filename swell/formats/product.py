@@ -6,7 +6,8 @@ numeric phase. A product reads row k of B once for each entry in column k of A. 
 If memory allows, one pass finds the pattern, and writes it to memory reserved for an upper bound of its entries.
 Otherwise an earlier pass counts the entries. On a CPU the pass also computes the values. On a GPU rows are binned by
 their number of entries, which decides how many threads share a row; columns go to hash tables in shared memory
-(``kernels/product.cu``). Both devices add the terms of a sum in the order of A's columns.
+(``kernels/product.cu``). Both devices add the terms of a sum in the order of A's columns. Consecutive rows of A with
+equal columns are computed together: a CPU sees them by itself, a GPU looks for them if it is told to (runs.py).
 """
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from swell.core.errors import InputError
 from swell.core.library import _native
 from swell.formats.csr import CSRMatrix
 from swell.formats.matrix import index_type
+from swell.formats.runs import Runs
 
+TOGETHER = 8            # most rows of a run, as in product.cpp and runs.cu
 BINS = 6                # sizes of groups of threads on a GPU, as in product.cu
 LANE_BYTES = 128        # bytes of shared memory of a thread: POOL / THREADS of product.cu
 MAX_ROWS_OF_BLOCK = 1 << 14  # most rows that one block of a GPU sorts into bins
@@ -33,6 +36,9 @@ class Product:
     ----------
     A, B : CSRMatrix
         Shapes (m, k) and (k, n), in one space. Their types may differ: C has the type that holds both.
+    alike : bool
+        Consecutive rows of A often have equal columns, as in systems with several unknowns at a mesh point. A GPU then
+        looks for such rows, to save work. The result is the same.
 
     Attributes
     ----------
@@ -60,16 +66,19 @@ class Product:
     36.0
     """
 
-    def __init__(self, A, B):
+    def __init__(self, A, B, alike=False):
         if A.shape[1] != B.shape[0]:
             raise InputError(f"A is {A.shape[0]} × {A.shape[1]} and B is {B.shape[0]} × {B.shape[1]}: expected as many "
                              "rows of B as A has columns; should one of them be transposed?")
         if A.space.device_name != B.space.device_name:
             raise InputError(f"A is on {A.space.device_name} and B on {B.space.device_name}: build both in one space")
-        self._A, self._B, self._space = A, B, A.space
+        self._A, self._B, self._space, self._runs = A, B, A.space, None
         self._shape, self._dtype = (A.shape[0], B.shape[1]), np.result_type(A.dtype, B.dtype)
         self._kernels = self._space.kernels("swell.formats", "product", self._dtype)
-        (self._on_cpu if self._space.name == "cpu" else self._on_gpu)(self._factors(A, B))
+        if self._space.name == "cpu":
+            self._on_cpu(self._factors(A, B))
+        else:
+            self._on_gpu(self._factors(A, B), alike)
 
     def update(self, A, B):
         """Recompute C = A B, in place, for new values on the same patterns.
@@ -98,7 +107,11 @@ class Product:
 
     def _compute_values(self, factors):
         C = self.C
-        self._kernels.values(*factors, self._shape[1], self._rows, self._bounds, C.indptr, C.indices, C.data)
+        if self._runs is None:
+            self._kernels.values(*factors, self._shape[1], self._rows, self._bounds, C.indptr, C.indices, C.data)
+        else:
+            self._space.kernels("swell.formats", "runs", self._dtype).values(
+                *factors, self._runs, self._rows, self._bounds, C.indptr, C.indices, C.data)
 
     def _bytes(self, entries):
         """Return the bytes of the columns and values of ``entries`` entries of C."""
@@ -149,33 +162,38 @@ class Product:
 
     # -- GPU -------------------------------------------------------------------------------------------------------
 
-    def _on_gpu(self, factors):
+    def _on_gpu(self, factors, alike):
         """Compute C from ``factors``, the six arrays of `_factors`, on a GPU.
 
         It counts the products, an upper bound; finds the columns; computes the values. The host reads the upper bound
-        and nnz(C). If the upper bound needs too much memory, columns are counted first."""
+        and nnz(C). If the upper bound needs too much memory, columns are counted first. With ``alike`` the host also
+        reads the number of runs, and the columns are found for their first rows."""
         (m, n), space, kernels = self._shape, self._space, self._kernels
         a_indptr, a_indices, _, *b = factors
-        pattern, size = (a_indptr, a_indices, *b[:2]), a_indices.dtype.itemsize
+        size = a_indices.dtype.itemsize
         self._check_fits(m * (16 + 2 * size), "before its entries are counted")
-        counts, starts = space.empty(m, a_indices.dtype), space.empty(m + 1, np.int64)
-        self._bins.products(a_indptr, a_indices, b[0], n, counts)
+        runs = Runs(space, a_indptr, a_indices, kernels.join_rows) if alike and m else None
+        pattern = (a_indptr, a_indices) if runs is None else (runs.indptr, runs.indices)
+        counts, starts = space.empty(pattern[0].size - 1, a_indices.dtype), space.empty(pattern[0].size, np.int64)
+        self._bins.products(*pattern, b[0], n, counts)
         rows, bounds = self._binned(counts, LANE_BYTES // size)
         space.prefix_sums(counts, starts)
         room, = space.last_entries(starts)  # sync
         if size * room > UNCHECKED and size * room > SHARE * space.memory()[0]:
-            kernels.columns(*pattern, rows, bounds, starts, space.empty(0, a_indices.dtype), counts)
+            kernels.columns(*pattern, *b[:2], rows, bounds, starts, space.empty(0, a_indices.dtype), counts)
             space.prefix_sums(counts, starts)
             room, = space.last_entries(starts)  # sync
             self._check_fits(size * room + self._bytes(room), f"with {room} entries")
         apart = space.empty(room, a_indices.dtype)
-        kernels.columns(*pattern, rows, bounds, starts, apart, counts)
-        indptr = space.empty(m + 1, index_type(*self._shape, room))
-        space.prefix_sums(counts, indptr)
+        kernels.columns(*pattern, *b[:2], rows, bounds, starts, apart, counts)
+        lengths, starts, sizes = (counts, starts, counts) if runs is None else runs.spread(counts, starts)
+        indptr = space.empty(m + 1, index_type(*self._shape, room if runs is None else TOGETHER * room))
+        space.prefix_sums(lengths, indptr)
         indices, data = self._entries(indptr)
         indptr = indptr.astype(indices.dtype, copy=False)
         kernels.join_rows(starts, apart, indptr, indices)
-        self._rows, self._bounds = self._binned(counts, LANE_BYTES // (data.itemsize + indices.itemsize))
+        self._runs = None if runs is None else runs.rows
+        self._rows, self._bounds = self._binned(sizes, LANE_BYTES // (data.itemsize + indices.itemsize))
         self.C = CSRMatrix(space, indptr, indices, data, self._shape)
         self._compute_values(factors)
 

@@ -276,6 +276,52 @@ def test_inner_sizes_must_fit(space):
         Product(moved(matrix(3, 4, 1.0), space), moved(matrix(5, 6, 1.0), space))
 
 
+def in_runs(lengths, columns, dtype="float64", seed=0):
+    """A matrix with runs of rows of equal columns, of these lengths; values differ, and every fifth run is empty."""
+    random = np.random.default_rng(seed)
+    patterns = [random.random(columns) < (0 if k % 5 == 4 else 0.2) for k in range(len(lengths))]
+    A = sp.csr_array(np.repeat(np.array(patterns, float), lengths, axis=0))
+    A.data = vector(A.nnz, dtype, seed)
+    return A
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_with_equal_columns(dtype, space):
+    """Runs of every length up to thrice the most that are computed together; fresh and updated, the same bits as one
+    row after the other."""
+    lengths = [*range(1, 26), 3, 3, 3, 6, 6, 1, 1, 2]
+    A, B = in_runs(lengths, 70, dtype), in_runs([1, 2, 3, 3, 3, 8, 20, 30], 400, dtype, seed=1)
+    A_of_space, B_of_space = moved(A, space), moved(B, space)
+    with space.active():
+        product = Product(A_of_space, B_of_space, alike=True)
+        single = [Product(moved(A[[i]], space), B_of_space).C.to_scipy() for i in range(A.shape[0])]
+        C = product.C.to_scipy().copy()                          # an update overwrites it
+        assert_product(C, A, B)
+        np.testing.assert_array_equal(C.data, sp.vstack(single, format="csr").data)
+        product.update(A_of_space.with_values(2 * A_of_space.data), B_of_space)
+        np.testing.assert_array_equal(product.C.to_scipy().data, 2 * C.data)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_long_rows_with_equal_columns(index, space):
+    """Sums that fill shared memory, and some that do not fit."""
+    A, B = in_runs([6, 3, 8, 2, 7], 30), matrix(30, 6000, 0.4)
+    A_of_space, B_of_space = (moved(M, space) for M in (A, B))
+    with space.active():
+        for M in (A_of_space, B_of_space):
+            M.indptr, M.indices = M.indptr.astype(index), M.indices.astype(index)
+        alike, plain = (Product(A_of_space, B_of_space, alike=alike).C.to_scipy() for alike in (True, False))
+    assert_product(alike, A, B)
+    np.testing.assert_array_equal(alike.data, plain.data)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_few_alike_rows(rows, space):
+    A, B = in_runs([rows] if rows else [], 9) if rows else sp.csr_array((0, 9)), matrix(9, 4, 0.5)
+    with space.active():
+        assert_product(Product(moved(A, space), moved(B, space), alike=True).C.to_scipy(), A, B)
+
+
 def test_an_update_needs_the_same_pattern_and_a_type_that_fits(space):
     with space.active():
         A, B = moved(matrix(9, 9, 0.5), space), moved(matrix(9, 9, 0.4, seed=1), space)

@@ -54,8 +54,9 @@ class Aggregation:
     def interpolation(self, A):
         """Return the `SmoothedInterpolation` to the level of a CSRMatrix A from the next one. Goes on to the next
         level."""
+        alike = self.nodes is not None or self.modes.shape[1] > 1
         T, smoothed = self.prolongator(A)
-        return SmoothedInterpolation(A, T, self.settings.diagonal, smoothed)
+        return SmoothedInterpolation(A, T, self.settings.diagonal, smoothed, alike=alike)
 
     def prolongator(self, A):
         """Return (T; a uint8 array of shape (n,), 1 for a row that P smooths). Goes on to the next level."""
@@ -147,6 +148,8 @@ class SmoothedInterpolation:
         Takes A and returns (λ, √ω D^−½ of each row); None: of A alone.
     ranks : Ranks, optional
         Who has other rows of the matrix; None: nobody.
+    alike : bool
+        Nodes have several unknowns, here or on the next level: as for `Product`.
 
     Attributes
     ----------
@@ -160,13 +163,15 @@ class SmoothedInterpolation:
 
     R = None
 
-    def __init__(self, A, T, diagonal="l1", smoothed=None, first=0, weights=None, ranks=None):
+    def __init__(self, A, T, diagonal="l1", smoothed=None, first=0, weights=None, ranks=None,
+                 alike=False):
+        self.alike = alike
         self.T, self._diagonal, self._kept, self._smoothed = T, diagonal, None, None
         self._first, self._weights = first, weights or self._of_one_device
         if smoothed is not None:
             self._leave_out(A, smoothed, ranks or A.space.ranks)
         self._source = A if self._kept is None else self._part(A)
-        self._AT = Product(self._source, T)
+        self._AT = Product(self._source, T, alike)
         self.P = self._AT.C.with_values(A.space.empty(self._AT.C.nnz, np.float64))
         self._smooth(A)
 

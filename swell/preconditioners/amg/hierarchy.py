@@ -30,7 +30,8 @@ class Level:
     A : CSRMatrix
     interpolation : Interpolation or SmoothedInterpolation
         Interpolation from the next level; it keeps what it needs for new values of A. Its attribute ``R`` is a
-        restriction of its own, a CSRMatrix whose values its ``update`` overwrites, or None for Pᵀ.
+        restriction of its own, a CSRMatrix whose values its ``update`` overwrites, or None for Pᵀ. ``alike``: as for
+        `Product`.
     R : CSRMatrix
         The restriction to the next level: the interpolation's, or the transpose of P.
     order : int array or None
@@ -50,8 +51,8 @@ class Level:
     def of(cls, A, interpolation):
         """Return a new Level of a CSRMatrix and its interpolation, with R and the two products computed."""
         R, order = transposed(interpolation.P) if interpolation.R is None else (interpolation.R, None)
-        AP = Product(A, interpolation.P)
-        return cls(A, interpolation, R, order, AP, Product(R, AP.C))
+        AP = Product(A, interpolation.P, interpolation.alike)
+        return cls(A, interpolation, R, order, AP, Product(R, AP.C, interpolation.alike))
 
     @property
     def P(self):
