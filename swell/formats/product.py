@@ -21,7 +21,8 @@ from swell.formats.runs import Runs
 
 TOGETHER = 8            # most rows of a run, as in product.cpp and runs.cu
 BINS = 6                # sizes of groups of threads on a GPU, as in product.cu
-LANE_BYTES = 128        # bytes of shared memory of a thread: POOL / THREADS of product.cu
+LANE_BYTES = 128        # bytes of shared memory of a thread: POOL / THREADS of product.cu,
+RUN_BYTES = 192         # and of runs.cu
 MAX_ROWS_OF_BLOCK = 1 << 14  # most rows that one block of a GPU sorts into bins
 SPREAD = (10_000, 8), (40_000, 4), (80_000, 2)      # (most rows, factor): with few rows a GPU gives each more lanes
 SHARE = 0.5             # fraction of the free memory that a product may use to find its pattern in one pass
@@ -193,7 +194,8 @@ class Product:
         indptr = indptr.astype(indices.dtype, copy=False)
         kernels.join_rows(starts, apart, indptr, indices)
         self._runs = None if runs is None else runs.rows
-        self._rows, self._bounds = self._binned(sizes, LANE_BYTES // (data.itemsize + indices.itemsize))
+        lane_bytes = LANE_BYTES if runs is None else RUN_BYTES
+        self._rows, self._bounds = self._binned(sizes, lane_bytes // (data.itemsize + indices.itemsize))
         self.C = CSRMatrix(space, indptr, indices, data, self._shape)
         self._compute_values(factors)
 

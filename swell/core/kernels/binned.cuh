@@ -2,8 +2,7 @@
 #pragma once
 #include "rows.cuh"
 
-constexpr int LOG_THREADS = 8, THREADS = 1 << LOG_THREADS, WARPS = THREADS / 32, BINS = 6, POOL = 32768;
-template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));  // sums of a lane
+constexpr int LOG_THREADS = 8, THREADS = 1 << LOG_THREADS, WARPS = THREADS / 32, BINS = 6;
 
 // Visit every row once. The lanes of a group call of_group(row, lanes), all groups of a warp at once, with row -1 for
 // an idle group. A block calls of_block(row).

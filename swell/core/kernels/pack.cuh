@@ -48,6 +48,11 @@ template <class A, int N> DEVICE auto conj(const Pack<A, N>& a) { return mapped(
 template <class A, int N> DEVICE auto real(const Pack<A, N>& a) { return mapped(a, [](A v) { return real(v); }); }
 template <class A, int N> DEVICE auto abs2(const Pack<A, N>& a) { return mapped(a, [](A v) { return abs2(v); }); }
 
+// alpha in every place of a pack like the first one.
+template <class T, int N> DEVICE auto filled(const Pack<T, N>& like, T alpha) {
+  return mapped(like, [=](T) { return alpha; });
+}
+
 // The same values in the type of their sums.
 template <class A> DEVICE acc_t<A> wide(A a) { return acc_t<A>(a); }
 template <class A, int N> DEVICE auto wide(const Pack<A, N>& a) { return mapped(a, [](A v) { return acc_t<A>(v); }); }

@@ -3,10 +3,10 @@
 
 namespace {
 
-// out = alpha.
-// launch: elements of out, 256 threads
-template <class T> ROW_KERNEL assign(Device device, T alpha, Array<T> out) {
-  rows(device, out.size, [=](int64_t i) { out[i] = alpha; });
+// y = alpha.
+// launch: elements of y, 512 threads, a pack each, at most 4 blocks per multiprocessor
+template <class T> KERNEL assign(Device device, T alpha, Array<T> y) {
+  step(device, vectors(out(y)), [=] { return [=](auto& y) { y = filled(y, alpha); }; });
 }
 
 // x = alpha x.

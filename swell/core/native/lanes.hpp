@@ -73,6 +73,13 @@ template <class R> INLINE complex<Pack<R>> operator*(complex<R> a, complex<Pack<
   return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
+// alpha in every lane of a value like the first one.
+template <class T> INLINE T filled(T, T alpha) { return alpha; }
+template <class R, int N> INLINE Pack<R, N> filled(Pack<R, N>, R alpha) { return Pack<R, N>(alpha); }
+template <class R, int N> INLINE complex<Pack<R, N>> filled(complex<Pack<R, N>>, complex<R> alpha) {
+  return {Pack<R, N>(alpha.re), Pack<R, N>(alpha.im)};
+}
+
 // The same values in the type of their sums.
 inline double wide(double a) { return a; }
 inline double wide(float a) { return a; }

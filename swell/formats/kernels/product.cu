@@ -15,9 +15,11 @@
 // Loads are issued early: each thread loads its next entries before it works on the present ones.
 #include "binned.cuh"
 
+constexpr int POOL = 32768;                                         // bytes of shared memory
 constexpr long long RANGE = POOL * 8ll;                             // columns that have a bit at once
 template <class I> constexpr int SLOTS = POOL / THREADS / int(sizeof(I));          // hash places for a lane
 template <class I> constexpr int PACK = 16 / int(sizeof(I));        // read at once; between tables, for the banks
+template <class T, class P> constexpr int SUMS = POOL / THREADS / int(sizeof(T) + sizeof(P));  // sums of a lane
 constexpr int BATCH = 4;                                            // rows of B whose loads are in flight
 
 // The maximum over a warp of its groups' values; all lanes of a group have one value.
