@@ -25,7 +25,7 @@ CHOICES = [("spd", f"cg {p}", None) for p in ("ic0", "chebyshev", "gauss_seidel"
     ("spd", "cg amg", None), ("spd", "minres ic0", None), ("spd", "single_reduction_cg jacobi", None)] + [
     ("general", f"{m} ilu0", None) for m in ("gmres", "bicgstab", "bicgstabl", "idrs", "qmr", "tfqmr")] + [
     ("general", "gmres ilu(drop=0.001)", None), ("complex", "gmres ilu0", None), ("complex", "gmres jacobi", "sell"),
-    ("complex", "cocg jacobi", None), ("blocks", "cg block_jacobi", None),
+    ("complex", "cocg jacobi", None), ("blocks", "cg block_jacobi", None), ("blocks", "cg smoothed_aggregation", None),
     ("blocks", "gmres ilu(block=None)", None)]
 
 
