@@ -49,8 +49,8 @@ BENCHMARKS = {
     "block-gmres": ("The paper on block GMRES: ILU(0) with exact and inexact solves in GMRES(30), tables 1 to 4; "
                     "inner products and updates by batches, figures 8 and 9; with --ranks across ranks that mpiexec "
                     "starts, beside cuSPARSE and PETSc, figures 10 to 15.",
-                    ("matrices", "files", "block", "cpu-iterations", "no-cpu", "ranks", "unknowns", "partition", "sweeps",
-                     "threads", "repeat", "maxiter", "no-cusparse", "petsc", "petsc-ranks")),
+                    ("matrices", "files", "block", "cpu-iterations", "no-cpu", "ranks", "unknowns", "partition",
+                     "sweeps", "threads", "repeat", "maxiter", "no-cusparse", "petsc", "petsc-ranks")),
     "scaling": ("Strong and weak scaling across ranks, which mpiexec starts: products with and without overlap "
                 "(figure 10 of the same paper), iterations (11), ILU(0) of each rank's block (tables 2 to 4), and a "
                 "model that predicts 8 to 1024 ranks (docs/SCALING.md).",

@@ -44,8 +44,8 @@ def named_matrices(text, scale, rows=None):
             raise InputError(f"--matrices {word}: expected NAME, NAME:UNKNOWNS, NAME/BLOCK or NAME:UNKNOWNS/BLOCK, "
                              "with positive whole numbers, such as atmosmodd~/4")
         if colon and rows is not None:
-            raise InputError(f"--matrices {word} with --unknowns: expected NAME or NAME/BLOCK, since each number of ranks "
-                             "has a size of its own")
+            raise InputError(f"--matrices {word} with --unknowns: expected NAME or NAME/BLOCK, since each number of "
+                             "ranks has a size of its own")
         engine.matrices(name, scale)             # raises for an unknown name
         wanted = int(unknowns) if colon else rows
         size = 1 if wanted is None else wanted / gallery.standard_size(name)

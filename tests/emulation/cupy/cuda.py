@@ -417,7 +417,7 @@ runtime = types.SimpleNamespace(
     memGetInfo=lambda: (MEMORY - _used, MEMORY), deviceGetPCIBusId=lambda device: f"0000:{device:02X}:00.0",
     driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000, memcpyAsync=_memcpy, memcpy=_memcpy,
     getDevice=lambda: Device().id, setDevice=lambda device: Device(device).use(), deviceCanAccessPeer=lambda a, b: 1,
-    deviceEnablePeerAccess=lambda device: None,
+    deviceEnablePeerAccess=lambda device: None, ipcGetMemHandle=lambda ptr: bytes(64),     # no process can open it
     deviceGetDefaultMemPool=lambda device: 1, memPoolSetAttribute=lambda pool, attribute, value: None,
     memPoolGetAttribute=lambda pool, attribute: _used,           # in use now: the most is not known
     deviceSynchronize=raise_overruns, streamSynchronize=lambda ptr: raise_overruns(),
