@@ -58,16 +58,22 @@ def slowest(ranks, call):
     return found, 1e3 * max(ranks.allgather(time.perf_counter() - start))
 
 
-THRESHOLD, HIGHEST = 4, 8        # of cudaMemPoolAttr: bytes that the pool keeps, and the most that were in use
+THRESHOLD, RESERVED, USED, HIGHEST = 4, 5, 7, 8      # of cudaMemPoolAttr: bytes; the last is the most that were in use
 
 
 def stream_ordered(space):
     """Allocate by CUDA's stream-ordered allocator; return a function that gives the most bytes that were in use. The
-    pool keeps what is freed: otherwise each setup asks the driver for all its memory again."""
-    runtime = space.xp.cuda.runtime
+    pool keeps what is freed, which counts as free: otherwise each setup asks the driver for all its memory again."""
+    runtime, memory = space.xp.cuda.runtime, space.memory
     pool = runtime.deviceGetDefaultMemPool(space.device)
+
+    def with_the_pools():
+        free, total = memory()
+        return free + runtime.memPoolGetAttribute(pool, RESERVED) - runtime.memPoolGetAttribute(pool, USED), total
+
     runtime.memPoolSetAttribute(pool, THRESHOLD, 2**64 - 1)
     space.xp.cuda.set_allocator(space.xp.cuda.malloc_async)
+    space.memory = with_the_pools
     return lambda: runtime.memPoolGetAttribute(pool, HIGHEST)
 
 
@@ -99,8 +105,8 @@ def main():
     if arguments.lean:
         operator.KEPT = float("inf")
     space = on_device(ranks, arguments.device)[0]
+    used = stream_ordered(space) if arguments.malloc_async else None
     with space.active():
-        used = stream_ordered(space) if arguments.malloc_async else None
         measured(ranks, space, arguments, used)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 OF_RANKS = {"unknowns": None, "partition": "rows", "sweeps": None, "threads": None, "repeat": None,
-            "no_cusparse": False, "petsc": None, "petsc_ranks": None}         # options that need --ranks, and their defaults
+            "no_cusparse": False, "petsc": None, "petsc_ranks": None}         # options that need --ranks, and defaults
 
 
 def run(arguments) -> int:
