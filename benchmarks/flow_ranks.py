@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from swell import distributed
 from swell.distributed.launcher import launched
+from swell.distributed.partition import consecutive
 from swell.pde import fvm
 from swell.pde.fvm.part_mesh import joined
 
@@ -29,8 +30,7 @@ def slab(n, ranks):
     if ranks is None:
         return fvm.box((n, n, n))
     rank, size = ranks.rank, ranks.size
-    planes = [n * k // size for k in range(size + 1)]
-    low, high = planes[rank], planes[rank + 1]
+    low, high = map(int, consecutive(n, size)[rank:rank + 2])
     mesh = fvm.box((n, n, high - low), (0, 0, low / n), (1, 1, high / n))
     patches, beyond = [], {}
     for patch in mesh.patches:
@@ -42,6 +42,14 @@ def slab(n, ranks):
         else:
             patches.append(patch)
     return joined(replace(mesh, patches=tuple(patches)), beyond, ranks)
+
+
+def held(device):
+    """GiB that CuPy's pool holds on rank 0; None on a CPU."""
+    if device == "cpu":
+        return None
+    import cupy
+    return round(cupy.get_default_memory_pool().total_bytes() / 2**30, 2)
 
 
 def main():
@@ -70,7 +78,8 @@ def main():
             "what": given.what, "device": given.device, "ranks": 1 if ranks is None else ranks.size,
             "cells": found.cells, "seconds": round(statistics.median(steps[SETUP:] or steps), 5),
             "fastest": round(min(steps), 5), "first": round(steps[0], 3), "mesh": round(times[0] - began, 2),
-            "linear iterations": found.linear_iterations, "residuals": found.residuals[-1].tolist()}), flush=True)
+            "GiB": held(given.device), "linear iterations": found.linear_iterations,
+            "residuals": found.residuals[-1].tolist()}), flush=True)
 
 
 if __name__ == "__main__":

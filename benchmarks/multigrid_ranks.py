@@ -4,7 +4,8 @@
 
 Poisson's matrix on ``--planes`` planes of ``--side``² points, cut into slabs, in CSR parts that lie on their devices; or
 a SciPy .npz file, of which each rank reads its rows. CG with multigrid to a true relative residual of 1e-8; b is random.
-One rank runs the code of one device. Times are those of the slowest rank, milliseconds.
+One rank runs the code of one device. Times are those of the slowest rank, milliseconds. The first solve's sums over the
+ranks and, on a GPU, its launches and host reads are rank 0's.
 """
 from __future__ import annotations
 
@@ -57,6 +58,30 @@ def slowest(ranks, call):
     return found, 1e3 * max(ranks.allgather(time.perf_counter() - start))
 
 
+THRESHOLD, RESERVED, USED, HIGHEST = 4, 5, 7, 8      # of cudaMemPoolAttr: bytes; the last is the most that were in use
+
+
+def stream_ordered(space):
+    """Allocate by CUDA's stream-ordered allocator; return a function that gives the most bytes that were in use. The
+    pool keeps what is freed, which counts as free: otherwise each setup asks the driver for all its memory again."""
+    runtime, memory = space.xp.cuda.runtime, space.memory
+    pool = runtime.deviceGetDefaultMemPool(space.device)
+
+    def with_the_pools():
+        free, total = memory()
+        return free + runtime.memPoolGetAttribute(pool, RESERVED) - runtime.memPoolGetAttribute(pool, USED), total
+
+    runtime.memPoolSetAttribute(pool, THRESHOLD, 2**64 - 1)
+    space.xp.cuda.set_allocator(space.xp.cuda.malloc_async)
+    space.memory = with_the_pools
+    return lambda: runtime.memPoolGetAttribute(pool, HIGHEST)
+
+
+def counts(space, ranks):
+    """Sums over the ranks and, on a GPU, launches so far."""
+    return {"sums": ranks.reductions, **({} if space.name == "cpu" else {"launches": space.launches})}
+
+
 def parts(M, A):
     """Bytes a row of this rank, by part."""
     rows, h = A.own.shape[0], M.hierarchy
@@ -80,13 +105,12 @@ def main():
     if arguments.lean:
         operator.KEPT = float("inf")
     space = on_device(ranks, arguments.device)[0]
-    if arguments.malloc_async:
-        space.xp.cuda.set_allocator(space.xp.cuda.malloc_async)
+    used = stream_ordered(space) if arguments.malloc_async else None
     with space.active():
-        measured(ranks, space, arguments)
+        measured(ranks, space, arguments, used)
 
 
-def measured(ranks, space, arguments):
+def measured(ranks, space, arguments, used):
     def say(text):
         if ranks.rank == 0:
             print(text, flush=True)
@@ -103,16 +127,22 @@ def measured(ranks, space, arguments):
         sums.clear()
         solver, setup = slowest(ranks, lambda: swell.prepare(A, method="cg", precond="amg", rtol=1e-8,
                                                         format="csr" if arguments.lean else None))
+        before = counts(space, A.space.ranks.communicator)
         first, solve = slowest(ranks, lambda: solver.solve(b))
+        spent = {name: count - before[name] for name, count in counts(space, A.space.ranks.communicator).items()}
         again = [slowest(ranks, lambda: solver.solve(b))[1] for _ in range(3)]
         say(f"setup {setup:.1f} (compiling {1e3 * solver.solve(b).timings['compile']:.0f}) + solve {solve:.1f}, again "
             f"{min(again):.1f}; {first.iterations} iterations, {first.reason.name}, residual {first.residual:.2e}")
+        say(f"the first solve: {spent}, host reads {first.host_reads}")
         for name, seconds in sorted(sums.items(), key=lambda item: -item[1]):
             say(f"    {name:32s} {1e3 * seconds:9.1f}")
     M = solver._prepare(0).setup.M
     say(M.describe())
     say(f"bytes a row: {parts(M, A)}")
-    if arguments.device == "cuda" and not arguments.malloc_async:
+    if used is not None:
+        most = max(ranks.allgather(used()))
+        say(f"GiB in use at most: {most / 2**30:.1f}, {most / rows:.0f} bytes a row")
+    elif arguments.device == "cuda":
         pool = space.xp.get_default_memory_pool()
         say(f"GiB held by the pool: {pool.total_bytes() / 2**30:.1f}, {pool.total_bytes() / rows:.0f} bytes a row")
     if not arguments.lean:

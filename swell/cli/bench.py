@@ -21,7 +21,7 @@ MATRICES = {"spmv": (*DEFINITE, "atmosmodd~", "audi3d4~"), "krylov": (*DEFINITE,
             "scaling": ("thermal2~", "ecology2~", "atmosmodd~"),
             "block-gmres": ("multiconductor2", "coupled_transport3", "coupled_transport4", "thermal_plate5",
                             "atmosmodd~")}
-ONLY_WITH = {("block-gmres", "ranks"): ("partition", "sweeps", "threads", "repeat", "no-cusparse", "petsc",
+ONLY_WITH = {("block-gmres", "ranks"): ("unknowns", "partition", "sweeps", "threads", "repeat", "no-cusparse", "petsc",
                                         "petsc-ranks")}           # options that need another one
 LIMITS = {("block-gmres", "maxiter"): {"default": 300}}
 GENERATED = ("random", "border", "bordered")
@@ -49,8 +49,8 @@ BENCHMARKS = {
     "block-gmres": ("The paper on block GMRES: ILU(0) with exact and inexact solves in GMRES(30), tables 1 to 4; "
                     "inner products and updates by batches, figures 8 and 9; with --ranks across ranks that mpiexec "
                     "starts, beside cuSPARSE and PETSc, figures 10 to 15.",
-                    ("matrices", "files", "block", "cpu-iterations", "no-cpu", "ranks", "partition", "sweeps",
-                     "threads", "repeat", "maxiter", "no-cusparse", "petsc", "petsc-ranks")),
+                    ("matrices", "files", "block", "cpu-iterations", "no-cpu", "ranks", "unknowns", "partition",
+                     "sweeps", "threads", "repeat", "maxiter", "no-cusparse", "petsc", "petsc-ranks")),
     "scaling": ("Strong and weak scaling across ranks, which mpiexec starts: products with and without overlap "
                 "(figure 10 of the same paper), iterations (11), ILU(0) of each rank's block (tables 2 to 4), and a "
                 "model that predicts 8 to 1024 ranks (docs/SCALING.md).",
@@ -107,8 +107,9 @@ OPTIONS = {
                "products, 3 solves, 10 in dense-lu or as many as begin within 2 s"},
     "ranks": {"metavar": "LIST", "help": "numbers of ranks, separated by commas; default of scaling: 1,2; block-gmres: "
               "one device, without MPI"},
-    "unknowns": {"type": int, "metavar": "N", "help": "rows of a rank in weak scaling, for Poisson in 3D; default "
-                 "262144 (times --scale)"},
+    "unknowns": {"type": int, "metavar": "N", "help": "rows of a rank in weak scaling: of scaling for "
+                 "Poisson in 3D, default 262144 (times --scale); of block-gmres for all --matrices, default: none, "
+                 "strong scaling"},
     "partition": {"default": "rows", "choices": ("rows", "graph"), "help": "distribution of the rows: consecutive "
                   "rows, or parts of the matrix' graph; default rows"},
     "sweeps": {"metavar": "LIST", "help": "numbers of sweeps of the inexact solves with ILU(0), separated by commas; "

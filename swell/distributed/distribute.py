@@ -99,7 +99,10 @@ def read(communicator, path, *, device="cpu", partition="rows", block=None, over
     if stored != source.nnz:
         raise InputError(f"{path} holds {stored} entries and announces {source.nnz}: it is truncated, or its header is "
                          "wrong; fetch or write it again")
-    rows = gathered(communicator, (entries.data, entries.coords), starts)
+    with communicator.agreed():                  # rows that each rank has read need no memory for messages
+        rows = canonical(entries) if source.by_rows else None
+    if rows is None:
+        rows = gathered(communicator, (entries.data, entries.coords), starts)
     if not block:
         rows, block = _in_blocks(communicator, rows, starts)
     return _built(communicator, rows, device, partition, block, overlap)

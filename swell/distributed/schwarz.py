@@ -131,4 +131,13 @@ def layers(A, count):
         rows = sp.vstack([local_rows, *fetched(space, local_rows, ghosts)], format="csr")
     numbers = np.concatenate([np.arange(space.ranks.first, space.ranks.stop), ghosts])
     order = np.argsort(numbers)
-    return rows[order][:, numbers[order]], ghosts
+    return _columns(rows[order], numbers[order]), ghosts
+
+
+def _columns(rows, numbers):
+    """Return the columns ``numbers`` (ascending) of a CSR matrix, renumbered from 0. SciPy's own selection needs
+    memory for every column of the whole matrix."""
+    places = np.minimum(np.searchsorted(numbers, rows.indices), numbers.size - 1)
+    inside = numbers[places] == rows.indices
+    indptr = np.concatenate([[0], np.cumsum(inside)])[rows.indptr]
+    return sp.csr_array((rows.data[inside], places[inside], indptr), shape=(rows.shape[0], numbers.size))

@@ -50,8 +50,10 @@ class DistributedSpace(Space):
     def norms(self, *vectors):
         local_norms = self.local.norms(*vectors)
         of_ranks = np.array(self.ranks.allgather(local_norms))       # [rank, number] or [rank, number, column]
+        # In the order of ranks: NumPy's sum adds eight numbers in pairs, but rows of them one after the other.
         norms = [value for k in range(len(vectors))
-                 for value in (np.sqrt((of_ranks[:, 2 * k] ** 2).sum(axis=0)), of_ranks[:, 2 * k + 1].max(axis=0))]
+                 for value in (np.sqrt(np.cumsum(of_ranks[:, 2 * k] ** 2, axis=0)[-1]),
+                               of_ranks[:, 2 * k + 1].max(axis=0))]
         return norms if self.columns > 1 else [float(value) for value in norms]
 
     def random(self, seed, out, first=0):

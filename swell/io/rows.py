@@ -24,7 +24,8 @@ def open_rows(path):
     """Open a matrix file, from which each rank will read its own share of the entries.
 
     The result has ``shape``, ``nnz`` (the number of stored entries) and the method ``share``. After ``share``, its
-    ``found`` is the number of stored entries that this rank has read.
+    ``found`` is the number of stored entries that this rank has read. Where ``by_rows`` is True, ``share`` returns this
+    rank's rows as CSR; otherwise entries of any rows, as a COO matrix of the whole shape.
 
     Raises
     ------
@@ -46,6 +47,8 @@ def open_rows(path):
 class PetscRows:
     """A Mat of a PETSc binary file."""
 
+    by_rows = True
+
     def __init__(self, path):
         self.path = path
         self.mat = petsc.first_matrix(path)
@@ -54,7 +57,7 @@ class PetscRows:
             raise InputError(f"{path} holds a dense matrix, which ranks cannot read by rows: solve it on one rank")
 
     def share(self, rank, ranks, starts):
-        """Read this rank's rows, starts[rank] to starts[rank + 1] - 1; return a COO matrix of the whole shape.
+        """Read this rank's rows, starts[rank] to starts[rank + 1] - 1; return them as CSR, with all columns.
 
         `ranks`: their number; it has no effect."""
         mat, first, stop = self.mat, starts[rank], starts[rank + 1]
@@ -62,12 +65,14 @@ class PetscRows:
         begin, count = int(lengths[:first].sum()), int(lengths[first:stop].sum())
         columns = mat.start + (self.shape[0] + begin) * mat.integer.itemsize
         self.found = count
-        return _coo(self.path, first, lengths[first:stop], petsc.part(self.path, mat.integer, count, columns),
-                    petsc.part(self.path, mat.scalar, count, mat.values + begin * mat.scalar.itemsize), self.shape)
+        return _csr(self.path, lengths[first:stop], petsc.part(self.path, mat.integer, count, columns),
+                    petsc.part(self.path, mat.scalar, count, mat.values + begin * mat.scalar.itemsize), self.shape[1])
 
 
 class NpzRows:
     """A CSR matrix that scipy.sparse.save_npz wrote."""
+
+    by_rows = True
 
     def __init__(self, path):
         self.path = path
@@ -81,7 +86,7 @@ class NpzRows:
         files.check_shape(path, self.shape, self.nnz)
 
     def share(self, rank, ranks, starts):
-        """Read this rank's rows, starts[rank] to starts[rank + 1] - 1; return a COO matrix of the whole shape.
+        """Read this rank's rows, starts[rank] to starts[rank + 1] - 1; return them as CSR, with all columns.
 
         `ranks`: their number; it has no effect."""
         first, stop = starts[rank], starts[rank + 1]
@@ -89,11 +94,13 @@ class NpzRows:
         self.found = end - begin
         with damage_explained(self.path, npy.AGAIN):
             columns, values = (_stretch(self.path, name, begin, end) for name in ("indices.npy", "data.npy"))
-        return _coo(self.path, first, np.diff(self.indptr[first:stop + 1]), columns, values, self.shape)
+        return _csr(self.path, np.diff(self.indptr[first:stop + 1]), columns, values, self.shape[1])
 
 
 class MatrixMarketRows:
     """A Matrix Market file in coordinates."""
+
+    by_rows = False
 
     def __init__(self, path):
         self.path = path
@@ -155,12 +162,11 @@ def _stretch(path, member, begin, end):
     return np.frombuffer(held, dtype)
 
 
-def _coo(path, first, lengths, columns, values, shape):
-    """Return a COO array of the whole matrix's shape that holds consecutive rows, from row `first` on.
+def _csr(path, lengths, columns, values, n):
+    """Return consecutive rows as a CSR matrix of ``n`` columns.
 
-    `lengths`: entries of each of these rows. `columns`, `values`: of their entries. `path` is for the message."""
-    if columns.size and not 0 <= columns.min() <= columns.max() < shape[1]:
-        raise InputError(f"{path}: columns range from {columns.min()} to {columns.max()}, outside 0 to {shape[1] - 1}: "
+    `lengths`: entries of each row. `columns`, `values`: of their entries. `path` is for the message."""
+    if columns.size and not 0 <= columns.min() <= columns.max() < n:
+        raise InputError(f"{path}: columns range from {columns.min()} to {columns.max()}, outside 0 to {n - 1}: "
                          "the file is damaged, write it again")
-    rows = first + np.repeat(np.arange(lengths.size), lengths)
-    return sp.coo_array((values, (rows, columns)), shape=shape)
+    return sp.csr_array((values, columns, np.concatenate([[0], np.cumsum(lengths)])), shape=(lengths.size, n))

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from tests.support.across import gpus, on_gpus
 
 from swell import InputError, SwellError, distributed, gallery, io
-from swell.bench.block_gmres import cases, petsc, rank_figures, ranks
+from swell.bench.block_gmres import across, cases, petsc, rank_figures, ranks
 from swell.bench.block_gmres.cases import BATCHES, EXACT, HOST, OnHost, preconditioners
 from swell.bench.block_gmres.cusparse import BlockSolves
 from swell.bench.block_gmres.device import System
@@ -111,7 +111,7 @@ def settings(folder, device, **more):
         path = folder / f"{block}.npz"
         sp.save_npz(path, sp.csr_matrix(A))
         systems.append((name, str(path), block))
-    return {"device": device, "partition": "rows", "block": None, "solves": True, "systems": systems, "repeat": 2,
+    return {"device": device, "scaling": "strong", "partition": "rows", "block": None, "solves": True, "systems": systems, "repeat": 2,
             "solve-repeat": 1, "sweeps": [2, 20], "cusparse": False, "host": True, "maxiter": 300,
             "cpu-iterations": 300, **more}
 
@@ -196,6 +196,14 @@ def test_steps_are_drawn_without_convergence_and_solves_are_not():
     assert rank_figures._by_label(found, "largest", solved=False) == (["A: 1"], {EXACT: [3.0]})
 
 
+def test_what_a_solve_takes_beside_its_iterations():
+    iteration = {"benchmark": "block_gmres iteration", "matrix": "A", "ranks": 2, "scaling": "strong", "seconds": 0.01}
+    solve = {**made_up(EXACT, 2, 1.0), "iterations": 20, "largest": 31 * 0.03, "scaling": "strong"}
+    assert across.besides([iteration], solve) == pytest.approx(1 - 20 * 0.04)
+    assert all(np.isnan(across.besides([{**iteration, **other}], solve)) for other in ({"ranks": 1}, {"seconds": None}))
+    assert np.isnan(across.besides([iteration], {**solve, "preconditioner": across.PETSC}))
+
+
 def test_petscs_ranks_have_bars_of_their_own():
     """PETSc may run on more ranks than there are GPUs."""
     found = [made_up(EXACT, 1, 3e-3), made_up(EXACT, 2, 2e-3), made_up("PETSc", 2, 4e-3), made_up("PETSc", 64, 1e-3)]
@@ -276,6 +284,9 @@ def test_what_is_wrong_with_petsc_is_said(tmp_path):
     (["--matrices", "atmosmodd~/64", "--ranks", "1"], "expected a size up to 32"),
     (["--matrices", "coupled_transport3", "--block", "7"], "or NAME/BLOCK in --matrices"),
     (["--ranks", "0"], "expected positive whole numbers"),
+    (["--unknowns", "1000"], "--unknowns is for --ranks"),
+    (["--ranks", "1", "--unknowns", "1000", "--files", "a.npz"], "--files cannot grow"),
+    (["--ranks", "1", "--unknowns", "1000", "--matrices", "atmosmodd~:500"], "each number of ranks has a size of its"),
     (["--petsc", "./petsc_bjacobi"], "--petsc is for --ranks"),
     (["--partition", "graph"], "--partition is for --ranks"),
     (["--ranks", "1,2", "--petsc-ranks", "1,2"], "--petsc-ranks is for --petsc"),
@@ -334,3 +345,15 @@ def test_the_command_on_ranks(mpi, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert all(title in shown for title in ("Table 1", "Figures 8 and 9", "Figure 10", "Figure 11", "Tables 2 to 4"))
     assert report.read_text("utf-8").count("data:image/png") == 9
+
+
+def test_the_command_in_weak_scaling(mpi, tmp_path):
+    """Matrices grow with the ranks, and a matrix has one name."""
+    out = tmp_path / "r.jsonl"
+    assert main(["bench", "block-gmres", "--ranks", "1,2", "--unknowns", "375", "--matrices",
+                 "coupled_transport3,atmosmodd~/4", "--sweeps", "2", "--threads", "1", "--repeat", "1", "--out",
+                 str(out)]) == 0
+    products = [r for r in records(out) if r["benchmark"] == "block_gmres product"]
+    assert [(r["ranks"], r["matrix"], r["n"], r["scaling"]) for r in products] == [
+        (1, "coupled_transport3", 375, "weak"), (1, "atmosmodd~/4", 344, "weak"),
+        (2, "coupled_transport3", 648, "weak"), (2, "atmosmodd~/4", 732, "weak")]

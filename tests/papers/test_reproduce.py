@@ -46,6 +46,15 @@ def test_altered_numbers_contradict(name):
     assert not confirmed
 
 
+def test_weak_scaling_is_no_evidence_for_the_block_papers_strong_one():
+    chosen, reference = the_paper("block-gmres"), from_records("block-gmres")
+    weak = [r | {"scaling": "weak"} | {field: 1e3 * r[field] for field in TIMES if r.get(field) is not None}
+            for r in reference.evidence["ranks"].records]
+    more = reference.evidence | {"ranks": Measured(reference.evidence["ranks"].records + weak, "")}
+    assert [(line.verdict, line.ours) for line in lines_of(paper.judge(chosen, more))] == [
+        (line.verdict, line.ours) for line in lines_of(reference)]
+
+
 def named(name, record):
     return any(name in str(record.get(field)) for field in ("variant", "algorithm", "preconditioner", "decomposer",
                                                             "solver"))

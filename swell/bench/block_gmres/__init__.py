@@ -7,8 +7,8 @@ once for each number of ranks, and shows their records beside PETSc's (``petsc``
 from __future__ import annotations
 
 
-OF_RANKS = {"partition": "rows", "sweeps": None, "threads": None, "repeat": None, "no_cusparse": False, "petsc": None,
-            "petsc_ranks": None}         # options that need --ranks, and their defaults
+OF_RANKS = {"unknowns": None, "partition": "rows", "sweeps": None, "threads": None, "repeat": None,
+            "no_cusparse": False, "petsc": None, "petsc_ranks": None}         # options that need --ranks, and defaults
 
 
 def run(arguments) -> int:
@@ -20,6 +20,9 @@ def run(arguments) -> int:
             if getattr(arguments, option) != default:
                 raise InputError(f"--{option.replace('_', '-')} is for --ranks: name numbers of ranks, such as --ranks "
                                  "1,2, or leave it out")
+    elif arguments.unknowns is not None and arguments.files:
+        raise InputError("--unknowns generates --matrices anew for each number of ranks, and --files cannot grow: "
+                         "leave one of them out")
     elif arguments.petsc_ranks is not None and arguments.petsc is None:
         raise InputError("--petsc-ranks is for --petsc: name the command that starts PETSc, or leave it out")
     return (device if arguments.ranks is None else across).run(arguments)

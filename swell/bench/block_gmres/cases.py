@@ -25,15 +25,15 @@ BSRSV2, SPSV = "cuSPARSE bsrsv2", "cuSPARSE SpSV"
 ON_BLOCKS = "point ILU(0) on the blocks, exact"
 
 
-def named_matrices(text, scale):
+def named_matrices(text, scale, rows=None):
     """Yield (name, SciPy CSR matrix, block size or None) for words NAME, NAME:UNKNOWNS, NAME/BLOCK and
     NAME:UNKNOWNS/BLOCK separated by commas. BLOCK lays blocks over a matrix of points, as the paper does; rows of the
-    identity fill the last block.
+    identity fill the last block. ``rows``: wanted of every matrix; default: as the words and ``scale`` say.
 
     Raises
     ------
     InputError
-        If the gallery has no such name, or UNKNOWNS or BLOCK is no positive integer.
+        If the gallery has no such name, UNKNOWNS or BLOCK is no positive integer, or UNKNOWNS comes with ``rows``.
     """
     chosen = []
     for word in filter(None, map(str.strip, text.split(","))):
@@ -43,8 +43,12 @@ def named_matrices(text, scale):
         if not all(number.isdecimal() and int(number) for number in numbers):
             raise InputError(f"--matrices {word}: expected NAME, NAME:UNKNOWNS, NAME/BLOCK or NAME:UNKNOWNS/BLOCK, "
                              "with positive whole numbers, such as atmosmodd~/4")
+        if colon and rows is not None:
+            raise InputError(f"--matrices {word} with --unknowns: expected NAME or NAME/BLOCK, since each number of "
+                             "ranks has a size of its own")
         engine.matrices(name, scale)             # raises for an unknown name
-        size = int(unknowns) / gallery.standard_size(name) if colon else 1
+        wanted = int(unknowns) if colon else rows
+        size = 1 if wanted is None else wanted / gallery.standard_size(name)
         chosen.append((word, int(block) if slash else None, engine.matrices(name, scale * size)))
     return ((word, padded(A, block or 1), block) for word, block, generated in chosen for _, A in generated)
 
@@ -165,9 +169,10 @@ def orthogonalised(A, b, settings) -> dict[str, float]:
     return times
 
 
-def given(arguments):
-    """Yield (name, SciPy CSR matrix, block size or None) for all matrices that the command line names."""
-    for name, A, block in named_matrices(arguments.matrices, arguments.scale):
+def given(arguments, rows=None):
+    """Yield (name, SciPy CSR matrix, block size or None) for all matrices that the command line names. ``rows`` as in
+    ``named_matrices``."""
+    for name, A, block in named_matrices(arguments.matrices, arguments.scale, rows):
         yield name, A, block or arguments.block
     for name, A in engine.files(arguments.files):
         yield name, A, arguments.block

@@ -11,7 +11,6 @@ import statistics
 import sys
 
 import numpy as np
-import scipy.sparse as sp
 
 import swell
 from swell import distributed, gallery
@@ -40,24 +39,18 @@ def measure(ranks, settings):
             if ranks.rank == 0:
                 engine.tell(f"ranks: {ranks.size}: compiling kernels that are not in the cache, blocks of {block}")
             small = gallery.coupled_transport((4, 4, 2 * ranks.size), block)
-            list(System(WARM_UP, _scattered(ranks, settings, block, lambda: small), block, settings).measured())
+            A = distributed.scatter(ranks, small, device=settings["device"], block=block)
+            list(System(WARM_UP, A, block, settings).measured())
         for name, path, block in settings["systems"]:
-            A = _scattered(ranks, settings, block, lambda: sp.load_npz(path))
+            A = distributed.read(ranks, path, device=settings["device"], partition=settings["partition"], block=block)
             yield from System(name, A, block, settings).measured()
-
-
-def _scattered(ranks, settings, block, make):
-    """Let rank 0 call ``make()``, which returns a SciPy matrix; return it distributed in whole blocks."""
-    with ranks.agreed():
-        A = make() if ranks.rank == 0 else None
-    return distributed.scatter(ranks, A, device=settings["device"], partition=settings["partition"], block=block)
 
 
 class System(scaling.System):
     """One matrix across the ranks, in whole blocks of ``block`` rows."""
 
     def __init__(self, name, A, block, settings):
-        super().__init__(name, "strong", A, settings)
+        super().__init__(name, settings["scaling"], A, settings)
         self.block = block
 
     def record(self, kind, measured):

@@ -306,7 +306,8 @@ class MemoryPointer:
         ptr = source.value if isinstance(source, ctypes.c_void_p) else source
         (stream or get_current_stream()).do(lambda: ctypes.memmove(self.ptr, ptr, size))
 
-    copy_from_device_async = copy_from_host_async
+    def copy_from_device_async(self, source, size, stream=None):
+        (stream or get_current_stream()).do(lambda: ctypes.memmove(self.ptr, source.ptr, size))
 
     def copy_to_host_async(self, target, size, stream=None):
         ptr = target.value if isinstance(target, ctypes.c_void_p) else target
@@ -346,6 +347,7 @@ class MemoryPool:
 
 
 pool = MemoryPool()
+malloc_async = pool.malloc
 _allocator = [pool.malloc]
 
 
@@ -415,6 +417,8 @@ runtime = types.SimpleNamespace(
     memGetInfo=lambda: (MEMORY - _used, MEMORY), deviceGetPCIBusId=lambda device: f"0000:{device:02X}:00.0",
     driverGetVersion=lambda: 13000, runtimeGetVersion=lambda: 13000, memcpyAsync=_memcpy, memcpy=_memcpy,
     getDevice=lambda: Device().id, setDevice=lambda device: Device(device).use(), deviceCanAccessPeer=lambda a, b: 1,
-    deviceEnablePeerAccess=lambda device: None,
+    deviceEnablePeerAccess=lambda device: None, ipcGetMemHandle=lambda ptr: bytes(64),     # no process can open it
+    deviceGetDefaultMemPool=lambda device: 1, memPoolSetAttribute=lambda pool, attribute, value: None,
+    memPoolGetAttribute=lambda pool, attribute: _used,           # in use now: the most is not known
     deviceSynchronize=raise_overruns, streamSynchronize=lambda ptr: raise_overruns(),
     memcpyHostToHost=0, memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3, memcpyDefault=4)

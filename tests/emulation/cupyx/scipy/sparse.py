@@ -39,7 +39,9 @@ class csr_matrix:
         return csr_matrix((self.data, self.indices, self.indptr), self.shape, copy=True)
 
     def astype(self, dtype, copy=True):
-        return csr_matrix((self.data.astype(dtype, copy=copy), self.indices, self.indptr), self.shape)
+        made = csr_matrix((self.data.astype(dtype, copy=copy), self.indices, self.indptr), self.shape)
+        made.has_canonical_format = self.has_canonical_format
+        return made
 
     def sum_duplicates(self):
         host = self.get()
