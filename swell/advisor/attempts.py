@@ -13,8 +13,11 @@ from swell.solving.choice_cost import paired
 from swell.solving.result import FINAL, Result
 
 
-def try_choices(choices, prepared, prepare, b, x0, monitor, original) -> Result:
+def try_choices(choices, prepared, prepare, b, x0, monitor, original, least_residual) -> Result:
     """Try choices until a result is final (`Result.final`) and return it; if none is, return the best result.
+
+    If no x can meet the tolerance, since b is not in the range of A, the first failure is the last attempt, and its
+    reason is SINGULAR.
 
     Parameters
     ----------
@@ -27,8 +30,10 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original) -> Result:
         As `Prepared.run` takes them.
     original : array
         The result's x is an array of the same kind.
+    least_residual : callable
+        ``least_residual()`` returns a lower bound of ‖b − A x‖/‖b‖ for all x. It is called after a failure.
     """
-    attempts, notes, memory = [], [], False
+    attempts, notes, memory, least = [], [], False, None
     order = choices.order(prepared)
     while (k := order.next()) is not None:
         configuration = choices.configurations[k]
@@ -57,6 +62,14 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original) -> Result:
         result.choice = k
         attempts.append(result)
         LOG.info("tried: %r", result)
+        # A method that the user named keeps its reason, unless that reason says to accept x.
+        if result.reason is Reason.ATTAINABLE_ACCURACY or not result.final and len(choices.configurations) > 1 and (
+                result.reason is not Reason.OVERTAKEN):
+            least = least_residual() if least is None else least
+            if least > result.tolerance:
+                result.reason, result.exact_to_rounding = Reason.SINGULAR, False
+                order.ended(k, result)
+                break
         if result.final:
             break
         order.ended(k, result)

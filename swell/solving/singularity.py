@@ -48,6 +48,22 @@ def reasons_for_singularity(A, b=None) -> list[str]:
     return parts.sentences() + parts.advice(part)
 
 
+def least_residual(A, b) -> float:
+    """Return a lower bound of ‖b − A x‖₂/‖b‖₂ for all x: the part of b in the null space of Aᴴ, as far as this is known
+    from empty rows and floating components; 0 if none is known.
+
+    Parameters
+    ----------
+    A : SystemMatrix or matrix-free LinearOperator
+        The user's matrix. Across ranks nothing is known.
+    b : array, shape (n,)
+        On the host or in A's space.
+    """
+    if not (A.has_entries and A.space.ranks.single):
+        return 0.0
+    return Components(A).incompatible(np.asarray(A.space.to_host(b)))
+
+
 class Components:
     """The connected components of a matrix on one device, and which of them make it singular.
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import scipy.sparse.csgraph  # noqa: F401  the advice names it
 
 import swell
-from swell import distributed
+from swell import distributed, gallery
 from swell.formats.csr import CSRMatrix
 from swell.solving.singularity import reasons_for_singularity
 
@@ -98,6 +98,18 @@ def test_what_else_is_said(space):
     single = said(grid(12, 3).astype(np.float32), space=space)
     assert single == ["A has rows that all sum to zero, so that nothing fixes its level",
                       "fix one unknown, or give nullspace='constants'"]
+
+
+@pytest.mark.parametrize("named", [{}, {"method": "direct"}])
+def test_an_incompatible_b_ends_the_search_and_no_huge_x_is_recommended(named):
+    """The part of b that no x produces is small, so that a factorisation's x of 1e11 leaves only rounding errors."""
+    A = sp.csr_array(sp.kronsum(gallery.neumann((40,)), gallery.neumann((40,))))
+    b = np.random.default_rng(0).standard_normal(1600)
+    b += 1e-6 - b.mean()
+    r = swell.solve(A, b, **named)
+    assert r.reason.name == "SINGULAR" and len(r.attempts) <= 1 and not r.exact_to_rounding
+    assert any(note.startswith("b is incompatible: its part in the null space of Aᴴ is 1.0e-06") for note in r.notes)
+    assert swell.solve(A, b - b.mean(), **named).converged
 
 
 def test_across_ranks():
