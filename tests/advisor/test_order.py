@@ -245,6 +245,16 @@ class TestChoices:
         b = np.random.default_rng(0).standard_normal(4900)
         assert swell.solve(A, b - b.mean()).converged
 
+    @pytest.mark.parametrize("adapt", [True, False])
+    def test_many_columns_share_the_factors_that_were_made_for_them(self, adapt):
+        """For one column a lower bound of the factorisation's seconds suffices; for forty it is refined, and wins."""
+        solver = swell.prepare(gallery.poisson2d(120), adapt=adapt)
+        one = solver.solve(B(14400))
+        many = solver.solve(np.random.default_rng(0).standard_normal((14400, 40)))
+        assert one.method == "cg" and {r.method for r in many.columns} == {"direct"}
+        assert many.notes[0].startswith("solved together")
+        assert solver.solve(B(14400)).method == ("direct" if adapt else "cg")
+
     def test_dominant_rows_bound_jacobis_iterations_for_unsymmetric_systems(self):
         """As short time steps have them: multigrid would be set up in vain."""
         A = sp.csr_array(gallery.advection((24, 24, 24), "rotating", 0.01))
