@@ -33,7 +33,7 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
     compatible_part : callable
         `compatible_part()` of A and b, called after a failure: (a part of b, a lower bound of ‖b − A x‖/‖b‖).
     """
-    attempts, notes, memory, part, bound, again = [], [], False, None, 0.0, None
+    attempts, notes, memory, part, bound, again, vain = [], [], False, None, 0.0, None, None
     order = choices.order(prepared)
     while (k := order.next() if again is None else again) is not None:
         again = None
@@ -73,17 +73,17 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
                 b, norm_b = part, _norm(b, ready)
                 result.reason, result.exact_to_rounding = Reason.SINGULAR, False
                 if ready.setup.failure is None:
-                    again = k
+                    again, vain = k, result      # b was at fault, and not the choice
                     continue
         if result.final:
             break
         order.ended(k, result)
     final = _final(attempts, memory)
+    final.attempts = [r for r in attempts if r is not final]
+    final.choices = order.finished([r for r in attempts if r is not vain])
     if bound > final.tolerance and final.reason not in (Reason.INTERRUPTED, Reason.STOPPED):
         final.reason, final.exact_to_rounding = Reason.SINGULAR, False
         final.notes.append("x is for the part of b that may have a solution")
-    final.attempts = [r for r in attempts if r is not final]
-    final.choices = order.finished(attempts)
     final.notes += order.notes + notes
     if final.reason not in FINAL:
         LOG.warning("%r: %s", final, final.message)

@@ -107,12 +107,14 @@ def test_an_incompatible_b_ends_the_search_and_no_huge_x_is_recommended(named):
     A = sp.csr_array(sp.kronsum(gallery.neumann((40,)), gallery.neumann((40,))))
     b = np.random.default_rng(0).standard_normal(1600)
     b += 1e-6 - b.mean()
-    r = swell.solve(A, b, **named)
+    solver = swell.prepare(A, **named)
+    r = solver.solve(b)
     assert r.reason.name == "SINGULAR" and len(r.attempts) <= 1 and not r.exact_to_rounding
     assert np.isclose(r.residual, 1e-6 / np.linalg.norm(b) * 40, rtol=0.01) and abs(r.x).max() < 1e3
     assert np.isclose(r.residual, np.linalg.norm(b - A @ r.x) / np.linalg.norm(b), rtol=1e-3)
     assert any(note.startswith("b is incompatible: its part in the null space of Aᴴ is 1.0e-06") for note in r.notes)
-    assert swell.solve(A, b - b.mean(), **named).converged
+    again = solver.solve(b - b.mean())           # the choice was not at fault
+    assert again.converged and (again.method, again.precond) == (r.method, r.precond)
 
 
 def test_across_ranks():
