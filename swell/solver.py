@@ -33,7 +33,7 @@ from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
 from swell.solving.run import Prepared
-from swell.solving.singularity import reasons_for_singularity
+from swell.solving.singularity import compatible_part, reasons_for_singularity
 
 
 class Solver(Inverse):
@@ -214,7 +214,8 @@ class Solver(Inverse):
     def _solve_one(self, b, x0, monitor, original, adjoint=False) -> Result:
         """Try the choices until a result is final; return the best result."""
         with self.space.active(self.A.shape[0]):
-            result = try_choices(self._choices, self._prepared, self._preparing(adjoint), b, x0, monitor, original)
+            result = try_choices(self._choices, self._prepared, self._preparing(adjoint), b, x0, monitor, original,
+                                 lambda: (b, 0.0) if adjoint else compatible_part(self.A, b))
             why = reasons_for_singularity(self.A, b) if result.reason is Reason.SINGULAR and not adjoint else []
         left_out = [] if result.final else self._left_out
         result.notes = self.notes + result.notes + left_out + why

@@ -13,8 +13,11 @@ from swell.solving.choice_cost import paired
 from swell.solving.result import FINAL, Result
 
 
-def try_choices(choices, prepared, prepare, b, x0, monitor, original) -> Result:
+def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible_part) -> Result:
     """Try choices until a result is final (`Result.final`) and return it; if none is, return the best result.
+
+    If no x can meet the tolerance, since b is not in the range of A, the search goes on, from the first failure on, for
+    the part of b that may have a solution. The reason is then SINGULAR.
 
     Parameters
     ----------
@@ -27,10 +30,13 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original) -> Result:
         As `Prepared.run` takes them.
     original : array
         The result's x is an array of the same kind.
+    compatible_part : callable
+        `compatible_part()` of A and b, called after a failure: (a part of b, a lower bound of ‖b − A x‖/‖b‖).
     """
-    attempts, notes, memory = [], [], False
+    attempts, notes, memory, part, bound, again, vain = [], [], False, None, 0.0, None, None
     order = choices.order(prepared)
-    while (k := order.next()) is not None:
+    while (k := order.next() if again is None else again) is not None:
+        again = None
         configuration = choices.configurations[k]
         try:
             try:
@@ -57,16 +63,36 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original) -> Result:
         result.choice = k
         attempts.append(result)
         LOG.info("tried: %r", result)
+        if bound > result.tolerance:
+            result.residual = float(np.hypot(result.residual * _norm(b, ready) / norm_b, bound))
+        # A method that the user named keeps its reason, unless that reason says to accept x.
+        elif part is None and (result.reason is Reason.ATTAINABLE_ACCURACY or len(choices.configurations) > 1 and not (
+                result.final or result.reason is Reason.OVERTAKEN)):
+            part, bound = compatible_part()
+            if bound > result.tolerance:
+                b, norm_b = part, _norm(b, ready)
+                result.reason, result.exact_to_rounding = Reason.SINGULAR, False
+                if ready.setup.failure is None:
+                    again, vain = k, result      # b was at fault, and not the choice
+                    continue
         if result.final:
             break
         order.ended(k, result)
     final = _final(attempts, memory)
     final.attempts = [r for r in attempts if r is not final]
-    final.choices = order.finished(attempts)
+    final.choices = order.finished([r for r in attempts if r is not vain])
+    if bound > final.tolerance and final.reason not in (Reason.INTERRUPTED, Reason.STOPPED):
+        final.reason, final.exact_to_rounding = Reason.SINGULAR, False
+        final.notes.append("x is for the part of b that may have a solution")
     final.notes += order.notes + notes
     if final.reason not in FINAL:
         LOG.warning("%r: %s", final, final.message)
     return final
+
+
+def _norm(b, ready):
+    """‖b‖₂, of an array of the host or of ``ready.space``."""
+    return np.linalg.norm(ready.space.to_host(b))
 
 
 def _converting(monitor, space, original):

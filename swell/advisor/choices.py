@@ -114,8 +114,8 @@ def full_diagonal(case):
 
 
 def factorable(case):
-    """on a CPU, or with cuDSS, or a full matrix"""
-    return not unavailable(case.A)
+    """on a CPU, or with cuDSS, or a full matrix; not where all rows sum to zero"""
+    return not (case.facts.zero_row_sums or unavailable(case.A))
 
 
 class Rule(NamedTuple):
@@ -156,13 +156,15 @@ def _without_diagonal(facts):
 
 def _definite(facts):
     return f"A is {facts.symmetry} with a positive diagonal" + (
+        "; its rows sum to zero, so it is singular, and b must sum to zero too" if facts.zero_row_sums else
         " and diagonally dominant, which makes it positive definite" if facts.dominant
         else ", so it may be positive definite; cg will tell")
 
 
 def _other(facts):
     return f"A is {facts.symmetry}" + (
-        " but its diagonal is not positive, so it is not positive definite" if facts.hermitian else "")
+        " but its diagonal is not positive, so it is not positive definite" if facts.hermitian else "") + (
+        "; its rows sum to zero, so it is singular" if facts.zero_row_sums else "")
 
 
 RESIDENT_NOTE = "; its vectors fit on the multiprocessors, where resident_cg keeps them"

@@ -1,7 +1,7 @@
 """Choose method, scaling and preconditioner by facts about A, and the choices to try after a failure.
 
 On one device, if the user names none of these parts, predicted seconds decide (choices.py). Fixed rules decide if the
-user names a part, if the rows of A sum to zero, or if ranks share A:
+user names a part, or if ranks share A:
 
 1. A Hermitian A with a positive diagonal gets cg. On a CPU it has IC(0). On a GPU it has Jacobi scaling, as resident_cg
    if the vectors fit on the chip, and then IC(0). A singular A has Jacobi scaling. A named preconditioner that is not
@@ -98,7 +98,7 @@ def _choices(A, named, resident) -> list[Configuration]:
         named = replace(named, format=named.format or setting("format", "csr"))
     named = replace(named, format=named.format or default_format(A))
     facts = A.facts()
-    if not facts.zero_row_sums and all(map(named.free, FREE)):
+    if all(map(named.free, FREE)):
         return predicted_choices(A, facts, by_user, named.format, machine(A.space), resident, lambda: incomplete_lu(A))
     singular = "; its rows sum to zero, so it is singular, and b must sum to zero too" if facts.zero_row_sums else ""
     if facts.zero_diagonal:

@@ -104,6 +104,8 @@ class Order:
 
     Attributes
     ----------
+    predictions : list of Prediction
+        One for each choice, with what this solve has found out.
     notes : list of str
         Tells of a choice that a later solve tries for the first time.
     """
@@ -111,38 +113,38 @@ class Order:
     def __init__(self, choices, prepared, columns=1):
         self._choices, self._prepared, self._columns = choices, set(prepared), columns
         self._remaining, self._overtaken = list(range(len(choices.configurations))), []
-        self._predictions, self._failures = list(choices.predictions), {}
+        self.predictions, self._failures = list(choices.predictions), {}
         self._watches, self._x, self._difficulty, self._begun, self.notes = {}, None, 1.0, False, []
 
     def seconds(self, k) -> float:
         """Return the seconds that choice k is predicted to need from here on, with its share of the setup."""
-        p = self._predictions[k]
+        p = self.predictions[k]
         shared = 1 if self._uncertain(k) else 1 + self._choices.solves
         return self._setup(k) / shared + p.at_best(self._columns) * (self._difficulty if p.grows else 1.0)
 
     def _setup(self, k):
-        return 0.0 if k in self._prepared else self._predictions[k].setup
+        return 0.0 if k in self._prepared else self.predictions[k].setup
 
     def _uncertain(self, k):
         """True for an iterative choice, whose iterations are not known before it has run."""
-        return self._predictions[k].grows or self._choices.configurations[k].part in MULTIGRID
+        return self.predictions[k].grows or self._choices.configurations[k].part in MULTIGRID
 
     def _candidates(self):
         """Return the choices that this solve may try next: all that are left, until one has converged."""
         known = self._choices.converged.intersection(self._remaining)
         if not known:
             return self._remaining
-        limit = EXPLORED * min(self._predictions[k].at_best(self._columns) for k in known)
+        limit = EXPLORED * min(self.predictions[k].at_best(self._columns) for k in known)
         return [k for k in self._remaining if k in known or k not in self._choices.tried
                 and not (self._uncertain(k) and self._setup(k) > limit)]
 
     def next(self) -> int | None:
         """Return the number of the choice to try next; None if no choice is left."""
-        if not self._predictions:
+        if not self.predictions:
             return self._remaining[0] if self._remaining else None
-        k = fastest_choice(self._predictions, self._candidates(), self.seconds)
+        k = self._fastest(self._candidates())
         if k is not None and self._choices.converged and k not in self._choices.tried:
-            configuration, p = self._choices.configurations[k], self._predictions[k]
+            configuration, p = self._choices.configurations[k], self.predictions[k]
             name = paired(configuration.name("method"), configuration.part)
             self.notes.append(f"{name} was tried for the first time, after {self._choices.solves} solves: predicted "
                               f"{self._setup(k):.2g} s for its setup, and {p.at_best(self._columns):.2g} s for a solve")
@@ -153,12 +155,19 @@ class Order:
         self._begun = True
         return k
 
+    def _fastest(self, choices, limit=math.inf):
+        """Return `fastest_choice` of ``choices``; refined bounds are kept for later solves, too."""
+        k, kept = fastest_choice(self.predictions, choices, self.seconds, limit), self._choices.predictions
+        if self._choices.adapt:
+            kept[:] = [new if old.refine else old for old, new in zip(kept, self.predictions)]
+        return k
+
     def watch(self, k) -> Watch | None:
         """Return a new Watch for an attempt of choice k; None if there is no other choice to change to."""
         others = [j for j in self._remaining if j != k]
-        if not (self._predictions and others):
+        if not (self.predictions and others):
             return None
-        self._watches[k] = Watch(self._predictions[k].iteration_at_best(self._columns),
+        self._watches[k] = Watch(self.predictions[k].iteration_at_best(self._columns),
                                  partial(self._best_of, others, k), min(map(self.seconds, others)))
         return self._watches[k]
 
@@ -166,10 +175,10 @@ class Order:
         """Return the predicted seconds of the fastest of ``others``, if choice k takes ``iterations`` in all.
 
         The return value is inf if all of them take ``limit`` seconds or longer."""
-        p = self._predictions[k]
+        p = self.predictions[k]
         if p.grows:
             self._difficulty = difficulty(iterations, p)
-        fastest = fastest_choice(self._predictions, others, self.seconds, limit)
+        fastest = self._fastest(others, limit)
         seconds = math.inf if fastest is None else self.seconds(fastest)
         self._difficulty = 1.0
         return seconds
@@ -191,17 +200,17 @@ class Order:
             method = configurations[k].name("method")
             self._remaining = [j for j in self._remaining if configurations[j].name("method") != method]
         if result.converged:                     # but small rows are unsolved: other Krylov methods leave them, too
-            self._remaining = [j for j in self._remaining if not self._predictions[j].grows] or self._remaining
+            self._remaining = [j for j in self._remaining if not self.predictions[j].grows] or self._remaining
         if result.reason is not Reason.OVERTAKEN:
             return
         self._overtaken.append(k)
         self._prepared.add(k)
-        p, iterations_left = self._predictions[k], self._watches[k].iterations_left
+        p, iterations_left = self.predictions[k], self._watches[k].iterations_left
         if p.grows:
             factor = difficulty(result.iterations + iterations_left, p)
-            self._predictions = [replace(other, iterations=other.iterations * factor) if other.grows else other
-                                 for other in self._predictions]
-        self._predictions[k] = replace(self._predictions[k], iterations=iterations_left)
+            self.predictions = [replace(other, iterations=other.iterations * factor) if other.grows else other
+                                 for other in self.predictions]
+        self.predictions[k] = replace(self.predictions[k], iterations=iterations_left)
         if result.residual < 1:
             self._x = result.x
 
@@ -215,7 +224,7 @@ class Order:
 
         ``attempts``: the results, in order."""
         choices, costs, updated = self._choices, [], []
-        for k, (before, now) in enumerate(zip(choices.predictions, self._predictions)):
+        for k, (before, now) in enumerate(zip(choices.predictions, self.predictions)):
             results, configuration = [r for r in attempts if r.choice == k], choices.configurations[k]
             last = results[-1] if results else None
             setup, solve = ((results[0].timings["setup"], sum(r.timings["solve"] for r in results)) if results

@@ -70,7 +70,7 @@ class Task:
         else:
             order = self.choices.order(self.prepared, self.count)
             k, ready = self._next(order)
-            why = self._why_alone(k, ready)
+            why = self._why_alone(k, ready, order.predictions)
             columns, note = self._one_by_one(why) if why else self._in_groups(order, k)
         return Results(inputs.stack([r.x for r in columns], self.b, self.original), columns, [note])
 
@@ -93,13 +93,14 @@ class Task:
                 order.failed(k, str(error))
         return None, None
 
-    def _why_alone(self, k, ready):
+    def _why_alone(self, k, ready, predictions):
         """Return why choice k, set up as ``ready``, solves for one column after the other; None if it does not.
 
+        ``predictions``: those by which k was chosen.
         Raises InputError if the user asked for all columns at once, and the choice cannot do it."""
         if ready is None or ready.setup.failure is not None:
             return "the matrix could not be factored"        # each result says why
-        why, predictions = obstacle(ready), self.choices.predictions
+        why = obstacle(ready)
         if self.together and why:
             raise InputError(f"together=True: {why}; leave together out")
         if self.together or not predictions:

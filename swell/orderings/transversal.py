@@ -33,11 +33,14 @@ class Matching(NamedTuple):
         The column of each row; −1 for a row without one.
     row_factors, column_factors : arrays of float64, shape (n,)
         Powers of two that bring the matched entries near 1, and all others to at most about 1; if each row has one.
+    entries : int array, or None
+        Increasing positions of the entries that factors have; None: all.
     """
 
     column: np.ndarray
     row_factors: np.ndarray
     column_factors: np.ndarray
+    entries: np.ndarray | None = None
 
 
 def matching(indptr, indices, moduli) -> Matching:

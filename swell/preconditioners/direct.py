@@ -54,8 +54,9 @@ class Direct(Preconditioner):
         memory is checked by cuDSS.
     ordering : {"minimum_degree", "colamd"}, optional
         On a CPU: minimum degree of A + Aᵀ with pivots on the diagonal, down to a thousandth of their row's largest
-        entry, where smaller ones wait or rows are exchanged and scaled; or COLAMD with the largest pivot of
-        each column. None takes minimum degree, or factors a full matrix. RSLAB and cuDSS have their own.
+        entry, where smaller ones wait or rows are exchanged and scaled, without entries of rounding errors' size; or
+        COLAMD with the largest pivot of each column. None takes minimum degree, or factors a full matrix. RSLAB and
+        cuDSS have their own.
     package : {"superlu", "rslab"}, optional
         What factors a sparse matrix on a CPU. RSLAB, ``pip install 'swell[direct]'``, takes symmetric ones, real or
         complex, as L D Lᵀ. None takes it, if it is installed, for matrices with much fill and no weak pivots on the

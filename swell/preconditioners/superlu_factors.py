@@ -18,7 +18,7 @@ from swell.core import forking  # noqa: F401     a fork beside a thread that hol
 from swell.core.columns import plain
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
-from swell.orderings.pivots import WEAK, eliminate_with_pivots, weak_pivots
+from swell.orderings.pivots import WEAK, eliminate_with_pivots, negligible, weak_pivots
 from swell.preconditioners.factors import Factors
 
 INDEX = 4               # bytes of an index of SuperLU
@@ -49,7 +49,7 @@ class SuperLUOperator(Factors):
         if A.indices.dtype != np.int32:
             raise FactorisationError(f"SuperLU takes 32-bit indices, and this matrix has {A.nnz} entries")
         permuted = self._made[0]
-        if permuted is None or (permuted.weak(A.data) != permuted.weak_at_first).any():
+        if permuted is None or (permuted.weak(A.data) != permuted.weak_at_first).any() or permuted.lacks(A):
             permuted = self._analyse(A)
         self._A, self.repairs = A, ()
         try:
@@ -181,16 +181,28 @@ class Permuted:
             self.rows = Side(np.argsort(match.column)[order], match.row_factors)
             self.columns = Side(order, match.column_factors)
         order = self.rows.order
-        lengths = A.row_lengths()[order]
+        self._entries = None if match is None else match.entries
+        ends = A.indptr if self._entries is None else np.searchsorted(self._entries, A.indptr)
+        lengths = np.diff(ends)[order]
         self.indptr = np.zeros_like(A.indptr)
         np.cumsum(lengths, out=self.indptr[1:])
-        self._source = np.repeat(A.indptr[:-1][order] - self.indptr[:-1], lengths) + np.arange(A.nnz)
+        self._source = np.repeat(ends[:-1][order] - self.indptr[:-1], lengths) + np.arange(ends[-1])
+        if self._entries is not None:
+            self._source = self._entries[self._source]
         columns = A.indices[self._source]
         self.indices = self.columns.place.astype(A.indices.dtype)[columns]
         self._factors = None if match is None else (
             np.repeat(match.row_factors[order], lengths) * match.column_factors[columns])
         self.weak_at_first = np.zeros(A.shape[0], bool) if match is None else self.weak(A.data)
         self.panel = None if elimination.cost.flops > DEEP * elimination.cost.entries else 2
+
+    def lacks(self, A):
+        """True if an entry that was left out as negligible is not so for the new values of A."""
+        if self._entries is None:
+            return False
+        counts = ~negligible(A.indptr, A.indices, abs(A.data))
+        counts[self._entries] = False
+        return bool(counts.any())
 
     def weak(self, data):
         """Return a bool array of the rows with weak pivots for A's values ``data``."""

@@ -4,6 +4,8 @@ It runs after a failure and in ``swell info``. It copies A to the host once, and
 """
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from swell.solving.choice_cost import count
@@ -46,6 +48,26 @@ def reasons_for_singularity(A, b=None) -> list[str]:
     parts = Components(A)
     part = 0.0 if b is None else parts.incompatible(np.asarray(A.space.to_host(b)))
     return parts.sentences() + parts.advice(part)
+
+
+def compatible_part(A, b) -> tuple:
+    """Return (the part of b with which A x = b may have a solution, a lower bound of ‖b − A x‖₂/‖b‖₂ for all x).
+
+    The bound is the rest of b, which lies in the null space of Aᴴ, as far as this is known from empty rows and floating
+    components; 0 if none is known.
+
+    Parameters
+    ----------
+    A : SystemMatrix or matrix-free LinearOperator
+        The user's matrix. Across ranks nothing is known.
+    b : array, shape (n,)
+        On the host or in A's space; the part is an array of the host.
+    """
+    if not (A.has_entries and A.space.ranks.single):
+        return b, 0.0
+    b, parts = np.asarray(A.space.to_host(b)), Components(A)
+    bound = parts.incompatible(b)
+    return (parts.compatible(b) if bound else b), bound
 
 
 class Components:
@@ -122,15 +144,29 @@ class Components:
 
         ``b``: a NumPy array."""
         parts, rounding = [b[self.empty_rows]], 0.0
-        left = [(self.part == k) / np.sqrt(self.sizes[k]) for k in self.draining[:MAX_COMPUTED]]
-        for k in np.setdiff1d(self.floating, self.draining)[:MAX_COMPUTED]:
-            v = left_null_vector(self._A, (self.part == k) * 1.0)
-            left += [] if v is None else [v]
-        for v in left:
+        for v in self.left_null_vectors:
             parts.append([np.vdot(v, b)])
             rounding = max(rounding, abs(v) @ abs(b))
         size = np.linalg.norm(np.concatenate(parts))
         return float(size / np.linalg.norm(b)) if size > ROUNDING * np.finfo(self._A.dtype).eps * rounding else 0.0
+
+    def compatible(self, b):
+        """Return b without its part in the null space of Aᴴ, as far as this is known; 0 if only rounding is left."""
+        rest = b.copy()
+        rest[self.empty_rows] = 0
+        for v in self.left_null_vectors:
+            rest -= v * np.vdot(v, rest)
+        rounding = ROUNDING * np.finfo(self._A.dtype).eps * np.linalg.norm(b)
+        return rest if np.linalg.norm(rest) > rounding else np.zeros_like(b)
+
+    @cached_property
+    def left_null_vectors(self) -> list:
+        """Unit vectors of the null space of Aᴴ, for the first floating components."""
+        left = [(self.part == k) / np.sqrt(self.sizes[k]) for k in self.draining[:MAX_COMPUTED]]
+        for k in np.setdiff1d(self.floating, self.draining)[:MAX_COMPUTED]:
+            v = left_null_vector(self._A, (self.part == k) * 1.0)
+            left += [] if v is None else [v]
+        return left
 
     def advice(self, incompatible=0.0, code=True) -> list[str]:
         """Return sentences on b and on the null space of floating components.

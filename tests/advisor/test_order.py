@@ -238,6 +238,23 @@ class TestChoices:
         assert ("bicgstab", "amg") in listed(A)
         assert ("bicgstab", "amg") not in listed(gallery.convection_diffusion((24, 24, 24), 3.0))        # no M-matrix
 
+    def test_multigrid_is_a_choice_where_rows_sum_to_zero(self):
+        """Flat cells, on which CG takes hundreds of iterations with Jacobi. Factors of a singular matrix are none."""
+        A = sp.csr_array(sp.kronsum(1e4 * gallery.neumann((70,)), gallery.neumann((70,))))
+        assert ("cg", "amg") in listed(A) and ("direct", "none") not in listed(A)
+        b = np.random.default_rng(0).standard_normal(4900)
+        assert swell.solve(A, b - b.mean()).converged
+
+    @pytest.mark.parametrize("adapt", [True, False])
+    def test_many_columns_share_the_factors_that_were_made_for_them(self, adapt):
+        """For one column a lower bound of the factorisation's seconds suffices; for forty it is refined, and wins."""
+        solver = swell.prepare(gallery.poisson2d(120), adapt=adapt)
+        one = solver.solve(B(14400))
+        many = solver.solve(np.random.default_rng(0).standard_normal((14400, 40)))
+        assert one.method == "cg" and {r.method for r in many.columns} == {"direct"}
+        assert many.notes[0].startswith("solved together")
+        assert solver.solve(B(14400)).method == ("direct" if adapt else "cg")
+
     def test_dominant_rows_bound_jacobis_iterations_for_unsymmetric_systems(self):
         """As short time steps have them: multigrid would be set up in vain."""
         A = sp.csr_array(gallery.advection((24, 24, 24), "rotating", 0.01))

@@ -119,6 +119,32 @@ def test_columns_of_any_scale_leave_the_order_as_it_is():
     assert M._made[1].nnz <= 1.1 * (factorisation_cost(csr(A)).entries + A.shape[0])
 
 
+def fluxes_and_cells(m, rounding):
+    """Mixed elements on m × m cells with a wall all round but for one outlet: a diagonal mass matrix with ``rounding``
+    between fluxes of a cell, where exact integrals are zero."""
+    D = sp.diags_array([np.ones(m), -np.ones(m - 1)], offsets=[0, -1]).tocsr()[:, :m - 1]
+    B = sp.hstack([sp.kron(D, sp.eye_array(m)), sp.kron(sp.eye_array(m), D), sp.eye_array(m * m, 1)]).tocsr()
+    shared = (abs(B).T @ abs(B)).tocsr()
+    shared.setdiag(0)
+    shared.eliminate_zeros()
+    return sp.block_array([[sp.eye_array(B.shape[1]) + rounding * shared, B.T], [B, None]]).tocsr()
+
+
+def test_entries_that_are_rounding_errors_stay_out_of_the_factors_beside_weak_pivots():
+    A, noisy, full = (fluxes_and_cells(20, rounding) for rounding in (0, 1e-17, 1e-2))
+    settings, x = direct.Direct(package="superlu"), rng().standard_normal(A.shape[0])
+    assert settings.build(csr(noisy))._made[1].nnz == settings.build(csr(A))._made[1].nnz
+    solver = swell.prepare(noisy, method=swell.Direct(package="superlu"))
+    for values in (noisy, full, noisy):          # the pattern of `full` counts wholly
+        result = solver.update(values).solve(values @ x)
+        assert np.allclose(result.x, x) and result.converged and not result.notes
+
+
+def test_entries_that_alone_make_a_matrix_regular_stay_in_the_factors():
+    A = sp.csr_array([[0, 1.0, 1e-17], [1, 0, 1], [1e-17, 1, 0]])
+    assert swell.solve(A, A @ np.ones(3), method=swell.Direct(package="superlu")).residual < 1e-15
+
+
 def test_a_structurally_singular_matrix_is_named():
     A = sp.csr_array([[0.0, 1, 0], [0, 2, 0], [1, 1, 1]])
     with pytest.raises(direct.FactorisationError, match="1 of 3 rows can have no pivot of their own"):

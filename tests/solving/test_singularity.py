@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import scipy.sparse.csgraph  # noqa: F401  the advice names it
 
 import swell
-from swell import distributed
+from swell import distributed, gallery
 from swell.formats.csr import CSRMatrix
 from swell.solving.singularity import reasons_for_singularity
 
@@ -98,6 +98,23 @@ def test_what_else_is_said(space):
     single = said(grid(12, 3).astype(np.float32), space=space)
     assert single == ["A has rows that all sum to zero, so that nothing fixes its level",
                       "fix one unknown, or give nullspace='constants'"]
+
+
+@pytest.mark.parametrize("named", [{}, {"method": "direct"}])
+def test_an_incompatible_b_ends_the_search_and_no_huge_x_is_recommended(named):
+    """The part of b that no x produces is small, so that a factorisation's x of 1e11 leaves only rounding errors. The
+    x that is returned leaves nothing but this part."""
+    A = sp.csr_array(sp.kronsum(gallery.neumann((40,)), gallery.neumann((40,))))
+    b = np.random.default_rng(0).standard_normal(1600)
+    b += 1e-6 - b.mean()
+    solver = swell.prepare(A, **named)
+    r = solver.solve(b)
+    assert r.reason.name == "SINGULAR" and len(r.attempts) <= 1 and not r.exact_to_rounding
+    assert np.isclose(r.residual, 1e-6 / np.linalg.norm(b) * 40, rtol=0.01) and abs(r.x).max() < 1e3
+    assert np.isclose(r.residual, np.linalg.norm(b - A @ r.x) / np.linalg.norm(b), rtol=1e-3)
+    assert any(note.startswith("b is incompatible: its part in the null space of Aᴴ is 1.0e-06") for note in r.notes)
+    again = solver.solve(b - b.mean())           # the choice was not at fault
+    assert again.converged and (again.method, again.precond) == (r.method, r.precond)
 
 
 def test_across_ranks():
