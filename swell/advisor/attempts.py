@@ -33,10 +33,10 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
     compatible_part : callable
         `compatible_part()` of A and b, called after a failure: (a part of b, a lower bound of ‖b − A x‖/‖b‖).
     """
-    attempts, notes, memory, part, bound, again, vain = [], [], False, None, 0.0, None, None
-    order = choices.order(prepared)
-    while (k := order.next() if again is None else again) is not None:
-        again = None
+    attempts, notes, memory, in_vain = [], [], False, None       # in_vain: what ran for a b without a solution
+    order, right = choices.order(prepared), RightSide(b, compatible_part)
+    k = order.next()
+    while k is not None:
         configuration = choices.configurations[k]
         try:
             try:
@@ -49,7 +49,7 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
             start = order.start(x0)              # an attempt's x is an array of the user's library
             start = None if start is None else guest_of(start).read_vector(start, "x0")
             with ready.space.ranks.agreed():           # all ranks go on to the next choice, or no rank does
-                result = ready.run(b, start, _converting(monitor, ready.space, original), order.watch(k))
+                result = ready.run(right.b, start, _converting(monitor, ready.space, original), order.watch(k))
         except (InputError, MemoryError) as error:               # of this choice; another one may still run
             if not attempts:
                 inputs.check_finite("b", b)      # `Solver.solve` has not checked that yet; it explains the error better
@@ -58,31 +58,29 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
             LOG.info("left out %s: %s", paired(configuration.name("method"), configuration.part), error)
             memory |= isinstance(error, MemoryError)
             notes.append(f"{configuration.name('method')} was to be tried next and was left out: {error}")
+            k = order.next()
             continue
         result.x = inputs.returned(result.x, ready.space, original)
         result.choice = k
         attempts.append(result)
         LOG.info("tried: %r", result)
-        if bound > result.tolerance:
-            result.residual = float(np.hypot(result.residual * _norm(b, ready) / norm_b, bound))
         # A method that the user named keeps its reason, unless that reason says to accept x.
-        elif part is None and (result.reason is Reason.ATTAINABLE_ACCURACY or len(choices.configurations) > 1 and not (
-                result.final or result.reason is Reason.OVERTAKEN)):
-            part, bound = compatible_part()
-            if bound > result.tolerance:
-                b, norm_b = part, _norm(b, ready)
-                result.reason, result.exact_to_rounding = Reason.SINGULAR, False
-                if ready.setup.failure is None:
-                    again, vain = k, result      # b was at fault, and not the choice
-                    continue
+        failed = result.reason is Reason.ATTAINABLE_ACCURACY or len(choices.configurations) > 1 and not (
+            result.final or result.reason is Reason.OVERTAKEN)
+        if right.bound > result.tolerance:
+            result.residual = right.residual(result.residual)
+        elif failed and right.reduced(result, ready.space) and ready.setup.failure is None:
+            in_vain = result                     # b was at fault: the same choice runs again for its compatible part
+            continue
         if result.final:
             break
         order.ended(k, result)
+        k = order.next()
     final = _final(attempts, memory)
     final.attempts = [r for r in attempts if r is not final]
-    final.choices = order.finished([r for r in attempts if r is not vain])
-    if bound > final.tolerance and final.reason not in (Reason.INTERRUPTED, Reason.STOPPED):
-        final.reason, final.exact_to_rounding = Reason.SINGULAR, False
+    final.choices = order.finished([r for r in attempts if r is not in_vain])
+    if right.bound > final.tolerance and final.reason not in (Reason.INTERRUPTED, Reason.STOPPED):
+        right.blame(final)
         final.notes.append("x is for the part of b that may have a solution")
     final.notes += order.notes + notes
     if final.reason not in FINAL:
@@ -90,9 +88,50 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
     return final
 
 
-def _norm(b, ready):
-    """‖b‖₂, of an array of the host or of ``ready.space``."""
-    return np.linalg.norm(ready.space.to_host(b))
+class RightSide:
+    """The right-hand side of the attempts: the user's b; from a failure on the part of b that may have a solution, if no
+    x meets the tolerance for b.
+
+    Parameters
+    ----------
+    b : array, shape (n,)
+    compatible_part : callable
+        As for `try_choices`.
+
+    Attributes
+    ----------
+    b : array, shape (n,)
+    bound : float
+        Lower bound of ‖b − A x‖/‖b‖ of the user's b; 0 if none is known.
+    """
+
+    def __init__(self, b, compatible_part):
+        self.b, self.bound, self._compatible_part, self._share = b, 0.0, compatible_part, 1.0
+
+    def reduced(self, result, space) -> bool:
+        """Take the compatible part of b if ``result`` failed for want of one; False if it did not, or at a second call."""
+        if self._compatible_part is None:
+            return False
+        (part, self.bound), self._compatible_part = self._compatible_part(), None
+        if self.bound <= result.tolerance:
+            return False
+        self._share, self.b = _norm(part, space) / _norm(self.b, space), part
+        self.blame(result)
+        return True
+
+    def residual(self, residual) -> float:
+        """Return ‖b − A x‖/‖b‖ of the user's b for this relative ``residual`` of the compatible part."""
+        return float(np.hypot(residual * self._share, self.bound))
+
+    @staticmethod
+    def blame(result):
+        """Say in ``result`` that A is singular, and that x is not to be accepted."""
+        result.reason, result.exact_to_rounding = Reason.SINGULAR, False
+
+
+def _norm(b, space):
+    """‖b‖₂, of an array of the host or of ``space``."""
+    return np.linalg.norm(space.to_host(b))
 
 
 def _converting(monitor, space, original):

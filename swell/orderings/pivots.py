@@ -12,7 +12,7 @@ A pivot is weak if it is much smaller than another entry of its row. Two cures:
 
 Beside weak pivots, entries that are zero but for rounding are left out of the factors. Finite elements store such
 entries: a mass matrix of right-angled triangles couples fluxes by 1e-17. They hide which pivots can wait, and they fill
-the factors with rounding errors: 26 times the entries for Raviart-Thomas elements on 8000 triangles.
+the factors with rounding errors.
 
 An A that some order of its rows and columns makes lower triangular needs no elimination: its factors are A. Its graph
 has no cycle, so each strongly connected component is one vertex (Tarjan 1972).
