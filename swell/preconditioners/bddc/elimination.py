@@ -158,8 +158,9 @@ class Cholesky:
         """Return D⁻¹, a new device array; D has ``size`` rows."""
         if self.space.name == "cpu":
             from scipy.linalg import get_lapack_funcs
-            lower = get_lapack_funcs("potri", (self.L,))(self.L, lower=1)[0]           # a quarter of the work below
-            return lower + np.tril(lower, -1).conj().T
+            X = get_lapack_funcs("potri", (self.L,))(self.L, lower=1)[0]           # a quarter of the work below
+            np.fill_diagonal(X, 0.5 * X.diagonal())
+            return X + X.conj().T
         X = self.left(self.space.xp.eye(size, dtype=self.L.dtype, order="F"))
         return X.conj().T @ X
 
@@ -168,9 +169,9 @@ class Cholesky:
         if not B.size:
             return B
         if self.space.name == "cpu":
-            from scipy.linalg import solve_triangular
-        else:
-            from cupyx.scipy.linalg import solve_triangular
+            from scipy.linalg import get_blas_funcs
+            return get_blas_funcs("trsm", (self.L,))(1.0, self.L, B, 0, 1, trans, 0, 1)
+        from cupyx.scipy.linalg import solve_triangular
         return solve_triangular(self.L, B, trans, lower=True, overwrite_b=True, check_finite=False)
 
 

@@ -19,7 +19,7 @@ from swell.preconditioners.bddc.layers import Distances, layers
 from swell.preconditioners.bddc.renumbering import equal, numbers, pattern, renumbered
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
 
-SMALL = 100             # rows of an interior that is one front: its factorisation costs less than a search for more
+SMALL = 250             # rows of an interior that is one front: its factorisation costs less than a search for more
 
 
 @dataclass(eq=False)
