@@ -16,7 +16,6 @@ a resonance (`Elimination.resonance`).
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 
 import numpy as np
 
@@ -136,12 +135,14 @@ class Cholesky:
     def __init__(self, space, D):
         self.space = space
         if space.name == "cpu":
-            watched = nullcontext()
-        else:
-            from cupyx import errstate
-            watched = errstate(linalg="raise")   # else CuPy returns a wrong L without an error
+            from scipy.linalg import get_lapack_funcs
+            self.L, wrong = get_lapack_funcs("potrf", (D,))(np.array(D, order="F"), lower=1, overwrite_a=1)
+            if wrong:
+                raise FactorisationError(INDEFINITE)
+            return
+        from cupyx import errstate
         try:
-            with watched:
+            with errstate(linalg="raise"):       # else CuPy returns a wrong L without an error
                 self.L = space.xp.asfortranarray(space.xp.linalg.cholesky(D))
         except np.linalg.LinAlgError:
             raise FactorisationError(INDEFINITE) from None

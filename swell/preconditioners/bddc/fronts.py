@@ -79,7 +79,7 @@ class Tree:
         own rows and in ``columns``, the interface dofs that are coupled to it or to a front before it in the tree;
         ``into``: the places of these among its parent's.
 
-        ``A`` is a CSRMatrix with the interface dofs last; ``met``: the first front that is coupled to each."""
+        ``A`` is a CSRMatrix with the interface dofs last; ``met`` is not needed."""
         fill, n = native_kernels("swell.preconditioners.bddc", "fronts").fill, int(self.ends[-1])
         below, parents = structure(A, self.ends)
         columns = [rows[rows.searchsorted(n):] for rows in below]
@@ -116,7 +116,7 @@ class Chain:
             yield F
 
     def couplings(self, A, met):
-        """As `Tree.couplings`; interface dofs are ordered by ``met``."""
+        """As `Tree.couplings`; interface dofs are ordered by ``met``, the first layer that is coupled to each."""
         blocks, n = Blocks(A, np.append(self.ends, A.shape[0])), int(self.ends[-1])
         active = np.searchsorted(met, np.arange(len(self.below)), side="right").tolist()
         for k, (below, count) in enumerate(zip(self.below, active, strict=True)):

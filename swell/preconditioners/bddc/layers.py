@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.library import native_kernels
+
 THIN = 200              # a layer of fewer dofs is joined with the next: products must be worth their launch
 
 
@@ -29,9 +31,9 @@ def layers(A, sides, coupling=None, thin=THIN):
     thin : int
         A layer of fewer rows is joined with the next.
     """
-    best, distances = None, Distances(A)
+    best = None
     for side in ([], *sides):
-        block = distances(side)
+        block = distances(A, side)
         sizes, joined, size = np.bincount(block), np.empty(block.max() + 1, np.int64), 0
         for k, more in enumerate(sizes.tolist()):
             joined[k] = joined[k - 1] + (size >= thin) if k else 0
@@ -57,33 +59,10 @@ def _work(sizes, block, coupling):
     return float((7 / 3 * sizes ** 3 + 3 * sizes ** 2 * active + sizes * active ** 2).sum())
 
 
-class Distances:
-    """Distances in the graph of A, a scipy.sparse.csr_array, by breadth-first search."""
-
-    def __init__(self, A):
-        from scipy.sparse.csgraph import connected_components
-        self.A, self.values = A, np.ones(A.nnz + A.shape[0])         # SciPy's graphs have float64 values
-        self.count, self.piece = connected_components(A, directed=False)
-        self.first = np.unique(self.piece, return_index=True)[1]
-
-    def __call__(self, side):
-        """Return each row's distance to the nearest row of ``side``, an int array. In connected components without
-        rows of ``side``: the distance to their first row."""
-        import scipy.sparse as sp
-        from scipy.sparse.csgraph import breadth_first_order
-        A, n = self.A, self.A.shape[0]
-        others = np.setdiff1d(np.arange(self.count), self.piece[side])
-        starts = np.concatenate((np.asarray(side, np.int64), self.first[others]))
-        # An additional row, n, leads to all starts.
-        links = sp.csr_array((self.values[:A.nnz + starts.size], np.concatenate((A.indices, starts)),
-                              np.concatenate((A.indptr, [A.nnz + starts.size]))), shape=(n + 1, n + 1))
-        order, before = breadth_first_order(links, n)
-        place = np.empty(n + 1, np.int64)
-        place[order] = np.arange(n + 1)
-        reached_from = place[before[order[1:]]]      # ascends: a level is reached from the preceding level
-        distance, begin, end, level = np.empty(n + 1, np.int64), 1, 1, 0
-        while begin <= n:
-            end = 1 + int(np.searchsorted(reached_from, end, side="left"))
-            distance[order[begin:end]] = level
-            begin, level = end, level + 1
-        return distance[:n]
+def distances(A, side):
+    """Return each row's distance to the nearest row of ``side`` in the graph of A, a scipy.sparse.csr_array: an int
+    array. In connected components without rows of ``side``: the distance to their first row."""
+    found = np.empty(A.shape[0], np.int64)
+    kernels = native_kernels("swell.preconditioners.bddc", "dissection")
+    kernels.measure(A.indptr, A.indices, np.asarray(side, np.int64), found)
+    return found

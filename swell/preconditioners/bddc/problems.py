@@ -15,7 +15,7 @@ from swell.formats.csr import CSRMatrix
 from swell.preconditioners.bddc.dissection import dissect
 from swell.preconditioners.bddc.elimination import Elimination
 from swell.preconditioners.bddc.fronts import fronts_of
-from swell.preconditioners.bddc.layers import Distances, layers
+from swell.preconditioners.bddc.layers import distances, layers
 from swell.preconditioners.bddc.renumbering import equal, numbers, pattern, renumbered
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
 
@@ -140,8 +140,7 @@ def _fronts(A, one, interface):
     graph = pattern(A.to_scipy())
     if A.space.name != "cpu":
         return layers(graph, sides, coupling)
-    distances = Distances(graph)
-    return dissect(graph, [distances(side) for side in ([], *sides)])
+    return dissect(graph, [distances(graph, side) for side in ([], *sides)])
 
 
 def _ordered(some, order):

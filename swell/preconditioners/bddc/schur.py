@@ -9,7 +9,7 @@ where W couples a front to the interface, and X the interface to the front, afte
 it. If A equals its transpose or adjoint, X follows from W. All operations are dense products or solves for many
 columns, on any device. W has only the columns of interface dofs that are coupled to the front or to one before it in
 its tree, so S is changed in these rows and columns only. In layers, on a GPU, these are the leading ones, since
-interface dofs are ordered by the first front that is coupled to them: for a cube this takes a third of the 2 n_I n_Γ²
+interface dofs are ordered by the first layer that is coupled to them: for a cube this takes a third of the 2 n_I n_Γ²
 operations with all columns. Of a symmetric or Hermitian S only the lower triangle is computed, on a GPU in panels.
 """
 from __future__ import annotations
@@ -48,7 +48,9 @@ def schur(A, inner, boundary, factors, symmetry=HERMITIAN):
         If S is not finite.
     """
     space, n, size = A.space, A.shape[0], inner.size
-    met = np.zeros(boundary.size, np.int64) if factors is None else _met(A, inner, boundary, factors)
+    met = np.zeros(boundary.size, np.int64)
+    if factors is not None and space.name != "cpu":
+        met = _met(A, inner, boundary, factors)
     order = np.argsort(met, kind="stable")
     place = numbers(space, np.concatenate((inner, boundary[order])), n)
     A = renumbered(A, place, place, A.shape)
@@ -70,7 +72,7 @@ def schur(A, inner, boundary, factors, symmetry=HERMITIAN):
 def _eliminate(S, A, factors, met, symmetry):
     """Subtract A_ΓI A_II⁻¹ A_IΓ from S, in place; on a GPU of a symmetric or Hermitian S in
     the lower triangle of panels. The rows of A are
-    in the order of the fronts, then of the interface; ``met``: the first front that is coupled to each interface dof."""
+    in the order of the fronts, then of the interface; ``met``: for layers, the first that is coupled to each interface dof."""
     space, fronts, mirrors = A.space, factors.fronts, symmetry.mirrors
     every = fronts.couplings(A, met)
     others = None if mirrors else fronts.couplings(A.transpose(), met)
@@ -108,7 +110,7 @@ def _panels(n):
 
 
 def _met(A, inner, boundary, factors):
-    """Return the first front that is coupled to each interface dof, an int host array; the number of fronts if none is.
+    """Return the first layer that is coupled to each interface dof, an int host array; the number of layers if none is.
     Arguments as in `schur`."""
     space, n = A.space, A.shape[0]
     coupling = renumbered(A, numbers(space, boundary, n), numbers(space, inner, n), (boundary.size, inner.size))

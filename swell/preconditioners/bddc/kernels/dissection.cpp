@@ -6,6 +6,23 @@
 
 namespace {
 
+// Write each row's distance to the nearest of the rows `starts`; in a part of the graph without one, to its first row.
+template <class I>
+void measure(Array<const I> indptr, Array<const I> indices, Array<const int64_t> starts, Array<int64_t> distance) {
+  const int64_t n = distance.size;
+  std::vector<int64_t> queue;
+  queue.reserve(n);
+  std::fill(distance.data, distance.data + n, -1);
+  const auto reach = [&](int64_t row, int64_t far) { if (distance[row] < 0) distance[row] = far, queue.push_back(row); };
+  for (int64_t i = 0; i < starts.size; ++i) reach(starts[i], 0);
+  for (int64_t next = 0, at = 0;; ++next) {
+    for (; at < int64_t(queue.size()); ++at)
+      for (int64_t k = indptr[queue[at]]; k < indptr[queue[at] + 1]; ++k) reach(indices[k], distance[queue[at]] + 1);
+    if (next == n) return;
+    reach(next, 0);
+  }
+}
+
 template <class I> struct Dissection {
   Array<const I> indptr, indices;
   Table<const int64_t> distances;        // a row for each set that distances were counted from
@@ -105,4 +122,4 @@ int64_t structure(Array<const I> indptr, Array<const I> indices, Array<const int
 
 }  // namespace
 
-KERNELS("swell.preconditioners.bddc.dissection", INDICES(dissect), INDICES(structure))
+KERNELS("swell.preconditioners.bddc.dissection", INDICES(measure), INDICES(dissect), INDICES(structure))
