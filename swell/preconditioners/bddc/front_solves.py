@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from swell.core.operator import LinearOperator
-from swell.preconditioners.bddc.symmetry import HERMITIAN
+from swell.preconditioners.bddc.symmetry import HERMITIAN, SYMMETRIC
 
 
 class FrontInverses:
@@ -24,7 +24,7 @@ class FrontInverses:
         self.ends, self.below, sizes = factors.ends, factors.fronts.below, np.diff(factors.ends)
         beside = sizes * [rows.size for rows in self.below]
         self.at, self.beside = (np.concatenate(([0], np.cumsum(of))) for of in (sizes ** 2, beside))
-        shared = symmetry.mirrors and not (factors.definite and dtype.kind == "c")
+        shared = symmetry is SYMMETRIC or symmetry is HERMITIAN and dtype.kind == "f"
         self.D, self.up = np.empty(self.at[-1], dtype), np.empty(self.beside[-1], dtype)
         self.down = self.up if shared else np.empty_like(self.up)
         for k, (one, E) in enumerate(zip(factors.factors, factors.E, strict=True)):
@@ -33,7 +33,7 @@ class FrontInverses:
             part = slice(self.beside[k], self.beside[k + 1])
             self.up[part] = one.back(E).ravel()
             if not shared:
-                self.down[part] = self.up[part].conj() if factors.definite else (D @ factors.C[k].T).ravel()
+                self.down[part] = self.up[part].conj() if symmetry is HERMITIAN else (D @ factors.C[k].T).ravel()
 
 
 class FrontSolver(LinearOperator):

@@ -176,13 +176,14 @@ class Level(Composite):
         most, squares = int(rows.max(initial=0)), int((rows ** 2).sum())
         size = double(self.dtype).itemsize
         batch_bytes = max(size * most ** 2, min(BATCH_BYTES[self.space.name], size * squares))
-        layers = [interior.entries for interior in problems]
-        kept = self.dtype.itemsize * sum(layers) if blocks else 0
+        entries = [interior.entries for interior in problems]
+        kept = self.dtype.itemsize * sum(entries) if blocks else 0
+        others = "'ic0'" if self.space.name == "cpu" else "'direct' or 'ic0'"
         # An inverse replaces its Schur complement. The factors L and E of only one interior exist at a time.
-        self.space.check_fits(WORK * batch_bytes + size * (squares + 2 * max(layers)) + kept,
+        self.space.check_fits(WORK * batch_bytes + size * (squares + 2 * max(entries)) + kept,
                               f"BDDC, {rows.size} different local problems with up to {most} dofs on the interface,"
-                              + (f" and {len(layers)} different interiors in blocks," if blocks else ""),
-                              "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
+                              + (f" and the factors of {len(entries)} different interiors," if blocks else ""),
+                              "take smaller subdomains" + (f", or interior={others}" if blocks else ""))
 
     def _adaptive(self):
         """Add the adaptive constraints of edges and faces, if the settings ask for them."""

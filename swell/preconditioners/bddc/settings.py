@@ -78,9 +78,10 @@ class BDDC(Preconditioner):
         tolerance too loose for an inverse is made smaller, with a note. None: "getrf"; on a CPU Cholesky where local
         problems are inverted, Hermitian, and definite with their constraints.
     interior : str or settings object
-        Solver of the interiors. "direct"; "blocks": the dense block tridiagonal factors that Schur complements need
-        anyway, for many subdomains with equal interiors, or with enough memory (blocks.py); or an approximate
-        one: an incomplete factorisation such as "ic0", for a nonsymmetric A "ilu0", or a cycle such as "amg".
+        Solver of the interiors. "direct": on a CPU the factors that Schur complements need anyway (front_solves.py), on
+        a GPU cuDSS. "blocks": these factors on either; on a GPU they are dense and block tridiagonal, for many
+        subdomains with equal interiors, or with enough memory (blocks.py). Or another direct or an approximate
+        solver: an incomplete factorisation such as "ic0", for a nonsymmetric A "ilu0", or a cycle such as "amg".
     subdomains : Subdomains or None
         The subdomain matrices, from `swell.pde.poisson_cube`, `swell.pde.helmholtz.subdomains`, or
         `swell.distributed.from_subdomains` on a rank. None: A is split. Its symmetric part must then have no positive
