@@ -22,8 +22,9 @@ def fronts_of(A, ends):
 
 
 def subtract(space, F, rows, columns, update, lower=False):
-    """Compute F[rows, columns] −= update, in place. ``rows`` and ``columns``: slices, or on a CPU int arrays, ascending;
-    ``lower``: only the lower triangle is needed."""
+    """Compute F[rows, columns] −= update, in place.
+
+    ``rows`` and ``columns``: slices, or on a CPU int arrays, ascending; ``lower``: the lower triangle is enough."""
     if space.name == "cpu":
         native_kernels("swell.preconditioners.bddc", "fronts").subtract(F, rows, columns, update, lower)
     else:
@@ -75,9 +76,9 @@ class Tree:
             yield F
 
     def couplings(self, A, met):
-        """Yield (W, columns, into) for each front: W, a new array, has its own rows and rows below, and A's entries in its
-        own rows and in ``columns``, the interface dofs that are coupled to it or to a front before it in the tree;
-        ``into``: the places of these among its parent's.
+        """Yield (W, columns, into) for each front, without updates. W, a new array, has its own rows and rows below, and
+        ``columns``: the interface dofs that are coupled to it or to a front before it in the tree. ``into``: the
+        places of these among its parent's.
 
         ``A`` is a CSRMatrix with the interface dofs last; ``met`` is not needed."""
         fill, n = native_kernels("swell.preconditioners.bddc", "fronts").fill, int(self.ends[-1])

@@ -70,36 +70,31 @@ def schur(A, inner, boundary, factors, symmetry=HERMITIAN):
 
 
 def _eliminate(S, A, factors, met, symmetry):
-    """Subtract A_ΓI A_II⁻¹ A_IΓ from S, in place; on a GPU of a symmetric or Hermitian S in
-    the lower triangle of panels. The rows of A are
-    in the order of the fronts, then of the interface; ``met``: for layers, the first that is coupled to each interface dof."""
+    """Subtract A_ΓI A_II⁻¹ A_IΓ from S, in place; on a GPU the strict upper triangle of a symmetric or Hermitian S may be
+    left out. The rows of A are in the order of the fronts, then of the interface; ``met``: of layers the first that is
+    coupled to each interface dof."""
     space, fronts, mirrors = A.space, factors.fronts, symmetry.mirrors
-    every = fronts.couplings(A, met)
-    others = None if mirrors else fronts.couplings(A.transpose(), met)
-    into, updates = [], [[], []]                 # of each front: for its parent's W, and for its Xᵀ
-    for k, one in enumerate(factors.factors):
-        s = int(factors.ends[k + 1] - factors.ends[k])
-        some = [next(matrices) for matrices in (every, others) if matrices is not None]
-        into.append(some[0][2])
-        for (W, *_), of in zip(some, updates, strict=False):
+    sides = [fronts.couplings(side, met) for side in ((A,) if mirrors else (A, A.transpose()))]
+    into, updates = [], [[] for _ in sides]      # of each front: to its parent's W, and Xᵀ
+    for k, (one, *every) in enumerate(zip(factors.factors, *sides, strict=True)):
+        s, (_, columns, places) = int(factors.ends[k + 1] - factors.ends[k]), every[0]
+        into.append(places)
+        both = [W for W, *_ in every]                                          # W, and Xᵀ
+        for W, of in zip(both, updates, strict=True):
             for child in fronts.children[k]:
                 subtract(space, W, fronts.into[child], into[child], of[child])
                 of[child] = None
-        W, columns, _ = some[0]
-        if mirrors:
-            left = None if factors.definite else symmetry.mirror(W[:s].copy())
-        else:
-            left = some[1][0][:s].T
-        V = one.left(W[:s])
-        left = adjoint(V) if left is None else left
+        X = both[1][:s].T if not mirrors else None if factors.definite else symmetry.mirror(both[0][:s].copy())
+        V = one.left(both[0][:s])
+        X = adjoint(V) if X is None else X
         if isinstance(columns, slice):
             for a, b in _panels(columns.stop):
                 first = a if mirrors else 0
-                subtract_product(space, S[None, first:columns.stop, a:b], left[None, first:], V[None, :, a:b])
-        elif columns.size:
-            subtract(space, S, columns, columns, left @ V)
-        for (W, *_), of, C, V in zip(some, updates, (factors.C[k], factors.E[k].T), (V, left.T), strict=False):
-            update = C @ V
+                subtract_product(space, S[None, first:columns.stop, a:b], X[None, first:], V[None, :, a:b])
+        else:
+            subtract(space, S, columns, columns, X @ V)
+        for W, of, (C, right) in zip(both, updates, ((factors.C[k], V), (factors.E[k].T, X.T)), strict=False):
+            update = C @ right
             update -= W[s:]
             of.append(update)
 

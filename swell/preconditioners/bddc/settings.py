@@ -205,7 +205,8 @@ class BDDC(Preconditioner):
     def dense(self) -> str:
         """Return the decomposer and the dense solver as text."""
         solver = solver_of(self)
-        return describe(decomposer_of(self) or resolve("decomposer", DEFAULT)) + (f" and {describe(solver)}" if solver else "")
+        decomposer = decomposer_of(self) or resolve("decomposer", DEFAULT)
+        return describe(decomposer) + (f" and {describe(solver)}" if solver else "")
 
     def build(self, A):
         """Return the preconditioner of a CSRMatrix, a new operator.

@@ -13,7 +13,9 @@ void measure(Array<const I> indptr, Array<const I> indices, Array<const int64_t>
   std::vector<int64_t> queue;
   queue.reserve(n);
   std::fill(distance.data, distance.data + n, -1);
-  const auto reach = [&](int64_t row, int64_t far) { if (distance[row] < 0) distance[row] = far, queue.push_back(row); };
+  const auto reach = [&](int64_t row, int64_t far) {
+    if (distance[row] < 0) distance[row] = far, queue.push_back(row);
+  };
   for (int64_t i = 0; i < starts.size; ++i) reach(starts[i], 0);
   for (int64_t next = 0, at = 0;; ++next) {
     for (; at < int64_t(queue.size()); ++at)

@@ -1,5 +1,5 @@
 // Fronts of a nested dissection on a CPU: assembly of their matrices, and solves with their factors for one vector.
-// elimination.py and nested.py describe them.
+// elimination.py and front_solves.py describe them.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,8 @@ namespace {
 
 // target[rows[i]][columns[j]] -= part[i][j]; with `lower` for j up to i only.
 template <class T>
-void subtract(Table<T> target, Array<const int64_t> rows, Array<const int64_t> columns, Table<const T> part, bool lower) {
+void subtract(Table<T> target, Array<const int64_t> rows, Array<const int64_t> columns, Table<const T> part,
+              bool lower) {
   for (int64_t i = 0; i < rows.size; ++i) {
     T* const to = target[rows[i]].data;
     const T* const from = part[i].data;
@@ -41,7 +42,8 @@ template <bool CONJ, class T> void add_rows(const T* matrix, const T* x, int64_t
   for (; i + 4 <= rows; i += 4) {
     const T *const a = matrix + i * n, *const b = a + n, *const c = b + n, *const d = c + n;
     const T p = x[i], q = x[i + 1], r = x[i + 2], s = x[i + 3];
-    for (int64_t j = 0; j < n; ++j) sums[j] += (value(a[j]) * p + value(b[j]) * q) + (value(c[j]) * r + value(d[j]) * s);
+    for (int64_t j = 0; j < n; ++j)
+      sums[j] += (value(a[j]) * p + value(b[j]) * q) + (value(c[j]) * r + value(d[j]) * s);
   }
   for (; i < rows; ++i)
     for (int64_t j = 0; j < n; ++j) sums[j] += value(matrix[i * n + j]) * x[i];
