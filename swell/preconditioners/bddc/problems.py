@@ -160,4 +160,5 @@ def _sides(one, interface):
                           (one.own.size, one.inner.size)).to_scipy()
     classes = interface.classes[interface.copies[k]]
     faces = [number for number in np.unique(classes) if interface.kinds[number] == 2]
-    return [np.unique(coupling[classes == number].indices) for number in faces], coupling
+    of = np.repeat(classes, np.diff(coupling.indptr))
+    return [np.unique(coupling.indices[of == number]) for number in faces], coupling
