@@ -144,7 +144,7 @@ def commands(arguments, path, count, folder):
         for interior in BEFORE if arguments.before else ():
             paths = os.pathsep.join([arguments.before, *filter(None, [os.environ.get("PYTHONPATH")])])
             yield f"before: {name}", f"interior={interior!r}", [sys.executable, "-c", OURS, *head, json.dumps(
-                {**settings, "interior": interior})], {**one, "PYTHONPATH": paths}
+                {**settings, "interior": interior})], {**one, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
     peers = {"PCBDDC": "petsc4py, mpi4py", "BDDCML": "mpi4py"}
     for peer, modules in peers.items():
         if peer == "BDDCML" and not arguments.bddcml:

@@ -25,10 +25,10 @@ def renumbered(A, rows, columns, shape, kept=None):
     space, xp = A.space, A.space.xp
     if space.name == "cpu":
         kernels, index = native_kernels("swell.preconditioners.bddc", "renumbering"), A.indices.dtype
-        indptr, indices, data = np.empty(shape[0] + 1, index), np.empty_like(A.indices), np.empty_like(A.data)
-        count = kernels.renumber(A.indptr, A.indices, A.data, rows.astype(index, copy=False),
-                                 columns.astype(index, copy=False), indptr, indices, data)
-        return CSRMatrix(space, indptr, indices[:count].copy(), data[:count].copy(), shape)
+        indptr, indices, source = np.empty(shape[0] + 1, index), np.empty_like(A.indices), np.empty_like(A.indices)
+        count = kernels.renumber(A.indptr, A.indices, rows.astype(index, copy=False),
+                                 columns.astype(index, copy=False), indptr, indices, source)
+        return CSRMatrix(space, indptr, indices[:count].copy(), A.data[source[:count]], shape)
     i, j = rows[A.rows() if kept is None else kept], columns[A.indices]
     there = (i >= 0) & (j >= 0)
     i, j, data = i[there], j[there], A.data[there]

@@ -7,11 +7,12 @@
 
 namespace {
 
-// Write the matrix with A's entry (i, j) at (rows[i], columns[j]), its rows sorted; −1 leaves a row or column out. The
-// result has out_indptr.size − 1 rows; returns its number of entries.
-template <class T, class I>
-int64_t renumber(Array<const I> indptr, Array<const I> indices, Array<const T> data, Array<const I> rows,
-                 Array<const I> columns, Array<I> out_indptr, Array<I> out_indices, Array<T> out_data) {
+// Write the pattern of the matrix with A's entry (i, j) at (rows[i], columns[j]), its rows sorted, and `source`, the
+// place of each of its entries among A's; −1 leaves a row or column out. The result has out_indptr.size − 1 rows;
+// returns its number of entries.
+template <class I>
+int64_t renumber(Array<const I> indptr, Array<const I> indices, Array<const I> rows, Array<const I> columns,
+                 Array<I> out_indptr, Array<I> out_indices, Array<I> source) {
   std::fill(out_indptr.data, out_indptr.data + out_indptr.size, I(0));
   for (int64_t i = 0; i < rows.size; ++i) {
     if (rows[i] < 0) continue;
@@ -31,11 +32,11 @@ int64_t renumber(Array<const I> indptr, Array<const I> indices, Array<const T> d
     }
     if (!sorted) std::sort(entries.begin(), entries.end());
     int64_t at = out_indptr[rows[i]];
-    for (const auto& [j, k] : entries) out_indices[at] = j, out_data[at++] = data[k];
+    for (const auto& [j, k] : entries) out_indices[at] = j, source[at++] = I(k);
   }
   return out_indptr[out_indptr.size - 1];
 }
 
 }  // namespace
 
-KERNELS("swell.preconditioners.bddc.renumbering", VALUES_INDICES(renumber))
+KERNELS("swell.preconditioners.bddc.renumbering", INDICES(renumber))
