@@ -76,8 +76,8 @@ class Tree:
             yield F
 
     def couplings(self, A, met):
-        """Yield (W, columns, into) for each front, without updates. W, a new array, has its own rows and rows below, and
-        ``columns``: the interface dofs that are coupled to it or to a front before it in the tree. ``into``: the
+        """Yield (W, columns, into) for each front, without updates. W, a new array, has its own rows and rows below,
+        and ``columns``: the interface dofs that are coupled to it or to a front before it in the tree. ``into``: the
         places of these among its parent's.
 
         ``A`` is a CSRMatrix with the interface dofs last; ``met`` is not needed."""
