@@ -26,6 +26,7 @@ def renumbered(A, rows, columns, shape, kept=None):
     if space.name == "cpu":
         kernels, index = native_kernels("swell.preconditioners.bddc", "renumbering"), A.indices.dtype
         indptr, indices, source = np.empty(shape[0] + 1, index), np.empty_like(A.indices), np.empty_like(A.indices)
+        rows = rows[:A.shape[0]]                 # the caller's numbers may go on with ghost rows
         count = kernels.renumber(A.indptr, A.indices, rows.astype(index, copy=False),
                                  columns.astype(index, copy=False), indptr, indices, source)
         return CSRMatrix(space, indptr, indices[:count].copy(), A.data[source[:count]], shape)
