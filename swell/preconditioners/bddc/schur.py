@@ -71,8 +71,8 @@ def schur(A, inner, boundary, factors, symmetry=HERMITIAN):
 
 def _eliminate(S, A, factors, met, symmetry):
     """Subtract A_ΓI A_II⁻¹ A_IΓ from S, in place; on a GPU the strict upper triangle of a symmetric or Hermitian S may
-    be left out. The rows of A are in the order of the fronts, then of the interface; ``met``: of layers the first that is
-    coupled to each interface dof."""
+    be left out. The rows of A are in the order of the fronts, then of the interface; ``met``: of layers the first one
+    that is coupled to each interface dof."""
     space, fronts, mirrors = A.space, factors.fronts, symmetry.mirrors
     sides = [fronts.couplings(side, met) for side in ((A,) if mirrors else (A, A.transpose()))]
     into, updates = [], [[] for _ in sides]      # of each front: to its parent's W, and Xᵀ
