@@ -1,7 +1,7 @@
 """BDDC beside its originals, PETSc's PCBDDC and BDDCML: iterations and CPU seconds on the same subdomain matrices.
 
     SWELL_DATA=FOLDER python benchmarks/bddc_beside_petsc.py [CASE ...] [--repeat 3] [--out RECORDS]
-        [--peer-python /usr/bin/python3] [--mpiexec "mpiexec --oversubscribe"] [--bddcml libbddcml.so]
+        [--peer-python /usr/bin/python3] [--mpiexec "mpiexec --oversubscribe"] [--bddcml libbddcml.so] [--before FOLDER]
     python benchmarks/bddc_beside_petsc.py --table RECORDS [--brief]
 
 The peers. Debian: apt-get install python3-petsc4py python3-mpi4py libopenblas0-pthread. Without OpenBLAS PETSc takes
@@ -16,7 +16,8 @@ of one thread. PCBDDC wants a rank for each subdomain, so more ranks than cores:
 a library that is preloaded lets ranks sleep while they wait (Open MPI's sched_yield), so that waiting costs none. What
 messages cost remains. Each process sets up and solves 1 + repeat times, and the least CPU time of the last ones counts;
 libraries, compilation and the assembly of the matrices are left out. Of variants that differ by their solvers of
-interiors and local problems the fastest is shown.
+interiors and local problems the fastest is shown. --before runs another copy of swell, too: FOLDER holds the package
+with its native library, and the Python no editable install.
 """
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ HERE = pathlib.Path(__file__).parent
 RTOL = 1e-8
 CASES = ("bracket", "bracket, fine", "beams", "plate with hole", "Poisson, jumps 1e6")
 SWELL = {"swell": {"weights": "stiffness"}, "swell, deluxe": {"weights": "deluxe"}}
-INTERIORS = ("direct", "blocks")
+BEFORE = ("direct", "blocks")            # variants of another copy; here both are the same factors on a CPU
 COMMON = "-pc_bddc_use_faces -pc_bddc_corner_selection"
 PETSC = {"PCBDDC": f"{COMMON} -pc_is_use_stiffness_scaling",
          "PCBDDC, deluxe": f"{COMMON} -pc_bddc_use_deluxe_scaling -sub_schurs_mat_solver_type mumps"}
@@ -139,9 +140,11 @@ def commands(arguments, path, count, folder):
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     head = path, str(RTOL), str(arguments.repeat)
     for name, settings in SWELL.items():
-        for interior in INTERIORS:
-            yield name, f"interior={interior!r}", [sys.executable, "-c", OURS, *head, json.dumps(
-                {**settings, "interior": interior})], one
+        yield name, "", [sys.executable, "-c", OURS, *head, json.dumps(settings)], one
+        for interior in BEFORE if arguments.before else ():
+            paths = os.pathsep.join([arguments.before, *filter(None, [os.environ.get("PYTHONPATH")])])
+            yield f"before: {name}", f"interior={interior!r}", [sys.executable, "-c", OURS, *head, json.dumps(
+                {**settings, "interior": interior})], {**one, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
     peers = {"PCBDDC": "petsc4py, mpi4py", "BDDCML": "mpi4py"}
     for peer, modules in peers.items():
         if peer == "BDDCML" and not arguments.bddcml:
@@ -189,7 +192,7 @@ def table(path):
         first = next(iter(solvers.values()))
         head = f"{case}: {first['unknowns']} unknowns, {first['subdomains']} subdomains"
         for solver, r in solvers.items():
-            print(f"| {head} | {solver}, {r['variant']} | {r['iterations']} | {r['setup']:.3f} | {r['solve']:.3f} | "
+            print(f"| {head} | {', '.join(filter(None, (solver, r['variant'])))} | {r['iterations']} | {r['setup']:.3f} | {r['solve']:.3f} | "
                   f"{r['together']:.3f} | {r['together'] / own:.2f} |")
             head = ""
 
@@ -215,6 +218,7 @@ def main():
     parser.add_argument("--peer-python", default="/usr/bin/python3")
     parser.add_argument("--mpiexec", default="mpiexec --oversubscribe")
     parser.add_argument("--bddcml", help="the shared library of BDDCML; without it this peer is skipped")
+    parser.add_argument("--before", help="a folder with another copy of swell, which is run, too")
     parser.add_argument("--out", help="append records to this file")
     parser.add_argument("--table", help="print the table of a file of records, and run nothing")
     parser.add_argument("--brief", action="store_true", help="with --table: a row for each case")
@@ -234,7 +238,7 @@ def main():
                 record = {"benchmark": "bddc_beside_petsc", "case": name, "unknowns": A.shape[0], "subdomains": count,
                           "machine": f"{platform.machine()}, {os.cpu_count()} cores", "solver": solver,
                           "variant": variant, **record}
-                print(f"   {solver + ', ' + variant:34} {record['iterations']:3} iterations, "
+                print(f"   {', '.join(filter(None, (solver, variant))):40} {record['iterations']:3} iterations, "
                       f"setup {record['setup']:.3f}, solve {record['solve']:.3f} CPU-seconds, "
                       f"residual {record['residual']:.1e}", flush=True)
                 if arguments.out:

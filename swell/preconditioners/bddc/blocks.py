@@ -1,4 +1,5 @@
-"""interior="blocks": A_II⁻¹ for all subdomains, by the block tridiagonal factors that Schur complements need anyway.
+"""interior="blocks" on a GPU: A_II⁻¹ for all subdomains, by the block tridiagonal factors that Schur complements need
+anyway.
 
     t₀ = r₀,  tₖ = rₖ − C Dₖ₋₁⁻¹ tₖ₋₁;   zₖ = Dₖ⁻¹ (tₖ − C' zₖ₊₁)
 

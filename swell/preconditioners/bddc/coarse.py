@@ -14,7 +14,7 @@ from swell.core.columns import plain
 from swell.core.errors import FactorisationError, InputError
 from swell.core.operator import LinearOperator, Wrapper
 from swell.core.registry import resolve
-from swell.preconditioners.bddc.inverse import earlier_factors, invert, solver_of
+from swell.preconditioners.bddc.inverse import decomposer_of, earlier_factors, invert, solver_of
 from swell.preconditioners.bddc.local import bordered
 from swell.preconditioners.bddc.subdomains import Subdomains
 from swell.preconditioners.bddc.symmetry import HERMITIAN
@@ -114,7 +114,7 @@ class DenseCoarse(LinearOperator):
         self.spd = symmetry is HERMITIAN and _definite(matrix)
         S = space.from_host(matrix)
         B, scale, _ = bordered(space, S, np.zeros((0, S.shape[0])), np.zeros(0))
-        decomposer, solver = resolve("decomposer", settings.dense_lu), solver_of(settings)
+        decomposer, solver = decomposer_of(settings), solver_of(settings)
         last = {0: one for one in before.inverse.factors} if isinstance(before, DenseCoarse) else {}
         try:
             inverse, (condition,), self.notes = invert(space, decomposer, solver, B[None], symmetry.trans,

@@ -118,11 +118,11 @@ def orthonormal(modes):
     """Return an orthonormal basis of the columns of ``modes`` as columns, by Gram–Schmidt twice, in their order.
     Columns that depend on earlier ones are left out. The largest entry of each column is near 1 in all of the
     interface, so a part below `DEPENDENT` is rounding."""
-    Q = np.zeros((len(modes), 0), modes.dtype)
+    Q, count = np.empty_like(modes), 0
     for v in modes.T:
         for _ in range(2):
-            v = v - Q @ (Q.conj().T @ v)
+            v = v - Q[:, :count] @ (Q[:, :count].conj().T @ v)
         norm = np.linalg.norm(v)
         if norm > DEPENDENT * np.sqrt(len(modes)):
-            Q = np.column_stack((Q, v / norm))
-    return Q
+            Q[:, count], count = v / norm, count + 1
+    return Q[:, :count]

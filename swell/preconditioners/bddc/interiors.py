@@ -42,7 +42,7 @@ class Interiors:
     interface : Interface
     subdomains : Subdomains
     settings : str or settings object
-        The ``interior`` of a BDDC. With "blocks" the caller sets the attribute ``solver``.
+        The ``interior`` of a BDDC.
     unknowns : Unknowns
     symmetry : Symmetry
     dtype : numpy.dtype
@@ -53,6 +53,8 @@ class Interiors:
         B; None without interior dofs.
     size : int
         Number of interior dofs.
+    by_factors : bool
+        The caller sets ``solver``, by the factors that Schur complements need anyway.
     """
 
     scratch = ("_r", "_y", "_w", "_c", "_known", "_solution")
@@ -70,7 +72,8 @@ class Interiors:
             self._into = renumbered(A, to_inner, to_outer, (inner.size, size), rows).astype(dtype)           # A_IΓ
             self._out_of = (self._into.transpose(symmetry is HERMITIAN) if symmetry.mirrors else              # A_ΓI
                             _from_subdomains(space, interface, subdomains, inner, A.shape[1]).astype(dtype))
-        if inner.size and settings != "blocks":
+        self.by_factors = settings == "blocks" or settings == "direct" and space.name == "cpu"
+        if inner.size and not self.by_factors:
             A_II = renumbered(A, to_inner, to_inner, (inner.size,) * 2, rows).astype(dtype)
             choice = resolve("precond", settings).restricted(A, lambda array: array[inner])
             self.solver = choice.build(A_II)

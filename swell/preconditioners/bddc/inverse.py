@@ -26,21 +26,25 @@ from swell.dense.solver import solve_scaled
 
 MOST_WRONG = 0.1        # largest ‖(I − B X) V‖ / ‖V‖ for random V of an accepted X; definite.py says more about M
 ASYMMETRY = 1e-8        # largest asymmetry of Vᵀ X V, over its largest entry, of a solver that is taken as symmetric
+DEFAULT = "getrf"       # the decomposer where none is named, and Cholesky is not taken
 STORED = "inverse"      # the value of the setting ``dense_solver`` for stored inverses
 
 
-def invert(space, decomposer, solver, B, mirror="C", estimates=None):
+def invert(space, decomposer, solver, B, mirror="C", estimates=None, border=0):
     """Return (inverse, conditions, notes) for m matrices of one size, B of shape (m, n, n).
 
     Parameters
     ----------
-    decomposer : Decomposer
+    decomposer : Decomposer or None
+        None: Cholesky on a CPU where it can invert B (`by_cholesky`), else `DEFAULT`.
     solver : DenseSolver or None
         None: a `StoredInverse`; else a `FactoredInverse`.
     mirror : {"C", "T"} or None
         B = Bᴴ, B = Bᵀ, or neither: the symmetry that B⁻¹ must have.
     estimates : list of CroutFactors, optional
         Of each matrix, for a decomposer that takes them.
+    border : int
+        The last rows and columns of B that are constraints.
 
     Returns
     -------
@@ -55,13 +59,21 @@ def invert(space, decomposer, solver, B, mirror="C", estimates=None):
         If a matrix is singular, or exact decomposition gives no inverse either; ``error.index`` is its number.
     """
     if not B.size:
-        return StoredInverse([], B), np.ones(len(B)), ()
-    taken = decomposer, solver
+        return StoredInverse([], B, B), np.ones(len(B)), ()
+    X = None
+    if decomposer is None and solver is None and space.name == "cpu" and mirror == "C":
+        X = by_cholesky(B, border)
+    taken = decomposer or resolve("decomposer", DEFAULT), solver
     while True:
         try:
-            inverse, condition = _inverted(space, *taken, B, mirror, estimates)
-            break
+            inverse, condition = _inverted(space, *taken, B, mirror, estimates, X)
+            if X is None or (condition * np.finfo(float).eps * B.shape[1] < 1).all():
+                break
+            X = None                             # LU tells whether B is singular
         except FactorisationError:
+            if X is not None:
+                X = None
+                continue
             tighter = tuple(one and one.tightened() for one in taken)
             if not any(tighter):
                 raise
@@ -70,7 +82,7 @@ def invert(space, decomposer, solver, B, mirror="C", estimates=None):
                              if one.metrics.iterations is not None)
     notes = tuple(note for each in inverse.factors for note in each.notes) + inverse.notes
     for before, now in zip((decomposer, solver), taken, strict=True):
-        if now is not before:
+        if before is not None and now is not before:
             notes += (f"BDDC: {describe(before)} is too loose to invert local problems: {describe(now)} was taken",)
     if solver is None:
         inverse.factors = []                     # as large as the inverse
@@ -81,17 +93,48 @@ def earlier_factors(decomposer, before, numbers, n):
     """Return the factors ``before[k]``, of n rows, for each k of ``numbers``; None unless all are there and the
     decomposer takes estimates."""
     factors = [before.get(k) for k in numbers]
-    return factors if decomposer.takes_estimates and all(one and one.n == n for one in factors) else None
+    return factors if decomposer and decomposer.takes_estimates and all(one and one.n == n for one in factors) else None
 
 
-def _inverted(space, decomposer, solver, B, mirror, estimates):
-    """Return (inverse, conditions) by this decomposer and solver. Raises FactorisationError if the inverse is wrong."""
+def by_cholesky(B, border):
+    """Return the inverse of each matrix [S Cᴴ; C 0] of a CPU, a new array; None if one S + Cᴴ C is not positive
+    definite.
+
+    ``border`` is the number of rows of C. With M = S + Cᴴ C and G = C M⁻¹ Cᴴ, blocks of the inverse are M⁻¹ − Ψ G Ψᴴ,
+    Ψ = M⁻¹ Cᴴ G⁻¹ and I − G⁻¹. n³ operations, three eighths of those by LU."""
+    from scipy.linalg import get_blas_funcs, get_lapack_funcs
+    potrf, potri, trsm = (*get_lapack_funcs(("potrf", "potri"), (B,)), get_blas_funcs("trsm", (B,)))
+    X, n = np.empty_like(B), B.shape[1] - border
+    for one, inverse in zip(B, X, strict=True):
+        C = one[n:, :n]
+        L, wrong = potrf(np.asfortranarray(one[:n, :n] + C.conj().T @ C), lower=1, overwrite_a=1)
+        if wrong:
+            return None
+        Y = trsm(1, L, C.conj().T, lower=1)                                     # L⁻¹ Cᴴ; G = Yᴴ Y = R Rᴴ
+        R, wrong = potrf(Y.conj().T @ Y, lower=1)
+        if wrong:
+            return None
+        P = trsm(1, L, trsm(1, R, Y, side=1, lower=1, trans_a=2), lower=1, trans_a=2)       # M⁻¹ Cᴴ R⁻ᴴ
+        lower, _ = potri(L, lower=1, overwrite_c=1)                             # zero above the diagonal
+        np.fill_diagonal(lower, 0.5 * lower.diagonal())
+        np.add(lower, lower.conj().T, out=inverse[:n, :n])
+        inverse[:n, :n] -= P @ P.conj().T
+        inverse[:n, n:] = trsm(1, R, P, side=1, lower=1)                        # Ψ
+        inverse[n:, :n] = inverse[:n, n:].conj().T
+        Q = trsm(1, R, np.eye(border, dtype=B.dtype), lower=1)
+        inverse[n:, n:] = np.eye(border) - Q.conj().T @ Q
+    return X
+
+
+def _inverted(space, decomposer, solver, B, mirror, estimates, X=None):
+    """Return (inverse, conditions) by this decomposer and solver, or of the known inverse X. Raises FactorisationError
+    if the inverse is wrong."""
     try:
-        factors = decomposer.factor_batch(B, space, estimates)
-        made = (StoredInverse(factors, B) if solver is None else FactoredInverse(factors, solver, mirror))
+        factors = decomposer.factor_batch(B, space, estimates) if X is None else []
+        made = StoredInverse(factors, B, X) if solver is None else FactoredInverse(factors, solver, mirror)
     except FactorisationError as error:          # drop "matrix 3 of 8: ", a number that means nothing here
         raise FactorisationError(str(error).partition(": ")[2], error.singular, error.index) from None
-    condition = space.to_host(abs(B).sum(axis=1).max(axis=1)) * made.norms()  # sync
+    condition = norms1_of(space, B) * made.norms(space)
     V = probes(space, B)
     wrong = np.sqrt((abs(space.to_host(V - B @ made.times(V))) ** 2).mean(axis=(1, 2)))  # sync
     bad = ~(wrong <= MOST_WRONG)
@@ -109,6 +152,15 @@ def probes(space, B):
     return space.from_host(np.broadcast_to(signs.astype(B.dtype), (len(B), *signs.shape)))
 
 
+def norms1_of(space, B):
+    """Return ‖B‖₁ of each of the matrices B, a host array."""
+    if space.name != "cpu":
+        return space.to_host(abs(B).sum(axis=1).max(axis=1))  # sync
+    from scipy.linalg import get_lapack_funcs
+    lange = get_lapack_funcs("lange", (B,))
+    return np.array([lange("I", one.T) for one in B])            # without a copy; abs(B) would be one
+
+
 class StoredInverse:
     """B⁻¹ as an array (m, n, n).
 
@@ -122,16 +174,15 @@ class StoredInverse:
 
     notes, iterations = (), 0
 
-    def __init__(self, factors, B):
-        self.factors, self.X = factors, B
+    def __init__(self, factors, B, X=None):
+        self.factors, self.X = factors, X
         if factors:
-            self.space = factors[0].space
-            xp = self.space.xp
+            xp = factors[0].space.xp
             self.X = solve_batch(factors, xp.broadcast_to(xp.eye(B.shape[1], dtype=B.dtype), B.shape))
 
-    def norms(self):
+    def norms(self, space):
         """Return ‖B⁻¹‖₁ of each matrix, a host array."""
-        return self.space.to_host(abs(self.X).sum(axis=1).max(axis=1))  # sync
+        return norms1_of(space, self.X)
 
     def times(self, V):
         """Return B⁻¹ V for each matrix; V has shape (m, n, k)."""
@@ -148,7 +199,7 @@ class StoredInverse:
     def leading(self, n, scale, mean, dtype):
         """Return the leading n by n block of each B⁻¹ over ``scale``, an array (m, 1, 1), as an operator for vectors of
         ``dtype``; ``mean`` removes rounding errors against its symmetry."""
-        return StoredBlock((mean(self.X[:, :n, :n]) / scale).astype(dtype).copy())
+        return StoredBlock((mean(self.X[:, :n, :n]) * (1 / scale)).astype(dtype, copy=False))
 
 
 class StoredBlock:
@@ -231,7 +282,7 @@ class FactoredInverse:
             return self.solve(V, "C" if trans == "N" else "N")
         return self.solve(V, "T") if trans == "N" else self.solve(V.conj(), "N").conj()
 
-    def norms(self):
+    def norms(self, space):
         """Return estimates of ‖B⁻¹‖₁ of each matrix, a host array."""
         one, by = self.factors[0], [self._exact["N"], self._exact["C"]]
         return norms1(self.space, lambda X, adjoint: by[adjoint].apply(X), len(self.factors), one.n, one.dtype)
@@ -289,6 +340,11 @@ class FactoredBlock:
 
     def describe(self):
         return f"{describe(self.factors[0].decomposer)} with {describe(self.inverse.solver)}"
+
+
+def decomposer_of(settings):
+    """Return the Decomposer that the field ``dense_lu`` of BDDC's settings names, or None for swell's choice."""
+    return None if settings.dense_lu is None else resolve("decomposer", settings.dense_lu)
 
 
 def solver_of(settings):

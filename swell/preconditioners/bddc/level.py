@@ -29,6 +29,7 @@ from swell.preconditioners.bddc.coarse import DENSE, DenseCoarse, InexactCoarse,
 from swell.preconditioners.bddc.constraints import Constraints
 from swell.preconditioners.bddc.corners import missing_corners
 from swell.preconditioners.bddc.deluxe import deluxe, diagonal
+from swell.preconditioners.bddc.front_solves import FrontInverses, FrontSolver
 from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.interiors import Interiors
 from swell.preconditioners.bddc.mechanisms import advice, is_mechanism, loose
@@ -126,7 +127,7 @@ class Level(Composite):
 
         Equal interiors share one factorisation. With ``interior="blocks"`` these factors also make the solver of
         ``interiors``."""
-        space, blocks = self.space, self.settings.interior == "blocks"
+        space, blocks = self.space, self.interiors.by_factors
         with timed(self.timings, "schur", self.space):
             problems = eliminations(space, self.subdomains, self.interface)
         self._check_memory(problems, blocks)
@@ -145,12 +146,13 @@ class Level(Composite):
                         self._complements[k], self._like[k] = S, one.members[0]
             if blocks and factors is not None:
                 with timed(self.timings, "interior", self.space):
-                    inverses.append(Inverses(factors, self.dtype))
+                    inverses.append(Inverses(factors, self.dtype) if space.name != "cpu" else
+                                    FrontInverses(factors, self.dtype, self.symmetry))
                     places.append(interior.places(self.subdomains, self.interface))
         if inverses:
             with timed(self.timings, "interior", self.space):
-                self.interiors.solver = InteriorBlocks(space, inverses, places, self.interiors.size, self.dtype,
-                                                       self.definite)
+                solver = FrontSolver if space.name == "cpu" else InteriorBlocks
+                self.interiors.solver = solver(space, inverses, places, self.interiors.size, self.dtype, self.definite)
         self.definite = all(self.subdomains.from_all_ranks([self.definite]))
 
     def _refuse_resonance(self, factors, interior):
@@ -174,13 +176,14 @@ class Level(Composite):
         most, squares = int(rows.max(initial=0)), int((rows ** 2).sum())
         size = double(self.dtype).itemsize
         batch_bytes = max(size * most ** 2, min(BATCH_BYTES[self.space.name], size * squares))
-        layers = [interior.entries for interior in problems]
-        kept = self.dtype.itemsize * sum(layers) if blocks else 0
+        entries = [interior.entries for interior in problems]
+        kept = self.dtype.itemsize * sum(entries) if blocks else 0
+        others = "'ic0'" if self.space.name == "cpu" else "'direct' or 'ic0'"
         # An inverse replaces its Schur complement. The factors L and E of only one interior exist at a time.
-        self.space.check_fits(WORK * batch_bytes + size * (squares + 2 * max(layers)) + kept,
+        self.space.check_fits(WORK * batch_bytes + size * (squares + 2 * max(entries)) + kept,
                               f"BDDC, {rows.size} different local problems with up to {most} dofs on the interface,"
-                              + (f" and {len(layers)} different interiors in blocks," if blocks else ""),
-                              "take smaller subdomains" + (", or interior='direct' or 'ic0'" if blocks else ""))
+                              + (f" and the factors of {len(entries)} different interiors," if blocks else ""),
+                              "take smaller subdomains" + (f", or interior={others}" if blocks else ""))
 
     def _adaptive(self):
         """Add the adaptive constraints of edges and faces, if the settings ask for them."""

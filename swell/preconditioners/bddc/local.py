@@ -8,7 +8,8 @@ K corrects within the constraints (K = K S K, C K = 0). The columns of Ψ are th
 definite A with least energy). The columns of Φ are this basis for Sᴴ (Tu and Li 2008); Φ = Ψ if S is Hermitian, and
 Φᴴ = Ψᵀ if it is complex symmetric. Σ = Φᴴ S Ψ is the subdomain's part of the coarse matrix. S alone is singular if the
 subdomain floats, which is the normal case. The bordered matrix is nonsingular but indefinite, so it needs an LU with
-pivoting: any decomposer of swell.dense.
+pivoting: any decomposer of swell.dense. For a Hermitian S a CPU takes Cholesky, if no decomposer is named: S + Cᴴ C is
+definite (`by_cholesky` in inverse.py).
 
 Differs from the textbook: the matrix is scaled so that the mean diagonal of S and the rows of C are 1, because the
 pivoting bounds of decomposers are absolute. By default the inverse is stored, which is as large as the factors: so an
@@ -24,9 +25,8 @@ from typing import Any
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.registry import resolve
 from swell.preconditioners.bddc.basis import Basis
-from swell.preconditioners.bddc.inverse import StoredBlock, earlier_factors, invert, solver_of
+from swell.preconditioners.bddc.inverse import StoredBlock, decomposer_of, earlier_factors, invert, solver_of
 from swell.preconditioners.bddc.symmetry import HERMITIAN
 
 
@@ -162,9 +162,10 @@ def local_problems(space, settings, members, complements, constraints, dtype, hi
                           f"constraints do not hold it. {hint(members[k, 0], complements[k], C)}")
 
     try:
-        decomposer = resolve("decomposer", settings.dense_lu)
+        decomposer = decomposer_of(settings)
         inverse, condition, notes = invert(space, decomposer, solver_of(settings), B, symmetry.trans,
-                                           earlier_factors(decomposer, before or {}, members[:, 0], B.shape[1]))
+                                           earlier_factors(decomposer, before or {}, members[:, 0], B.shape[1]),
+                                           0 if settings.averages == "basis" else len(constraints[0][0]))
     except FactorisationError as error:
         if error.singular:
             raise too_few(error.index, str(error).partition("; take")[0]) from None    # no decomposer helps

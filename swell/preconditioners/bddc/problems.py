@@ -1,21 +1,25 @@
 """Search for equal subdomains and equal interiors, so that each different one is eliminated once.
 
 A cube of 4³ subdomains with one coefficient has 27 different subdomains, by their place at the boundary, and all its
-interiors are equal. Layers depend on the pattern alone, and are computed once for every different pattern.
+interiors are equal. Fronts depend on the pattern alone, and are found once for every different pattern.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
-from swell.preconditioners.bddc.elimination import THIN, Elimination, layers
+from swell.preconditioners.bddc.dissection import dissect
+from swell.preconditioners.bddc.elimination import Elimination
+from swell.preconditioners.bddc.fronts import fronts_of
+from swell.preconditioners.bddc.layers import distances, layers
 from swell.preconditioners.bddc.renumbering import equal, numbers, pattern, renumbered
 from swell.preconditioners.bddc.symmetry import HERMITIAN, double
 
-SMALL = 400             # rows of an interior that is one layer: its factorisation costs less than a search for layers
+SMALL = 250             # rows of an interior that is one front: its factorisation costs less than a search for more
 
 
 @dataclass(eq=False)
@@ -31,7 +35,7 @@ class Different:
     members : list of int
         The equal subdomains that have it.
     order : int array
-        ``inner`` in the order of the layers.
+        ``inner`` in the order of the fronts.
     """
 
     A: CSRMatrix
@@ -49,20 +53,22 @@ class Interior:
     ----------
     subdomains : list of Different
     A : CSRMatrix or None
-        A_II, its rows in the order of the layers; None without interior dofs.
+        A_II, its rows in the order of the fronts; None without interior dofs.
     order, ends : int host arrays
-        The result of ``layers``.
+        The result of ``dissect`` on a CPU, of ``layers`` on a GPU.
+    fronts : Tree, Chain or None
     """
 
     subdomains: list
     A: CSRMatrix
     order: np.ndarray
     ends: np.ndarray
+    fronts: Any = None
 
     @property
     def entries(self):
-        """Number of entries of the dense diagonal blocks of its layers, Σ s² for layers of s rows."""
-        return int((np.diff(self.ends) ** 2).sum())
+        """Number of entries of the dense blocks of its factors."""
+        return self.fronts.entries if self.fronts else 0
 
     def factors(self, symmetry):
         """Return the `Elimination` of this interior, newly factored; None without interior dofs. LU takes the place of
@@ -71,14 +77,14 @@ class Interior:
             return None
         if symmetry is HERMITIAN:
             try:
-                return Elimination(self.A, self.ends)
+                return Elimination(self.A, self.ends, True, self.fronts)
             except FactorisationError:           # not positive definite
                 pass
-        return Elimination(self.A, self.ends, definite=False)
+        return Elimination(self.A, self.ends, False, self.fronts)
 
     def places(self, subdomains, interface):
         """Return an int array for each subdomain with this interior: the places of its interior dofs, in the order of
-        the layers, among all dofs that are not on the interface. ``subdomains`` is a `Subdomains`, ``interface`` its
+        the fronts, among all dofs that are not on the interface. ``subdomains`` is a `Subdomains`, ``interface`` its
         `Interface`."""
         number = np.cumsum(interface.number < 0) - 1
         return [number[subdomains.dofs[k][one.order]] for one in self.subdomains for k in one.members]
@@ -110,11 +116,12 @@ def eliminations(space, subdomains, interface):
             result.append(Interior(_ordered(some, none), None, none, np.zeros(1, np.int64)))
             continue
         if like[k] not in made:
-            made[like[k]] = ((np.arange(A.shape[0]), np.array([0, A.shape[0]])) if A.shape[0] <= SMALL else
-                             layers(pattern(A.to_scipy()), *_sides(some[0], interface), THIN[space.name]))
-        order, ends = made[like[k]]
+            made[like[k]] = *_fronts(A, some[0], interface), None
+        order, ends, fronts = made[like[k]]
         place = numbers(space, order, A.shape[0])
-        result.append(Interior(_ordered(some, order), renumbered(A, place, place, A.shape), order, ends))
+        A = renumbered(A, place, place, A.shape)
+        made[like[k]] = order, ends, fronts or fronts_of(A, ends)
+        result.append(Interior(_ordered(some, order), A, *made[like[k]]))
     return result
 
 
@@ -124,9 +131,21 @@ def _inside(one):
     return renumbered(one.A, place, place, (one.inner.size,) * 2)
 
 
+def _fronts(A, one, interface):
+    """Return (order, ends) for A, the interior block of the subdomain ``one``, a `Different`."""
+    n = A.shape[0]
+    if n <= SMALL:
+        return np.arange(n), np.array([0, n])
+    sides, coupling = _sides(one, interface)
+    graph = pattern(A.to_scipy())
+    if A.space.name != "cpu":
+        return layers(graph, sides, coupling)
+    return dissect(graph, [distances(graph, side) for side in ([], *sides)])
+
+
 def _ordered(some, order):
     """Set ``order`` of each `Different` in the list ``some``, and return the list. ``order`` numbers the interior dofs
-    by layer, as `layers` returns it."""
+    by front."""
     for one in some:
         one.order = one.inner[order]
     return some
@@ -141,4 +160,5 @@ def _sides(one, interface):
                           (one.own.size, one.inner.size)).to_scipy()
     classes = interface.classes[interface.copies[k]]
     faces = [number for number in np.unique(classes) if interface.kinds[number] == 2]
-    return [np.unique(coupling[classes == number].indices) for number in faces], coupling
+    of = np.repeat(classes, np.diff(coupling.indptr))
+    return [np.unique(coupling.indices[of == number]) for number in faces], coupling

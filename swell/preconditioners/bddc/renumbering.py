@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from swell.core.library import native_kernels
 from swell.formats.csr import CSRMatrix
 
 SAMPLE = 512            # entries of an array that are compared before all of them are
@@ -19,9 +20,16 @@ def renumbered(A, rows, columns, shape, kept=None):
     shape : (int, int)
         Shape of the result.
     kept : int device array, optional
-        ``A.rows()``, computed once by callers that need several parts.
+        ``A.rows()``, computed once by callers that need several parts on a GPU.
     """
     space, xp = A.space, A.space.xp
+    if space.name == "cpu":
+        kernels, index = native_kernels("swell.preconditioners.bddc", "renumbering"), A.indices.dtype
+        indptr, indices, source = np.empty(shape[0] + 1, index), np.empty_like(A.indices), np.empty_like(A.indices)
+        rows = rows[:A.shape[0]]                 # the caller's numbers may go on with ghost rows
+        count = kernels.renumber(A.indptr, A.indices, rows.astype(index, copy=False),
+                                 columns.astype(index, copy=False), indptr, indices, source)
+        return CSRMatrix(space, indptr, indices[:count].copy(), A.data[source[:count]], shape)
     i, j = rows[A.rows() if kept is None else kept], columns[A.indices]
     there = (i >= 0) & (j >= 0)
     i, j, data = i[there], j[there], A.data[there]

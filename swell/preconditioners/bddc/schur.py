@@ -1,16 +1,16 @@
-"""The Schur complement of a subdomain's interior, S = A_ΓΓ − A_ΓI A_II⁻¹ A_IΓ, dense, layer by layer.
+"""The Schur complement of a subdomain's interior, S = A_ΓΓ − A_ΓI A_II⁻¹ A_IΓ, dense, front by front.
 
-With the factors and E of the interior's layers (elimination.py), which subdomains with equal interiors share,
+With the factors, C and E of the interior's fronts (elimination.py), which subdomains with equal interiors share,
 
-    positive definite:  V = L⁻¹ W:   S ← S − Vᴴ V,   W ← A_next,Γ − Eᴴ V
-    every other matrix: V = D⁻¹ W:   S ← S − X V,    W ← A_next,Γ − C V,   X ← A_Γ,next − X E
+    positive definite:  V = L⁻¹ W:   S ← S − Vᴴ V,   W_below ← W_below − Eᴴ V
+    every other matrix: V = D⁻¹ W:   S ← S − X V,    W_below ← W_below − C V,   X_below ← X_below − X E
 
-where W couples a layer to the interface, and X the interface to the layer, after the elimination of the layers before
+where W couples a front to the interface, and X the interface to the front, after the elimination of the fronts before
 it. If A equals its transpose or adjoint, X follows from W. All operations are dense products or solves for many
-columns, on any device, in place on S and W. Interface dofs are ordered by the first layer that is coupled to them. So W
-has only the leading columns, and its product changes only the leading rows and columns of S. For a cube this takes a
-third of the 2 n_I n_Γ² operations with all columns. Of a symmetric or Hermitian S only the lower triangle is computed,
-in panels, which takes a little more than half of that.
+columns, on any device. W has only the columns of interface dofs that are coupled to the front or to one before it in
+its tree, so S is changed in these rows and columns only. In layers, on a GPU, these are the leading ones, since
+interface dofs are ordered by the first layer that is coupled to them: for a cube this takes a third of the 2 n_I n_Γ²
+operations with all columns. Of a symmetric or Hermitian S only the lower triangle is computed, on a GPU in panels.
 """
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ import numpy as np
 
 from swell.core.errors import FactorisationError
 from swell.dense.products import subtract_product
-from swell.preconditioners.bddc.elimination import INDEFINITE, Blocks
+from swell.preconditioners.bddc.elimination import INDEFINITE, adjoint
+from swell.preconditioners.bddc.fronts import Blocks, subtract
 from swell.preconditioners.bddc.renumbering import numbers, renumbered
 from swell.preconditioners.bddc.symmetry import HERMITIAN
 
@@ -34,7 +35,7 @@ def schur(A, inner, boundary, factors, symmetry=HERMITIAN):
     A : CSRMatrix of float64 or complex128
         The matrix of a subdomain, its pattern symmetric.
     inner : int host array
-        The interior dofs, in the order of the layers.
+        The interior dofs, in the order of the fronts.
     own : int host array
         The interface dofs, in the order of S.
     factors : Elimination or None
@@ -47,31 +48,15 @@ def schur(A, inner, boundary, factors, symmetry=HERMITIAN):
         If S is not finite.
     """
     space, n, size = A.space, A.shape[0], inner.size
-    ends, met = ([0], np.zeros(boundary.size, np.int64)) if factors is None else \
-        (factors.ends, _met(A, inner, boundary, factors))
+    met = np.zeros(boundary.size, np.int64)
+    if factors is not None and space.name != "cpu":
+        met = _met(A, inner, boundary, factors)
     order = np.argsort(met, kind="stable")
     place = numbers(space, np.concatenate((inner, boundary[order])), n)
     A = renumbered(A, place, place, A.shape)
-    blocks = Blocks(A, np.append(ends, n))
-    last = len(ends) - 1
-    S = blocks.dense(last, size, n)
+    S = Blocks(A, [size, n]).dense(0, size, n)
     if factors is not None:
-        active = size + np.searchsorted(met[order], np.arange(len(factors)), side="right")   # end of W's columns
-        W = blocks.dense(0, size, active[0])
-        X = None if symmetry.mirrors else blocks.dense(last, 0, ends[1])[:active[0] - size]
-        for k, one in enumerate(factors.factors):
-            here, keep = active[k] - size, None if factors.definite or X is not None else W.copy()
-            V = one.left(W)
-            left = V.conj().T if factors.definite else X if X is not None else symmetry.mirror(keep)
-            for a, b in _panels(here):
-                first = a if symmetry.mirrors else 0
-                subtract_product(space, S[None, first:here, a:b], left[None, first:], V[None, :, a:b])  # S ← S − left V
-            if k + 1 < len(factors):
-                W = blocks.dense(k + 1, size, active[k + 1])
-                subtract_product(space, W[None, :, :here], factors.C[k][None], V[None])
-                if X is not None:
-                    before, X = X, blocks.dense(last, *ends[k + 1:k + 3])[:active[k + 1] - size]
-                    subtract_product(space, X[None, :here], before[None], factors.E[k][None])
+        _eliminate(S, A, factors, met[order], symmetry)
         if not space.finite(S):  # sync
             raise FactorisationError(INDEFINITE if factors.definite else
                                      "BDDC: the Schur complement of a subdomain overflows: its interior resonates")
@@ -82,6 +67,36 @@ def schur(A, inner, boundary, factors, symmetry=HERMITIAN):
         back = space.from_host(np.argsort(order))
         S = S[back][:, back]
     return S
+
+
+def _eliminate(S, A, factors, met, symmetry):
+    """Subtract A_ΓI A_II⁻¹ A_IΓ from S, in place; on a GPU the strict upper triangle of a symmetric or Hermitian S may
+    be left out. The rows of A are in the order of the fronts, then of the interface; ``met``: of layers the first one
+    that is coupled to each interface dof."""
+    space, fronts, mirrors = A.space, factors.fronts, symmetry.mirrors
+    sides = [fronts.couplings(side, met) for side in ((A,) if mirrors else (A, A.transpose()))]
+    into, updates = [], [[] for _ in sides]      # of each front: to its parent's W, and Xᵀ
+    for k, (one, *every) in enumerate(zip(factors.factors, *sides, strict=True)):
+        s, (_, columns, places) = int(factors.ends[k + 1] - factors.ends[k]), every[0]
+        into.append(places)
+        both = [W for W, *_ in every]                                          # W, and Xᵀ
+        for W, of in zip(both, updates, strict=True):
+            for child in fronts.children[k]:
+                subtract(space, W, fronts.into[child], into[child], of[child])
+                of[child] = None
+        X = both[1][:s].T if not mirrors else None if factors.definite else symmetry.mirror(both[0][:s].copy())
+        V = one.left(both[0][:s])
+        X = adjoint(V) if X is None else X
+        if isinstance(columns, slice):
+            for a, b in _panels(columns.stop):
+                first = a if mirrors else 0
+                subtract_product(space, S[None, first:columns.stop, a:b], X[None, first:], V[None, :, a:b])
+        else:
+            subtract(space, S, columns, columns, X @ V)
+        for W, of, (C, right) in zip(both, updates, ((factors.C[k], V), (factors.E[k].T, X.T)), strict=False):
+            update = C @ right
+            update -= W[s:]
+            of.append(update)
 
 
 def _panels(n):

@@ -34,7 +34,7 @@ from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
 from swell.core.settings import choose_by_none, describe, positive, real, without_effect
 from swell.preconditioners.bddc.definite import is_definite
-from swell.preconditioners.bddc.inverse import STORED, solver_of
+from swell.preconditioners.bddc.inverse import DEFAULT, STORED, decomposer_of, solver_of
 from swell.preconditioners.bddc.level import Level
 from swell.preconditioners.bddc.splitting import split
 from swell.preconditioners.bddc.subdomains import SubdomainSource
@@ -73,13 +73,15 @@ class BDDC(Preconditioner):
         Weights that combine the copies of an interface dof. "deluxe": a matrix for each face, edge and corner, from the
         Schur complements of its subdomains (deluxe.py), for Hermitian positive definite A. Fewer iterations where
         subdomains or coefficients are irregular; more memory.
-    dense_lu : str or Decomposer
+    dense_lu : str, Decomposer or None
         Decomposer of the bordered local problems, such as "getrf", "pcm(x=8)" or "icm(x=32, tolerance=1e-6)". A
-        tolerance too loose for an inverse is made smaller, with a note.
+        tolerance too loose for an inverse is made smaller, with a note. None: "getrf"; on a CPU Cholesky where local
+        problems are inverted, Hermitian, and definite with their constraints.
     interior : str or settings object
-        Solver of the interiors. "direct"; "blocks": the dense block tridiagonal factors that Schur complements need
-        anyway, for many subdomains with equal interiors, or with enough memory (blocks.py); or an approximate
-        one: an incomplete factorisation such as "ic0", for a nonsymmetric A "ilu0", or a cycle such as "amg".
+        Solver of the interiors. "direct": on a CPU the factors that Schur complements need anyway (front_solves.py), on
+        a GPU cuDSS. "blocks": these factors on either; on a GPU they are dense and block tridiagonal, for many
+        subdomains with equal interiors, or with enough memory (blocks.py). Or another direct or an approximate
+        solver: an incomplete factorisation such as "ic0", for a nonsymmetric A "ilu0", or a cycle such as "amg".
     subdomains : Subdomains or None
         The subdomain matrices, from `swell.pde.poisson_cube`, `swell.pde.helmholtz.subdomains`, or
         `swell.distributed.from_subdomains` on a rank. None: A is split. Its symmetric part must then have no positive
@@ -106,7 +108,7 @@ class BDDC(Preconditioner):
     levels: int = 2
     constraints: str = "cef"
     weights: str = "stiffness"
-    dense_lu: Any = "getrf"
+    dense_lu: Any = None
     interior: Any = "direct"
     subdomains: Any = field(default=None, repr=False, compare=False)
     domains: int | None = None
@@ -148,7 +150,7 @@ class BDDC(Preconditioner):
         if self.adaptive and self.weights == "deluxe":
             raise InputError(f"BDDC(adaptive={self.adaptive:g}, weights='deluxe'): adaptive constraints are found for "
                              "scalar weights: take weights='stiffness', or leave adaptive out")
-        if resolve("decomposer", self.dense_lu) is None:
+        if self.dense_lu is not None and decomposer_of(self) is None:
             raise InputError(f"BDDC(dense_lu={self.dense_lu!r}): expected a decomposer")
         if self.dense_solver != STORED:
             self._check_dense_solver()
@@ -167,7 +169,7 @@ class BDDC(Preconditioner):
 
     def _check_dense_solver(self):
         """Raise InputError unless ``dense_solver`` names a solver that takes the factors of ``dense_lu``."""
-        solver, decomposer = solver_of(self), resolve("decomposer", self.dense_lu)
+        solver, decomposer = solver_of(self), decomposer_of(self) or resolve("decomposer", DEFAULT)
         if solver is None:
             raise InputError(f"BDDC(dense_solver={self.dense_solver!r}): expected 'inverse', or a solver such as "
                              "'trsm'")
@@ -193,7 +195,8 @@ class BDDC(Preconditioner):
     def tightened(self):
         """Return these settings with smaller tolerances of the decomposer and the dense solver; None if both are
         exact."""
-        decomposer, solver = resolve("decomposer", self.dense_lu).tightened(), solver_of(self)
+        decomposer, solver = decomposer_of(self), solver_of(self)
+        decomposer = decomposer and decomposer.tightened()
         solver = solver and solver.tightened()
         if not (decomposer or solver):
             return None
@@ -202,7 +205,8 @@ class BDDC(Preconditioner):
     def dense(self) -> str:
         """Return the decomposer and the dense solver as text."""
         solver = solver_of(self)
-        return describe(resolve("decomposer", self.dense_lu)) + (f" and {describe(solver)}" if solver else "")
+        decomposer = decomposer_of(self) or resolve("decomposer", DEFAULT)
+        return describe(decomposer) + (f" and {describe(solver)}" if solver else "")
 
     def build(self, A):
         """Return the preconditioner of a CSRMatrix, a new operator.

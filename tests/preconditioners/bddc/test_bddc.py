@@ -456,7 +456,7 @@ def test_memory(monkeypatch):
     monkeypatch.setattr(type(system.A.space), "memory", lambda self: (40_000, 10**9))
     with pytest.raises(swell.OutOfMemory, match="8 different local problems with up to 19 dofs"):
         swell.BDDC(subdomains=system.subdomains).build(system.A)
-    with pytest.raises(swell.OutOfMemory, match="and 1 different interiors in blocks, needs .* interior='direct'"):
+    with pytest.raises(swell.OutOfMemory, match="and the factors of 1 different interiors, needs .* interior='ic0'"):
         swell.BDDC(subdomains=system.subdomains, interior="blocks").build(system.A)
 
 

@@ -11,7 +11,8 @@ from swell import gallery
 from swell.core.errors import FactorisationError
 from swell.formats.csr import CSRMatrix
 from swell.pde.poisson_cube import PoissonCube
-from swell.preconditioners.bddc.elimination import Elimination, layers
+from swell.preconditioners.bddc.elimination import Elimination
+from swell.preconditioners.bddc.layers import layers
 from swell.preconditioners.bddc.interface import Interface
 from swell.preconditioners.bddc.problems import eliminations
 from swell.preconditioners.bddc.renumbering import equal, numbers, renumbered
