@@ -125,8 +125,7 @@ DEVICE void for_columns(const I* a_indptr, const I* a_indices, const I* b_indptr
   }
 }
 
-// -- columns of a row, by a group
-// ---------------------------------------------------------------------------------------
+// -- columns of a row, by a group ------------------------------------------------------------------------------------
 
 DEVICE int swap_if_equal(int* at, int old, int value) { return atomicCAS(at, old, value); }
 DEVICE long long swap_if_equal(long long* at, long long old, long long value) {
@@ -209,8 +208,7 @@ template <class I> struct Table {
   }
 };
 
-// -- columns of a row, by a block
-// ---------------------------------------------------------------------------------------
+// -- columns of a row, by a block ------------------------------------------------------------------------------------
 
 // The first of the indices `from` to `to` - 1 whose column is at least `column`, by bisection; `to` if none is.
 template <class I, class N> DEVICE N first_from(const I* indices, N from, N to, long long column) {
@@ -284,8 +282,7 @@ DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_ind
   return before;
 }
 
-// -- the phases
-// ---------------------------------------------------------------------------------------------------------
+// -- the phases ------------------------------------------------------------------------------------------------------
 
 // The number of lanes that share a row of B: about the length of its mean row.
 DEVICE int width_for(long long rows, long long entries) {
