@@ -3,8 +3,6 @@
 Each function returns a new SciPy CSR matrix of about n rows. Those on triangles, tetrahedra and bricks need scikit-fem
 (``pip install '.[pde]'``) and raise MissingDependency without it; they number the unknowns as scikit-fem does.
 """
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -8,8 +8,6 @@ Otherwise an earlier pass counts the entries. On a CPU the pass also computes th
 their number of entries, which decides how many threads share a row; columns go to hash tables in shared memory
 (``kernels/product.cu``). Both devices add the terms of a sum in the order of A's columns.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError

@@ -4,8 +4,6 @@ From PETSc binary files and CSR matrices in ``.npz`` archives, a rank reads its 
 file come in any order. There rank r parses pieces r, r + ranks, r + 2 ranks, … of the text, with entries of any rows,
 and skips the others. The caller must send these entries to the ranks that own them.
 """
-from __future__ import annotations
-
 import io
 import zipfile
 

@@ -4,8 +4,6 @@ Values are the thesis' tables. Its matrices are SuiteSparse's; swell's have thei
 "~". The thesis ends a solve at a squared residual of 1e-15, swell at a relative residual of 1e-8, so iterations compare
 preconditioners with one another. Its GPU is an NVIDIA A30, its CPU one core.
 """
-from __future__ import annotations
-
 import math
 import statistics
 

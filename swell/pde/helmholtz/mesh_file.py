@@ -1,6 +1,4 @@
 """Writers: meshes with their names as Gmsh files, for `read_mesh` and other programs; fields as VTU files."""
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
