@@ -219,7 +219,7 @@ def _record(space, name, A, label, x, times, iterations, complexity, beside=None
     b = A @ np.random.default_rng(SEED).random(A.shape[0])
     return {"benchmark": "amg", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "solver": label,
             **dict(zip(TIMES, times)), "iterations": iterations, "operator_complexity": complexity,
-            "residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b)),
+            "residual": engine.true_residual(A, x, b),
             "hypre": beside or {}, **engine.circumstances(space)}
 
 

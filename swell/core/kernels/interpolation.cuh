@@ -167,8 +167,8 @@ DEVICE Outcome direct_row(const Group<G>& g, Table<G>& t, const Links<I>& A, lon
   return gather(g, t, A, A.c_indptr[i], A.c_indptr[i + 1], factor, count, part, parts) ? DONE : FULL;
 }
 
-// Sort the first `count` candidates, EACH a lane at most, by before(weight, column, other weight, other column), a strict
-// order; only the first `most` are written back.
+// Sort the first `count` candidates, EACH a lane at most, by before(weight, column, other weight, other column), a
+// strict order; only the first `most` are written back.
 template <int EACH, int G, class Before>
 DEVICE void sort(const Group<G>& g, Table<G>& t, int count, int most, Before before) {
   double weights[EACH];

@@ -1,9 +1,9 @@
 // Values that go from block to block inside a kernel; krylov/kernels/resident_cg.cu has its blocks exchange these.
 //
-// Each goes beside the number of the pass that it belongs to, 32 bits of it in a word (as in NCCL's LL protocol): a word
-// that shows the awaited number is complete, so no fence is needed and nothing is waited for but the values. A slot is
-// used again only after a sum over the grid, to which all came who had to read it. The values lie in global memory;
-// where all blocks are one cluster, in the shared memory of the block that sends them, a fifth as far away.
+// Each goes beside the number of the pass that it belongs to, 32 bits of it in a word (as in NCCL's LL protocol): a
+// word that shows the awaited number is complete, so no fence is needed and nothing is waited for but the values. A
+// slot is used again only after a sum over the grid, to which all came who had to read it. The values lie in global
+// memory; where all blocks are one cluster, in the shared memory of the block that sends them, a fifth as far away.
 #pragma once
 #include "packet.cuh"
 

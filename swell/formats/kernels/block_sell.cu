@@ -6,7 +6,8 @@
 // registers.
 #include "columns.cuh"
 
-// Row `lane` of a slice with slice columns e to end - 1: add(value, column) for each entry whose column is below x_size.
+// Row `lane` of a slice with slice columns e to end - 1: add(value, column) for each entry whose column is below
+// x_size.
 template <int HEIGHT, int BLOCK, class T, class I, class Add>
 DEVICE void walk(const I* columns, const T* values, I e, I end, int lane, I x_size, Add add) {
   constexpr int ROWS = HEIGHT * BLOCK, WIDTH = BLOCK < 4 ? BLOCK : 4, AHEAD = BLOCK < 4 ? 4 / BLOCK : 1;
