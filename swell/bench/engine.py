@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import difflib
 import json
 import math
 import platform
@@ -22,7 +21,7 @@ from itertools import chain, pairwise
 import numpy as np
 
 from swell.bench.provenance import commit, versions
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 
 WARM_UP = 3
 BATCH = 20              # calls between two synchronisations with the GPU
@@ -244,9 +243,8 @@ def matrices(text: str, scale: float, known=None):
     names, known = [name.strip() for name in text.split(",") if name.strip()], known or gallery.names()
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"--matrices: there is no {name!r}; {hint}expected some of {', '.join(known)}")
+            raise InputError(f"--matrices: there is no {name!r}; {meant(name, known)}expected some of "
+                             f"{', '.join(known)}")
     return ((name, gallery.get(name, None if scale == 1 else max(64, round(scale * gallery.standard_size(name)))))
             for name in names)
 
