@@ -1,6 +1,8 @@
 """Functions for all readers and writers: find, identify, open and replace files, and check sizes."""
 import bz2
+import csv
 import gzip
+import io
 import os
 import re
 import secrets
@@ -278,6 +280,21 @@ def as_vector(path, values):
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     return np.ascontiguousarray(values, dtype=np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+def to_write(path, ending):
+    """Return ``path`` as a `Path`; raise `InputError` unless it ends in ``ending``, such as ".vtu", in any case."""
+    path = as_path(path)
+    if path.suffix.lower() != ending:
+        raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected {ending}")
+    return path
+
+
+def write_rows(path, rows):
+    """Write ``rows``, sequences of cells, to a CSV file as `write_atomically` does."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_atomically(path, lambda stream: stream.write(text.getvalue().encode()))
 
 
 def write_atomically(path, write):
