@@ -468,7 +468,7 @@ def test_a_zero_on_the_diagonal_is_named(smoother, device):
 
 
 @pytest.mark.parametrize("settings, words", [
-    ("jacobi_sweeps(omega=3)", "at most 2"), ("gauss_seidel(direction='up')", "'forward' or 'backward'"),
+    ("jacobi_sweeps(omega=3)", "at most 2"), ("gauss_seidel(direction='up')", "'forward', 'backward' or 'symmetric'"),
     ("jacobi_sweeps(sweeps=0)", "at least 1"), ("gauss_seidel(coloring='red')", "jones_plassmann"),
     ("block_jacobi_sweeps(height=100)", "multiple of 32"), ("block_jacobi_sweeps(height=2048)", "at most 1024"),
     ("block_jacobi_sweeps(inner='lu')", "exact"), ("chebyshev(fraction=2)", "0.1"), ("gauss_siedel", "gauss_seidel"),
