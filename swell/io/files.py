@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from swell.core import memory
-from swell.core.errors import InputError, OutOfMemory
+from swell.core.errors import InputError, MissingDependency, OutOfMemory
 from swell.core.settings import shown
 
 MATRIX_FORMATS = ("Matrix Market (.mtx, .mtx.gz, .mtx.bz2), Harwell-Boeing (.rb, .hb, .rua, …), Matlab .mat, HDF5 "
@@ -118,7 +118,7 @@ def regular_file(path):
 
 
 @contextmanager
-def _damage_explained(path):
+def _unreadable_explained(path):
     """A context that turns errors from reading a damaged or unreadable file into an `InputError`."""
     try:
         yield
@@ -132,9 +132,26 @@ def _damage_explained(path):
                          "Check its permissions, or fetch or copy it again.") from error
 
 
+@contextmanager
+def damage_explained(path, again):
+    """Return a context that turns errors of a library on the damaged file `path` into an `InputError`.
+
+    `again`: how to write the file again, for the message."""
+    try:
+        yield
+    except (InputError, MissingDependency, OutOfMemory):
+        raise
+    except Exception as error:      # the parsers raise a dozen kinds of errors, tokenize.TokenError among them
+        if "allow_pickle" in str(error):
+            raise InputError(f"{path} holds Python objects, expected numbers: loading objects could run code. "
+                             "Write the array again with dtype=float.") from error
+        raise InputError(f"{path} is damaged, truncated or inconsistent ({error}). "
+                         f"Fetch it again, or {again}.") from error
+
+
 def compression(path):
     """The compression, ".gz", ".bz2" or "", by the first bytes of the file."""
-    with _damage_explained(path), open(path, "rb") as raw:
+    with _unreadable_explained(path), open(path, "rb") as raw:
         magic = raw.read(3)
     return ".gz" if magic.startswith(b"\x1f\x8b") else ".bz2" if magic == b"BZh" else ""
 
@@ -144,7 +161,7 @@ def opened(path):
     """Return a context that opens `path` for reading bytes and closes it; it decompresses gzip and bzip2.
 
     Damage becomes an `InputError`."""
-    with _damage_explained(path), _OPENERS[compression(path)](path, "rb") as stream:
+    with _unreadable_explained(path), _OPENERS[compression(path)](path, "rb") as stream:
         yield stream
 
 
