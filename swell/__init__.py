@@ -38,8 +38,6 @@ gradients                 torch, jax: solves with derivatives, of tensors and in
 
 swell imports a name when it is first used, so that `import swell` takes little time.
 """
-from __future__ import annotations
-
 from swell.core.lazy import public as _public
 
 __version__ = "0.1.0"

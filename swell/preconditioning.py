@@ -56,9 +56,11 @@ class Preconditioning(LinearMap):
         InputError
             If the preconditioner is another one.
         """
-        if not hasattr(self.operator, "hierarchy"):
+        from swell.preconditioners.amg.operator import AMGOperator
+        operator = self.operator
+        if not isinstance(operator, AMGOperator):
             raise InputError(f"{self.describe()} has no levels: precond='amg' has")
-        return self.operator.hierarchy
+        return operator.hierarchy
 
     @property
     def nbytes(self) -> int:

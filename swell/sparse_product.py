@@ -1,6 +1,4 @@
 """``multiply``: products of sparse matrices of any library, computed by `swell.formats.product`."""
-from __future__ import annotations
-
 from itertools import pairwise
 
 from swell.core.devices import make_space

@@ -38,8 +38,7 @@ STOREYS = {
          "autodiff": "what torch and jax share: pattern, options, solves with A and Aᴴ by one setup"},
         {"guests": "readers for objects of other libraries; solvers for PETSc, scikit-fem, FiPy, PyAMG",
          "torch": "differentiable solves of torch tensors"},
-        {"integrations": "the former name of PETSc's guest",
-         "jax": "`solve` and `prepare` inside JAX programs, with derivatives; a solver for lineax"}],
+        {"jax": "`solve` and `prepare` inside JAX programs, with derivatives; a solver for lineax"}],
     "commands": [
         {"cli": "one module a command"},
         {"bench": "the benchmarks behind `swell bench`"},

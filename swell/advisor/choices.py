@@ -33,9 +33,14 @@ class Case:
         self.A, self.facts, self.resident = A, facts, resident
 
     @cached_property
+    def positive(self):
+        """The number of A's positive entries."""
+        return self.A.space.count_positive(self.A.data)
+
+    @cached_property
     def m_matrix(self):
         """True if A's rows are dominant and nearly all off-diagonal entries negative: AMG's iterations are few."""
-        return self.facts.dominant and self.A.space.count_positive(self.A.data) <= (1 + MAX_FORCED) * self.facts.n
+        return self.facts.dominant and self.positive <= (1 + MAX_FORCED) * self.facts.n
 
     @cached_property
     def layers(self):
@@ -53,7 +58,7 @@ class Case:
     @cached_property
     def elastic(self):
         """True if the unknowns come in groups, coupled as in elasticity."""
-        return self.facts.hermitian and large(self) and not self.m_matrix and like_elasticity(self.A)
+        return self.facts.hermitian and large(self) and not self.m_matrix and like_elasticity(self.A, self.positive)
 
 
 # Conditions on a `Case`; docs/CHOICE.md shows their docstrings.

@@ -31,7 +31,7 @@ from swell.advisor.store import Store
 from swell.core import timing
 from swell.core.errors import InputError
 from swell.core.registry import name_of, resolve
-from swell.core.settings import positive, real
+from swell.core.settings import positive, real, switch
 from swell.formats.sell import own_height
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ class Tuned:
         positive(self, "products", most=1000)
         if not real(self.seconds) or not 0 < self.seconds < math.inf:
             raise InputError(f"Tuned(seconds={self.seconds!r}): expected a positive number of seconds")
-        if not isinstance(self.cache, bool):
-            raise InputError(f"Tuned(cache={self.cache!r}): expected True or False")
+        switch(self, "cache")
 
     def build(self, csr):
         """Return ``csr`` in the fastest format; ``origin`` and ``notes`` of the result tell how it was chosen."""

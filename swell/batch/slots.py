@@ -2,8 +2,6 @@
 
 ``core/slots.py`` says how kernels get the names.
 """
-from __future__ import annotations
-
 import enum
 
 from swell.core.slots import slots

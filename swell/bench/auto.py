@@ -133,11 +133,9 @@ def _ours(A, b, options, device, limit):
     """Return a function without arguments that solves A x = b by swell and returns a dict, fields of the record.
     ``options``: keyword arguments of ``swell.solve``; ``limit``: seconds that a solve may take."""
     import swell
+    from swell.bench.amg import on_device
     space = make_space(device)
-    there, rhs = A, b
-    if space.name != "cpu":
-        import cupyx.scipy.sparse
-        there, rhs = cupyx.scipy.sparse.csr_matrix(A), space.xp.asarray(b)
+    there, rhs = on_device(space, A), space.xp.asarray(b)
 
     def call():
         start, before = _clock(device), spent()
@@ -195,7 +193,7 @@ def _peer(label, A, b, device, limit):
 
 
 def _told(A, b, x):
-    return {"residual": float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))}
+    return {"residual": engine.true_residual(A, x, b)}
 
 
 class Worker:

@@ -6,8 +6,6 @@ iterations of every section (3.2 to 3.5, 3.13).
 
 The thesis draws max |PA − LU| and max |LUX − PB| alone, which say nothing without norms; backward errors stand below.
 """
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -89,7 +89,8 @@ def _show(findings, pictures):
     if not made:
         return
     solved = [r for r in findings.records if r["benchmark"] == "dense-lu solution"]
-    findings.table("Decompositions", HEADER, [_row(r) for r in made])
+    findings.table("Decompositions", HEADER,
+                   [_cells(r, r["decomposer"], HEADER, _factor_cells) for r in made])
     notes = [(r["matrix"], r["decomposer"], r["dtype"], note) for r in made for note in r.get("notes", ())]
     if notes:
         findings.table("Notes on the factors", ("matrix", "decomposer", "type", "note"), notes)
@@ -97,21 +98,23 @@ def _show(findings, pictures):
     for key, caption in (("max_difference", "max |PA − LU| (2.7)"), ("backward_error", "‖PA − LU‖₁ / ‖A‖₁")):
         findings.table(f"Accuracy of decompositions: {caption}", QUARTILES, _quartiles(made, "decomposer", key))
     if solved:
-        findings.table("Solutions, 10 right-hand sides of ones", SOLVER_HEADER, [_solver_row(r) for r in solved])
+        findings.table("Solutions, 10 right-hand sides of ones", SOLVER_HEADER,
+                       [_cells(r, r["solver"], SOLVER_HEADER, _solver_cells) for r in solved])
         findings.table("All systems together", ("solver", "type", "s", "failed"), _totals(solved, "solver"))
         for key, caption in (("max_difference", "max |LUX − PB| (2.8)"), ("backward_error", "normwise backward error")):
             findings.table(f"Accuracy of solutions: {caption}", QUARTILES, _quartiles(solved, "solver", key))
     batches = [r for r in findings.records if r["benchmark"] == "dense-lu batch"]
     if batches:
         findings.table("Matrices of one size, one after the other and together", BATCH_HEADER,
-                       [_batch_row(r) for r in batches])
+                       [_cells(r, r["decomposer"], BATCH_HEADER, _batch_cells, r["matrices"]) for r in batches])
     swept = [r for r in findings.records if r["benchmark"] == "dense-lu tolerance"]
     if swept:
-        findings.table("ICM with processing tolerances", SWEPT, [_swept_row(r) for r in swept])
+        findings.table("ICM with processing tolerances", SWEPT,
+                       [_cells(r, f"{r['tolerance']:g}", SWEPT, _swept_cells) for r in swept])
     estimated = [r for r in findings.records if r["benchmark"] == "dense-lu estimate"]
     if estimated:
         findings.table("Iterations of ICM from the factors of a similar matrix", ESTIMATED,
-                       [_estimate_row(r) for r in estimated])
+                       [_cells(r, r["decomposer"], ESTIMATED, _estimate_cells, f"{r['change']:g}") for r in estimated])
     if findings.arguments.csv:
         engine.write_csv(findings.arguments.csv, findings.records)
     if findings.arguments.report:
@@ -280,13 +283,19 @@ def _solutions(space, name, A, solvers, runs):
         yield record
 
 
-def _row(r):
-    head = (r["matrix"], r["decomposer"], r["n"], r["dtype"])
+def _cells(r, second, header, cells, *more):
+    """Return a row of the table ``header``: the matrix, a second cell, rows, type and ``more``, then cells(r), or the
+    reason why there are none."""
+    head = (r["matrix"], second, r["n"], r["dtype"], *more)
     if "failure" in r:
-        return (*head, r["failure"], *[""] * 8)
+        return (*head, r["failure"], *[""] * (len(header) - len(head) - 1))
+    return (*head, *cells(r))
+
+
+def _factor_cells(r):
     total = "" if r["iterations"] is None else sum(map(sum, r["iterations"]))
     speedup = f"{r['speedup']:.3f}" if r["speedup"] else ""
-    return (*head, *_milliseconds(r), speedup, f"{r['max_difference']:.2e}", f"{r['backward_error']:.2e}",
+    return (*_milliseconds(r), speedup, f"{r['max_difference']:.2e}", f"{r['backward_error']:.2e}",
             f"{r['growth']:.1e}", sum(r["pivots"]), total)
 
 
@@ -294,34 +303,21 @@ def _milliseconds(r, fields=("seconds", "best", "spread")):
     return [f"{1e3 * r[field]:.2f}" for field in fields]
 
 
-def _solver_row(r):
-    head = (r["matrix"], r["solver"], r["n"], r["dtype"])
-    if "failure" in r:
-        return (*head, r["failure"], *[""] * 5)
-    return (*head, *_milliseconds(r), f"{r['max_difference']:.2e}", f"{r['max_residual']:.2e}",
+def _solver_cells(r):
+    return (*_milliseconds(r), f"{r['max_difference']:.2e}", f"{r['max_residual']:.2e}", f"{r['backward_error']:.2e}")
+
+
+def _swept_cells(r):
+    return (*_milliseconds(r, ("seconds", "best")), sum(map(sum, r["iterations"])), f"{r['max_difference']:.2e}",
             f"{r['backward_error']:.2e}")
 
 
-def _swept_row(r):
-    head = (r["matrix"], f"{r['tolerance']:g}", r["n"], r["dtype"])
-    if "failure" in r:
-        return (*head, r["failure"], *[""] * 4)
-    return (*head, *_milliseconds(r, ("seconds", "best")), sum(map(sum, r["iterations"])),
-            f"{r['max_difference']:.2e}", f"{r['backward_error']:.2e}")
+def _estimate_cells(r):
+    return r["from_matrix"], r["from_estimate"], f"{r['from_estimate'] / r['from_matrix']:.2f}"
 
 
-def _estimate_row(r):
-    head = (r["matrix"], r["decomposer"], r["n"], r["dtype"], f"{r['change']:g}")
-    if "failure" in r:
-        return (*head, r["failure"], "", "")
-    return (*head, r["from_matrix"], r["from_estimate"], f"{r['from_estimate'] / r['from_matrix']:.2f}")
-
-
-def _batch_row(r):
-    head = (r["matrix"], r["decomposer"], r["n"], r["dtype"], r["matrices"])
-    if "failure" in r:
-        return (*head, r["failure"], *[""] * 4)
-    return (*head, *_milliseconds(r, ("alone", "alone_best", "seconds", "best")), f"{r['speedup']:.2f}")
+def _batch_cells(r):
+    return (*_milliseconds(r, ("alone", "alone_best", "seconds", "best")), f"{r['speedup']:.2f}")
 
 
 def _groups(records, what):

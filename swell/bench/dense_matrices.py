@@ -4,8 +4,6 @@ Generated are random dense matrices by the rule of Appendix F of the thesis; a d
 the iterative method is strong; and the bordered matrix [S Cᵀ; C 0] of a floating subdomain, which BDDC passes to
 decomposers.
 """
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 Each function returns a new SciPy CSR matrix of about n rows. Those on triangles, tetrahedra and bricks need scikit-fem
 (``pip install '.[pde]'``) and raise MissingDependency without it; they number the unknowns as scikit-fem does.
 """
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -70,9 +68,8 @@ def flow(n, reynolds=0.0):
 
     H. Elman, D. Silvester, A. Wathen, Finite Elements and Fast Iterative Solvers, 2014, chapters 3 and 8.
     """
-    fem, mesh = require_skfem(), _box("triangles", n / 9, (1, 1))
-    basis = fem.Basis(mesh, fem.ElementVector(fem.ElementTriP2()), intorder=4)
-    pressure = basis.with_element(fem.ElementTriP1())
+    fem = require_skfem()
+    basis, _, B = _taylor_hood(n, intorder=4)
 
     @fem.BilinearForm
     def momentum(u, v, w):
@@ -80,13 +77,8 @@ def flow(n, reynolds=0.0):
         return sum(u.grad[i][j] * v.grad[i][j] + reynolds * wind[j] * u.grad[i][j] * v[i]
                    for i in range(2) for j in range(2))
 
-    @fem.BilinearForm
-    def divergence(u, q, w):
-        return -(u.grad[0][0] + u.grad[1][1]) * q
-
-    B = divergence.assemble(basis, pressure)
     walls = np.append(basis.get_dofs().all(), basis.N)           # all velocities there, and one pressure
-    return _without(sp.block_array([[momentum.assemble(basis), B.T], [B, None]]), walls)
+    return _without(sp.block_array([[momentum.assemble(basis), -B.T], [-B, None]]), walls)
 
 
 def biot(n, step=10.0):
@@ -96,23 +88,26 @@ def biot(n, step=10.0):
     M. Biot, General theory of three-dimensional consolidation, 1941.
     """
     from skfem.models.elasticity import lame_parameters, linear_elasticity
-    fem, mesh = require_skfem(), _box("triangles", n / 9, (1, 1))
-    basis = fem.Basis(mesh, fem.ElementVector(fem.ElementTriP2()))
-    pressure = basis.with_element(fem.ElementTriP1())
-
-    @fem.BilinearForm
-    def divergence(u, q, w):
-        return (u.grad[0][0] + u.grad[1][1]) * q
+    fem = require_skfem()
+    basis, pressure, B = _taylor_hood(n)
 
     @fem.BilinearForm
     def storage(p, q, w):                        # of the pore water, and Darcy's flow during a step
         return 1e-10 * p * q + step * 1e-12 * sum(p.grad[k] * q.grad[k] for k in range(2))
 
-    B = divergence.assemble(basis, pressure)
     A = sp.block_array([[linear_elasticity(*lame_parameters(1e7, 0.3)).assemble(basis), -B.T],
                         [B, storage.assemble(pressure)]])
     drained = basis.N + pressure.get_dofs(lambda x: x[1] > 1 - 1e-9).all()
     return _without(A, np.append(basis.get_dofs(lambda x: x[1] < 1e-9).all(), drained))
+
+
+def _taylor_hood(n, intorder=None):
+    """Return (basis of quadratic vectors on triangles of a square, basis of linear scalars, matrix of q ∇·u)."""
+    fem = require_skfem()
+    basis = fem.Basis(_box("triangles", n / 9, (1, 1)), fem.ElementVector(fem.ElementTriP2()), intorder=intorder)
+    scalars = basis.with_element(fem.ElementTriP1())
+    divergence = fem.BilinearForm(lambda u, q, w: (u.grad[0][0] + u.grad[1][1]) * q)
+    return basis, scalars, divergence.assemble(basis, scalars)
 
 
 def acoustics(n, cells="triangles", degree=2, waves=None):

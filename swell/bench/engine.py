@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import difflib
 import json
 import math
 import platform
@@ -17,12 +16,12 @@ import sys
 import time
 from contextlib import contextmanager
 from importlib import resources
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
 from swell.bench.provenance import commit, versions
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 
 WARM_UP = 3
 BATCH = 20              # calls between two synchronisations with the GPU
@@ -73,9 +72,21 @@ class Findings:
         show(f"{caption}, {self.space.describe()}", header, rows)
 
     def report(self, *figures):
-        """Write the report if the user asked for one; ``figures``, pairs (caption, figure), come first."""
-        if self.arguments.report:
-            report(self.arguments.report, self.title, self.tables, self.space, *figures)
+        """Write the HTML report if the user asked for one: ``figures``, pairs (caption, figure or None), tables,
+        circumstances. Raise InputError if the file cannot be written."""
+        if not self.arguments.report:
+            return
+        from swell.display import page
+        from swell.display.figure import png
+        from swell.report.files import write
+        facts = circumstances(self.space)
+        body = [f"<h1>{page.escape(self.title)}</h1>", page.paragraph(f"{facts['device']}, {facts['date']}", soft=True)]
+        body += [page.image(png(figure), caption) if figure else page.paragraph(f"{caption}: none.", soft=True)
+                 for caption, figure in figures]
+        body += [piece for caption, *of in self.tables for piece in (page.heading(caption), page.table(*reversed(of)))]
+        body += [page.heading("How it was measured"), page.preformatted([facts["command"]]),
+                 page.paragraph(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))]
+        write(self.arguments.report, page.page(self.title, body))
 
 
 class Meter:
@@ -199,6 +210,11 @@ def beyond_noise(differences) -> float:
     return middle if middle > statistics.median(abs(value - middle) for value in numbers) else math.nan
 
 
+def true_residual(A, x, b) -> float:
+    """Return ‖b − A x‖ / ‖b‖ by SciPy, for a SciPy matrix A and vectors of the host."""
+    return float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
+
+
 def cell(value, digits=1) -> str:
     """Return a number as text for a table, with ``digits`` decimals; "" for NaN."""
     return "" if math.isnan(value) else f"{value:.{digits}f}"
@@ -227,11 +243,16 @@ def matrices(text: str, scale: float, known=None):
     names, known = [name.strip() for name in text.split(",") if name.strip()], known or gallery.names()
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"--matrices: there is no {name!r}; {hint}expected some of {', '.join(known)}")
+            raise InputError(f"--matrices: there is no {name!r}; {meant(name, known)}expected some of "
+                             f"{', '.join(known)}")
     return ((name, gallery.get(name, None if scale == 1 else max(64, round(scale * gallery.standard_size(name)))))
             for name in names)
+
+
+def systems(arguments):
+    """Return an iterator over (name, SciPy CSR matrix) for the --matrices and --files of a command line."""
+    tell("reading and generating matrices")
+    return chain(matrices(arguments.matrices, arguments.scale), files(arguments.files))
 
 
 def files(paths):
@@ -333,27 +354,6 @@ def show(title, header, rows):
         table.add_row(*(escape(str(cell)) for cell in row))
     Console(highlight=False, width=max(Console().width, 16 * len(header))).print(table)
     sys.stdout.flush()
-
-
-def report(path, title, tables, space, *figures):
-    """Write the HTML report: figures as (caption, figure or None), tables as (caption, header, rows), circumstances.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    from swell.display import page
-    from swell.display.figure import png
-    from swell.report.files import write
-    facts = circumstances(space)
-    body = [f"<h1>{page.escape(title)}</h1>", page.paragraph(f"{facts['device']}, {facts['date']}", soft=True)]
-    body += [page.image(png(figure), caption) if figure else page.paragraph(f"{caption}: none.", soft=True)
-             for caption, figure in figures]
-    body += [piece for caption, *of in tables for piece in (page.heading(caption), page.table(*reversed(of)))]
-    body += [page.heading("How it was measured"), page.preformatted([facts["command"]]),
-             page.paragraph(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))]
-    write(path, page.page(title, body))
 
 
 def bars(groups, labels, values, ylabel, log=False):

@@ -4,8 +4,6 @@ Each family has several sizes or parameters. They go to ``FITTED`` and ``JUDGED`
 every second family is judged; this split was fixed before any of them was solved. Each function returns a new SciPy CSR
 matrix of about n rows; ``seed``: of the random numbers. ``swell.bench.elements`` has the finite elements.
 """
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

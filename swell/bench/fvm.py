@@ -50,7 +50,7 @@ def run(arguments) -> int:
         smoothers.check(arguments)
     device, cpu = make_space(arguments.device), make_space("cpu")
     spaces = [device] if device.name == "cpu" or arguments.no_cpu else [device, cpu]
-    systems = [(name, smoothers.ordered(A)) for name, A in _systems(arguments)]
+    systems = [(name, smoothers.ordered(A)) for name, A in engine.systems(arguments)]
     findings = engine.Findings("swell bench fvm", device, arguments)
     for space in spaces:
         compile_kernels(space, space is device)
@@ -69,12 +69,6 @@ def run(arguments) -> int:
     caption = "Figure 5.1: the residual of the original system against time"
     findings.report((caption, _figure(findings.records)), *figures)
     return 0
-
-
-def _systems(arguments):
-    engine.tell("reading and generating matrices")
-    yield from engine.matrices(arguments.matrices, arguments.scale)
-    yield from engine.files(arguments.files)
 
 
 def compile_kernels(space, everything):
@@ -131,11 +125,10 @@ def solves(space, systems, arguments, everything):
             solver = prepare(Stopping(rtol=RTOL, maxiter=limit))
             solver.solve(b, monitor=engine.a_few)
             result = solver.solve(b)
-            x = space.to_host(result.x)
             record = {"benchmark": "fvm solve", "matrix": name, "n": A.shape[0], "nnz": A.nnz, "variant": variant,
                       "reason": result.reason.name, "iterations": result.iterations,
                       "setup_seconds": result.timings["setup"], "solve_seconds": result.timings["solve"],
-                      "residual": float(np.linalg.norm(rhs - A @ x) / np.linalg.norm(rhs)),
+                      "residual": engine.true_residual(A, space.to_host(result.x), rhs),
                       "condition": result.as_dict()["condition"], "facts": _bounds(result),
                       "history": result.history, **engine.circumstances(space)}
             if variant in SCALED:

@@ -201,11 +201,10 @@ def _solve(space, system, method, precond, stopping, arguments):
     except SwellError as error:
         yield record | {"reason": "REFUSED", "failure": str(error), **engine.circumstances(space)}
         return
-    x = space.to_host(result.x)
     yield record | {
         "settings": f"{describe(resolve('method', method))}, {result.precond}", "reason": result.reason.name,
         "message": result.message, "iterations": result.iterations, "products": result.products,
-        "residual": float(np.linalg.norm(system.b - system.A @ x) / np.linalg.norm(system.b)),
+        "residual": engine.true_residual(system.A, space.to_host(result.x), system.b),
         "setup_seconds": result.timings["setup"], "solve_seconds": statistics.median(seconds), "runs": len(seconds),
         "threads_seconds": work,
         "format": result.format, "notes": list(result.notes), "history": result.history,

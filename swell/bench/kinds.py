@@ -2,8 +2,6 @@
 
 Each function returns a new SciPy CSR matrix; ``scale``: a factor for the number of unknowns.
 """
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -67,9 +67,7 @@ ADDED = 8               # rows from here on are not the paper's
 def run(arguments) -> int:
     """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
     check(arguments)
-    engine.tell("reading and generating matrices")
-    systems = [(name, ordered(A)) for name, A in (*engine.matrices(arguments.matrices, arguments.scale),
-                                                  *engine.files(arguments.files))]
+    systems = [(name, ordered(A)) for name, A in engine.systems(arguments)]
     findings = engine.Findings("swell bench smoothers", make_space(arguments.device), arguments)
     findings.take(measure(systems, arguments))
     findings.table(*table(findings.records))

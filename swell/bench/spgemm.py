@@ -5,8 +5,6 @@ have sorted columns, SciPy's do not, so the peer is timed with and without sorti
 """
 from __future__ import annotations
 
-from itertools import chain
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -22,8 +20,7 @@ HEADER = ("matrix", "product", "rows", "entries", "products", "ms", "10⁶ produ
 
 def run(arguments) -> int:
     """Run the benchmark; return the exit status. ``arguments``: the parsed command line."""
-    systems = chain(engine.matrices(arguments.matrices, arguments.scale), engine.files(arguments.files))
-    space = make_space(arguments.device)
+    systems, space = engine.systems(arguments), make_space(arguments.device)
     with space.active():
         meter = engine.Meter(space)
         findings = engine.Findings("swell bench spgemm: sparse products", space, arguments)

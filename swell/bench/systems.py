@@ -3,8 +3,6 @@
 The list was fixed before the advisor's constants were chosen. Each function returns a new SciPy CSR matrix of about n
 rows (or m² or m³ grid points); ``seed``: of the random numbers.
 """
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

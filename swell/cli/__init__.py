@@ -130,6 +130,9 @@ def _run(argv) -> int:
                                   f"those that do are {', '.join(ACROSS_RANKS[:-1])} and {ACROSS_RANKS[-1]}", BAD_INPUT)
         if vars(arguments).get("quiet"):
             quiet()                              # also of messages on compilation
+        if arguments.command in ACROSS_RANKS:
+            from swell.cli.ranks import run_on_all
+            return run_on_all(arguments, arguments.run)
         return arguments.run(arguments)
     except SwellError as error:
         return _complain(for_shell(error, vars(arguments)), BAD_INPUT)

@@ -1,9 +1,8 @@
 """Acoustic arguments on the command line, parsed: numbers and tables, points, walls, media, sources and layers."""
 from __future__ import annotations
 
-import difflib
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 
 WALLS = {"rigid": 0, "pressure": 1, "velocity": 1, "impedance": 1, "absorbing": 0}     # numbers in each condition
 EXAMPLE = "such as roof=impedance:2000, window=absorbing, inlet=pressure:1 or floor=velocity:0.001+0.002j"
@@ -73,8 +72,7 @@ def wall(text):
     kind, *numbers = words.split(":")
     kind = kind.lower()
     if not name or kind not in WALLS or len(numbers) != WALLS.get(kind):
-        near = difflib.get_close_matches(kind, WALLS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near and kind not in WALLS else ""
+        hint = "" if kind in WALLS else meant(kind, WALLS)
         if name and kind in WALLS:
             hint = f"{kind} takes {'one number' if WALLS[kind] else 'no number'}. "
         raise InputError(f"--wall {text}: {hint}Expected NAME=CONDITION with one of {', '.join(WALLS)}, {EXAMPLE}")

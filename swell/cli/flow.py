@@ -20,6 +20,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
+from swell.cli.arguments import add_output
 from swell.cli.output import as_json, check_paths, for_shell
 from swell.core.errors import InputError
 
@@ -63,17 +64,10 @@ def add_arguments(parser):
                         "iteration or step, .csv")
     parser.add_argument("--cut", metavar="PLANE", help="plane of the report's picture, such as z=0.5; default: through "
                         "the middle, along the empty patches or across the shortest side")
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors (and the JSON object)")
+    add_output(parser)
 
 
-def run(arguments) -> int:
-    """Solve on one rank, or on the ranks that mpiexec started; return the exit status."""
-    from swell.cli import ranks
-    return ranks.run_on_all(arguments, _run)
-
-
-def _run(arguments, ranks) -> int:
+def run(arguments, ranks) -> int:
     """Read the case, solve, write and print; return the exit status. ``ranks`` is a Communicator or None."""
     import numpy as np
 

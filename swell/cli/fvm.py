@@ -8,7 +8,6 @@ describes the mesh, lists its patches, and solves nothing (exit code 2).
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import sys
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from swell.cli.arguments import add_output, add_solver, named_solver
 from swell.cli.output import as_json, check_paths, for_shell
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 
 HELP = "solve Poisson's equation on a mesh"
 DEFAULTS = {"method": "cg by default", "scaling": "jacobi by default if there is no preconditioner"}
@@ -50,13 +49,7 @@ def add_arguments(parser):
     add_output(parser)
 
 
-def run(arguments) -> int:
-    """Solve on one rank, or on the ranks that mpiexec started; return the exit status."""
-    from swell.cli import ranks
-    return ranks.run_on_all(arguments, _run)
-
-
-def _run(arguments, ranks) -> int:
+def run(arguments, ranks) -> int:
     """Check all arguments that need no mesh; then read, solve, write and print. Return the exit status. ``ranks`` is a
     Communicator or None."""
     check_paths({"--out": arguments.out, "--report": arguments.report}, (arguments.CASE,),
@@ -112,8 +105,7 @@ def _condition(text):
     if kind not in makers and not numbers:      # a number alone fixes p
         kind, numbers = "dirichlet", [kind]
     if not name or len(numbers) != COUNTS.get(kind) or not all(map(_is_number, numbers)):
-        near = difflib.get_close_matches(kind, makers, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near and kind not in makers else ""
+        hint = "" if kind in makers else meant(kind, makers)
         if name and kind in makers and words.lower().startswith(kind):
             hint = f"{kind} takes {COUNTS[kind]} {'number' if COUNTS[kind] == 1 else 'numbers'}. "
         raise InputError(f"--patch-bc {text}: {hint}Expected NAME=CONDITION, {EXAMPLE}")

@@ -85,13 +85,7 @@ def add_arguments(parser):
     add_output(parser)
 
 
-def run(arguments) -> int:
-    """Sweep on one rank, or on the ranks that mpiexec started; return the exit status."""
-    from swell.cli import ranks
-    return ranks.run_on_all(arguments, _run)
-
-
-def _run(arguments, ranks) -> int:
+def run(arguments, ranks) -> int:
     """Check all arguments that need no mesh; then read, sweep, write and print. Return the exit status. ``ranks`` is a
     Communicator or None."""
     check_paths({"--csv": arguments.csv, "--plot": arguments.plot, "--vtu": arguments.vtu, "--wav": arguments.wav,

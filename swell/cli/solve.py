@@ -49,13 +49,7 @@ def add_arguments(parser):
     add_output(parser)
 
 
-def run(arguments) -> int:
-    """Solve on one rank, or on the ranks that mpiexec started; return the exit status."""
-    from swell.cli import ranks
-    return ranks.run_on_all(arguments, _run)
-
-
-def _run(arguments, ranks) -> int:
+def run(arguments, ranks) -> int:
     """Check all arguments that need no A; then read, solve, write and print. Return the exit status. ``ranks`` is a
     Communicator or None."""
     chosen, stopping = _checked(arguments, ranks)

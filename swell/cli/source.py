@@ -3,9 +3,8 @@
 1), ``cabin:SIZE`` or ``cylinder:SIZE``, optionally with ``:HZ``."""
 from __future__ import annotations
 
-import difflib
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 
 HELP = ("matrix file (Matrix Market .mtx or .mtx.gz, Harwell-Boeing .rb or .rua, Matlab .mat, HDF5, .npz, .npy, PETSc "
         "binary), FILE:NAME where a .mat, HDF5 or .npz file holds several matrices, or gallery:NAME, or "
@@ -39,9 +38,8 @@ def read_system(source: str):
     if unknowns and not unknowns.isdecimal():
         raise InputError(f"{source}: {unknowns!r} came, expected a number of unknowns, as in gallery:poisson2d:40000")
     if name not in gallery.names():
-        near = difflib.get_close_matches(name, gallery.names(), n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"the gallery has no matrix {name!r}: {hint}There are: {', '.join(gallery.names())}")
+        raise InputError(f"the gallery has no matrix {name!r}: {meant(name, gallery.names())}There are: "
+                         f"{', '.join(gallery.names())}")
     return gallery.get(name, int(unknowns) if unknowns else None), []
 
 

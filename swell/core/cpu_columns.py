@@ -7,8 +7,6 @@ A kernel NAME may have a twin NAME_columns, which treats several columns at a ti
 Its first argument ``running`` lists the columns to be computed; then come the arguments of NAME, with arrays of shape
 (k, n) in place of vectors. It is called if each of these is `Columns`. The twin's signature shows where they are.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.columns import Columns

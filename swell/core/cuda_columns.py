@@ -1,7 +1,7 @@
 """Launches for several right-hand sides on a GPU: one launch serves every column of `Columns`.
 
 A kernel for one vector runs once for each column: the grid's second dimension counts columns, and a wrapper that the
-loader writes moves the arguments to its column, the judge's context among them (``each_column.py``).
+loader writes moves the arguments to its column, the judge's context among them (``cuda_sources.py``).
 Blocks of a column that has stopped end at once. A kernel whose blocks wait for one another is launched for one column
 after the other.
 
@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from swell.core.columns import Columns
 from swell.core.cuda_kernels import Kernel
-from swell.core.cuda_sources import signatures
-from swell.core.each_column import EACH
+from swell.core.cuda_sources import EACH, signatures
 
 TILES = 2, 4, 8         # columns that a block may treat together
 BUSY = 2048             # threads a multiprocessor that hide latency: a short matrix gets a smaller tile, so more blocks

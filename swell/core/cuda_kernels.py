@@ -12,8 +12,7 @@ import numpy as np
 
 from swell.core.ahead import Ahead
 from swell.core.compilation import counted
-from swell.core.cuda_sources import OPTIONS, headers_digest, name_expression, signatures, source
-from swell.core.each_column import EACH
+from swell.core.cuda_sources import EACH, OPTIONS, headers_digest, name_expression, signatures, source
 from swell.core.errors import InputError
 from swell.core.launch import COOPERATIVE, DEPENDENT, address_of_launch, allow_large_clusters, raise_failed
 from swell.core.library import _native

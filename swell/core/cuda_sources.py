@@ -53,12 +53,12 @@ import pathlib
 import re
 from dataclasses import dataclass
 
-from swell.core.each_column import EACH, for_each_column
 from swell.core.errors import InputError
 from swell.core.slots import declarations
 
 CORE = pathlib.Path(__file__).parent / "kernels"
 ROOT = CORE.parents[2]      # the folder of the package swell
+EACH = "_each"          # ends the name of a kernel that runs once for every column of `Columns`
 KERNEL = re.compile(r"// launch: (?P<launch>[^\n]*)\ntemplate <(?P<template>[^>]*)>\s*(?P<head>__global__ void\s+"
                     r"(?:__launch_bounds__\([^)]*\)\s*)?|\w*KERNEL\w*\s+)(?P<name>\w+)\((?P<parameters>[^{]*?)\)\s*\{")
 PARAMETER = re.compile(r"(?P<view>Array|Table|Blocks)<(?P<of>.*)>\s*(?P<viewed>\w+)|(?P<kind>.*?[\s*])\s*(?P<name>\w+)",
@@ -160,3 +160,24 @@ def kernel_file(package: str, stem: str) -> pathlib.Path:
 def kernel_files(package: pathlib.Path) -> list[pathlib.Path]:
     """Return the paths of all files of device kernels in the folder ``package`` and below."""
     return sorted([*package.rglob("kernels/*.cu"), *filter(signatures, package.rglob("kernels/*.hpp"))])
+
+
+def for_each_column(text: str, signature) -> str:
+    """Return the source ``text`` with one kernel as a device function, and a kernel that calls it for column
+    blockIdx.y.
+
+    After the kernel's parameters the new one takes NAME_step for each array: the distance between its columns, in
+    elements; 0 for an array that all columns share."""
+    d, arrays = signature.declared, [p.name for p in signature.parameters if p.form]
+    steps = ", ".join(f"long long {name}_step" for name in arrays)
+    moved = {"": "{0}", "Blocks": "{0}", "*": "{0} + right_hand_side * {0}_step"}      # all columns share blocks
+    arguments = ", ".join(moved.get(p.form, "{0}.moved(right_hand_side * {0}_step)").format(p.name)
+                          for p in signature.parameters)
+    types, context = ", ".join(name for _, name in signature.template), d["parameters"].split(",")[0].split()[-1]
+    before, after = text.split(f"{d['head']}{d['name']}(", 1)
+    return f"""{before}DEVICE void {d['name']}({after}
+template <{d['template']}> {d['head']}{d['name']}{EACH}({d['parameters']}, {steps}) {{
+  const long long right_hand_side = blockIdx.y;
+  {d['name']}<{types}>({context} + right_hand_side, {arguments});
+}}
+"""

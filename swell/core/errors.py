@@ -64,6 +64,13 @@ class OutOfMemory(SwellError, MemoryError):
     """The problem does not fit in the memory of the machine or of the device."""
 
 
+def meant(name, known) -> str:
+    """Return "did you mean …? " with the one of ``known`` most similar to ``name``, or an empty text, for a message."""
+    import difflib
+    near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
 @contextmanager
 def naming(part: str):
     """Return a context that puts ``part``, the words for a part of a setup, before the messages of its errors."""

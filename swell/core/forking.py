@@ -8,8 +8,6 @@ threading's own: it would still count the lost threads. The child calls it again
 
 A CUDA context does not survive a fork, and there is no remedy: the child refuses to use a GPU.
 """
-from __future__ import annotations
-
 import os
 import sys
 import threading

@@ -7,8 +7,6 @@ this factor by `expect` before it starts. The factor lies on the device, so that
 
 Cost of an application: 1 pass over 3 vectors before, and 1 after, fused with the inner products that CG needs.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.columns import plain

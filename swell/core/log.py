@@ -3,8 +3,6 @@
 A library prints nothing by itself, so the logger has no output until the program configures one. Two facts concern
 every user, and are lines on stderr until then: kernels compile for long, or have no folder (`tell`).
 """
-from __future__ import annotations
-
 import contextlib
 import logging
 import sys

@@ -6,13 +6,12 @@ and tested. Rows name modules as text: a module is imported at its first use.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import importlib
 import re
 import warnings
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 from swell.core.preconditioner import Preconditioner
 from swell.core.settings import construct, parse, shown
 
@@ -138,14 +137,8 @@ def names(kind: str) -> list[str]:
         For an unknown kind; the message lists all kinds.
     """
     if not isinstance(kind, str) or kind not in TABLE:
-        raise InputError(f"unknown kind {shown(kind)}: {_nearest(kind, TABLE)}There are: {', '.join(TABLE)}")
+        raise InputError(f"unknown kind {shown(kind)}: {meant(kind, TABLE)}There are: {', '.join(TABLE)}")
     return list(TABLE[kind])
-
-
-def _nearest(name, rows) -> str:
-    """Return "did you mean …? " with the name in ``rows`` most similar to ``name``, or an empty text."""
-    near = difflib.get_close_matches(str(name), rows, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def _elsewhere(kind, name) -> str:
@@ -167,7 +160,7 @@ def load(kind: str, name: str):
     if key not in rows:
         offered = _offered(kind)
         raise InputError(f"unknown {ARGUMENT.get(kind, kind)} {shown(name)}: "
-                         f"{_elsewhere(kind, key) or _nearest(key, offered)}There are: {', '.join(offered)}")
+                         f"{_elsewhere(kind, key) or meant(key, offered)}There are: {', '.join(offered)}")
     return _imported(rows[key])
 
 

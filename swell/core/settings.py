@@ -214,7 +214,8 @@ def one_of(owner, name: str, choices: tuple[str, ...]):
     """Raise InputError unless the field ``name`` of ``owner`` is one of the ``choices``."""
     value = getattr(owner, name)
     if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected {' or '.join(map(repr, choices))}")
+        raise InputError(f"{type(owner).__name__}({name}={shown(value)}): expected "
+                         f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}")
 
 
 def switch(owner, name: str):

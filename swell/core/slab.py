@@ -4,8 +4,6 @@ A multigrid setup makes hundreds of small arrays, and CuPy's pool takes some 5 Â
 A slab grows from 256 KiB to 4 MiB, and an array gets a place if it needs at most a quarter of it. A slab is freed when
 none of its arrays is left.
 """
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,6 +1,4 @@
 """Turn: the lock of an object that several threads share, which admits one caller at a time."""
-from __future__ import annotations
-
 import os
 import threading
 

@@ -13,8 +13,6 @@ University in Prague, 2023).
 
 The library computes large products and getrf: on a CPU their bits depend on the number of threads of NumPy's BLAS.
 """
-from __future__ import annotations
-
 from swell.core.lazy import public
 
 __getattr__, __dir__, __all__ = public(__name__, {

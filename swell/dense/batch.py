@@ -3,8 +3,6 @@
 trsm on a GPU makes two calls of cuBLAS, each for all matrices; a single matrix takes the call for large matrices. Other
 solvers, and a CPU, solve one matrix after the other.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.arrays import host_array

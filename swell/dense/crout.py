@@ -7,8 +7,6 @@ compared with it. It is no method for large matrices: 2/3 n³ sequential operati
 Differs from the thesis: by default every column gets a pivot (``pivoting="full"``). The sums have the matrix's type
 (Appendix A declares them as integers, surely a slip). A zero pivot is an error in the last column too.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.dense.sequential import Sequential

@@ -2,8 +2,6 @@
 
 The functions are looked up in the library that CuPy's own wrapper is linked with, so both use one cuSOLVER.
 """
-from __future__ import annotations
-
 import ctypes
 from contextlib import contextmanager
 from functools import cache

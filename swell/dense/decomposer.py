@@ -10,7 +10,7 @@ import numpy as np
 from swell.core.errors import FactorisationError, InputError
 from swell.core.guests import guest_of
 from swell.core.library import native_kernels
-from swell.core.settings import DTYPES, real, without_effect
+from swell.core.settings import DTYPES, one_of, share, without_effect
 from swell.core.devices import make_space
 from swell.dense.accuracy import lost
 from swell.dense.factors import CroutFactors, LUFactors, Metrics, largest
@@ -315,12 +315,6 @@ def checked(A, axes=2):
     return A
 
 
-def check_pivoting(owner):
-    """Raise InputError unless ``owner.pivoting`` is one of `PIVOTING`; ``owner``: settings of a decomposer."""
-    if owner.pivoting not in PIVOTING:
-        raise InputError(f"{type(owner).__name__}(pivoting={owner.pivoting!r}): expected one of {', '.join(PIVOTING)}")
-
-
 def check_order(owner):
     """Raise InputError unless ``owner.order``, a memory order, is "C" or "F"; ``owner``: settings of a decomposer."""
     if owner.order not in ("C", "F"):
@@ -328,20 +322,14 @@ def check_order(owner):
                          "columns contiguous")
 
 
-def check_tolerances(owner, *names):
-    """Raise InputError unless these fields of the settings ``owner``, bounds of pivots, are at least zero, and
-    ``owner.pivoting`` uses them."""
-    check_not_negative(owner, *names)
+def check_pivoting(owner, *names):
+    """Raise InputError unless ``owner.pivoting`` is one of `PIVOTING`, and these fields of the settings ``owner``,
+    bounds of pivots, are at least zero and of use there."""
+    one_of(owner, "pivoting", PIVOTING)
+    for name in names:
+        share(owner, name)
     if owner.pivoting != "conditional":
         without_effect(owner, f"with pivoting={owner.pivoting!r}", "give pivoting='conditional'", *names)
-
-
-def check_not_negative(owner, *names):
-    """Raise InputError unless these fields of the settings ``owner`` are numbers of at least zero."""
-    for name in names:
-        value = getattr(owner, name)
-        if not real(value) or not value >= 0:
-            raise InputError(f"{type(owner).__name__}({name}={value!r}): expected a number of at least 0")
 
 
 def check_x(owner, choices):

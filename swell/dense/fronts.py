@@ -10,8 +10,6 @@ iterations of x³/6 operations on average.
 Matrices of one size are decomposed together, with a cluster of blocks for each. Each block iterates the diagonal block
 itself, so that the blocks exchange only candidates for a pivot. The host reads nothing until the end.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.dense.blocked import by_sections, cluster, parts

@@ -2,8 +2,6 @@
 
 A multiple of row j is subtracted from each row below it (kij form). For comparison only: 2/3 n³ sequential operations.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.dense.factors import DoolittleFactors

@@ -1,7 +1,5 @@
 """getrs: the library solver that belongs to getrf, LAPACK or cuSOLVER; for a unit diagonal in L. Section 2.1.2 of the
 thesis."""
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.dense import cusolver

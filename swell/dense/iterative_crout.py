@@ -32,9 +32,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError
+from swell.core.settings import one_of, share
 from swell.dense.blocked import check_section, section_size
-from swell.dense.decomposer import (Decomposer, check_not_negative, check_order, check_pivoting, check_tolerances,
-                                    check_x, checked, tighter)
+from swell.dense.decomposer import Decomposer, check_order, check_pivoting, check_x, checked, tighter
 from swell.dense.factors import CroutFactors, LUFactors
 
 FORMS = ("fronts", "plain")
@@ -77,15 +77,13 @@ class ICM(Decomposer):
 
     def __post_init__(self):
         check_x(self, (8, 16, 32))
-        check_pivoting(self)
-        check_not_negative(self, "tolerance")
-        check_tolerances(self, "pivot_lower", "pivot_upper")
+        share(self, "tolerance")
+        check_pivoting(self, "pivot_lower", "pivot_upper")
         check_section(self)
         if not self.pivot_lower < self.pivot_upper:
             raise InputError(f"ICM(pivot_lower={self.pivot_lower!r}, pivot_upper={self.pivot_upper!r}): expected "
                              "lower < upper")
-        if self.form not in FORMS:
-            raise InputError(f"ICM(form={self.form!r}): expected one of {', '.join(FORMS)}")
+        one_of(self, "form", FORMS)
         check_order(self)
 
     def factor(self, A, space=None, estimate=None) -> LUFactors:

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from swell.core.errors import FactorisationError, InputError
-from swell.dense.decomposer import check_not_negative, check_x, tighter
+from swell.core.errors import FactorisationError
+from swell.core.settings import one_of, share
+from swell.dense.decomposer import check_x, tighter
 from swell.dense.products import subtract_product
 from swell.dense.solver import BoundSolver, DenseSolver
 
@@ -55,9 +56,8 @@ class IS(DenseSolver):
 
     def __post_init__(self):
         check_x(self, (8, 16, 32, 64, 128))
-        check_not_negative(self, "tolerance")
-        if self.form not in FORMS:
-            raise InputError(f"IS(form={self.form!r}): expected one of {', '.join(FORMS)}")
+        share(self, "tolerance")
+        one_of(self, "form", FORMS)
 
     def tightened(self):
         return replace(self, tolerance=tighter(self.tolerance)) if self.tolerance else None

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.core.errors import InputError
-from swell.core.settings import without_effect
+from swell.core.settings import one_of, without_effect
 from swell.dense.blocked import by_sections, check_section, cluster, parts, section_size
-from swell.dense.decomposer import Decomposer, check_order, check_pivoting, check_tolerances, check_x, threshold
+from swell.dense.decomposer import Decomposer, check_order, check_pivoting, check_x, threshold
 
 FORMS = ("blocked", "plain")
 THREADS = 512           # threads of a block that completes a front
@@ -59,12 +58,10 @@ class PCM(Decomposer):
 
     def __post_init__(self):
         check_x(self, (8, 16, 32))
-        check_pivoting(self)
-        check_tolerances(self, "pivot_tolerance")
+        check_pivoting(self, "pivot_tolerance")
         check_section(self)
         check_order(self)
-        if self.form not in FORMS:
-            raise InputError(f"PCM(form={self.form!r}): expected one of {', '.join(FORMS)}")
+        one_of(self, "form", FORMS)
         if self.form == "plain":
             without_effect(self, "with form='plain'", "give form='blocked'", "section")
 

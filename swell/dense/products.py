@@ -1,6 +1,4 @@
 """C = C − A B on parts of many matrices of one size, in place, by NumPy or cuBLAS."""
-from __future__ import annotations
-
 import numpy as np
 
 CUBLAS = {"f": "s", "d": "d", "F": "c", "D": "z"}      # cuBLAS's letter for each type

@@ -10,8 +10,6 @@ first), s + p for a section below, s + 1 for one to the right.
 
 A CPU has no streams: sections follow one another, the rows of each in parallel.
 """
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np

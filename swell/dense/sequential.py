@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swell.dense.decomposer import Decomposer, check_order, check_pivoting, check_tolerances, threshold
+from swell.dense.decomposer import Decomposer, check_order, check_pivoting, threshold
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ class Sequential(Decomposer):
     kernel = ""             # name of the kernel in kernels/crout.cpp
 
     def __post_init__(self):
-        check_pivoting(self)
-        check_tolerances(self, "pivot_tolerance")
+        check_pivoting(self, "pivot_tolerance")
         check_order(self)
 
     def size(self, n):

@@ -2,8 +2,6 @@
 
 y_i = (b_i − Σ l_ij y_j) / l_ii for j < i, then x_i = y_i − Σ u_ij x_j for j > i, row by row for all right-hand sides.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.dense.solver import BoundSolver, DenseSolver

@@ -1,7 +1,5 @@
 """trsm: two triangular solves by BLAS, or by cuBLAS on a GPU; for a unit diagonal in L and in U. Section 2.1.2 of the
 thesis."""
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

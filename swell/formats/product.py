@@ -9,8 +9,6 @@ their number of entries, which decides how many threads share a row; columns go 
 (``kernels/product.cu``). Both devices add the terms of a sum in the order of A's columns. Consecutive rows of A with
 equal columns are computed together: a CPU sees them by itself, a GPU looks for them if it is told to (runs.py).
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError

@@ -1,6 +1,4 @@
 """Slots: the index of each number that ``kernels/facts`` gathers in one pass over a matrix."""
-from __future__ import annotations
-
 import enum
 
 from swell.core.slots import slots

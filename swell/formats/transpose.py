@@ -7,8 +7,6 @@ its column by an atomic operation, and a sort of each column's entries by row. T
 from run to run; the sort makes the result reproducible. With N entries of a double-precision matrix and 32-bit indices
 a GPU moves about 44 N bytes.
 """
-from __future__ import annotations
-
 LONG = 512              # a row of Mᵀ with more entries is sorted by a whole block, as in transpose.cu
 
 

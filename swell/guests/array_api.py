@@ -6,8 +6,6 @@ library's own ``from_dlpack``, found by ``__array_namespace__``; for a library w
 
 Sources: the Python array API standard; DLPack, dlpack.h; Numba, CUDA Array Interface, version 3.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.cuda import require_cupy

@@ -1,6 +1,4 @@
 """The guest for a tuple (data, indices, indptr): the arrays of a square matrix in CSR, of any library."""
-from __future__ import annotations
-
 from swell.core.arrays import checked_dtype, host_array
 from swell.core.errors import InputError
 from swell.core.guests import Guest, guest_of

@@ -1,6 +1,4 @@
 """The guest for CuPy's arrays and sparse matrices, which are on a GPU already."""
-from __future__ import annotations
-
 from swell.core.guests import ArrayLibrary, Given
 
 

@@ -3,8 +3,6 @@
 JAX pads its sparse formats up to a fixed number of entries: a padded entry has an index beyond the shape, or lies after
 the last row. JAX ignores it in every sum, and so does this module.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.arrays import check_dense, checked_dtype, host_array

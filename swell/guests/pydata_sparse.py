@@ -1,6 +1,4 @@
 """The guest for the package sparse (pydata): COO, GCXS and DOK arrays, which are read as SciPy matrices."""
-from __future__ import annotations
-
 from swell.core.arrays import check_dense, host_array
 from swell.core.errors import InputError
 from swell.core.guests import Guest

@@ -1,6 +1,4 @@
 """The guests for swell's own objects, given as a preconditioner: ``M=swell.prepare(A2, ...)``, ``M=s.M``."""
-from __future__ import annotations
-
 from swell.core.arrays import by_parts
 from swell.core.guests import Preconditioners
 

@@ -1,6 +1,4 @@
 """The guest for torch's tensors, which are read as NumPy, CuPy or SciPy arrays over the same memory."""
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.arrays import check_dense

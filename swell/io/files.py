@@ -1,6 +1,8 @@
 """Functions for all readers and writers: find, identify, open and replace files, and check sizes."""
 import bz2
+import csv
 import gzip
+import io
 import os
 import re
 import secrets
@@ -16,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from swell.core import memory
-from swell.core.errors import InputError, OutOfMemory
+from swell.core.errors import InputError, MissingDependency, OutOfMemory
 from swell.core.settings import shown
 
 MATRIX_FORMATS = ("Matrix Market (.mtx, .mtx.gz, .mtx.bz2), Harwell-Boeing (.rb, .hb, .rua, …), Matlab .mat, HDF5 "
@@ -116,7 +118,7 @@ def regular_file(path):
 
 
 @contextmanager
-def _damage_explained(path):
+def _unreadable_explained(path):
     """A context that turns errors from reading a damaged or unreadable file into an `InputError`."""
     try:
         yield
@@ -130,9 +132,26 @@ def _damage_explained(path):
                          "Check its permissions, or fetch or copy it again.") from error
 
 
+@contextmanager
+def damage_explained(path, again):
+    """Return a context that turns errors of a library on the damaged file `path` into an `InputError`.
+
+    `again`: how to write the file again, for the message."""
+    try:
+        yield
+    except (InputError, MissingDependency, OutOfMemory):
+        raise
+    except Exception as error:      # the parsers raise a dozen kinds of errors, tokenize.TokenError among them
+        if "allow_pickle" in str(error):
+            raise InputError(f"{path} holds Python objects, expected numbers: loading objects could run code. "
+                             "Write the array again with dtype=float.") from error
+        raise InputError(f"{path} is damaged, truncated or inconsistent ({error}). "
+                         f"Fetch it again, or {again}.") from error
+
+
 def compression(path):
     """The compression, ".gz", ".bz2" or "", by the first bytes of the file."""
-    with _damage_explained(path), open(path, "rb") as raw:
+    with _unreadable_explained(path), open(path, "rb") as raw:
         magic = raw.read(3)
     return ".gz" if magic.startswith(b"\x1f\x8b") else ".bz2" if magic == b"BZh" else ""
 
@@ -142,7 +161,7 @@ def opened(path):
     """Return a context that opens `path` for reading bytes and closes it; it decompresses gzip and bzip2.
 
     Damage becomes an `InputError`."""
-    with _damage_explained(path), _OPENERS[compression(path)](path, "rb") as stream:
+    with _unreadable_explained(path), _OPENERS[compression(path)](path, "rb") as stream:
         yield stream
 
 
@@ -278,6 +297,21 @@ def as_vector(path, values):
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     return np.ascontiguousarray(values, dtype=np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+def to_write(path, ending):
+    """Return ``path`` as a `Path`; raise `InputError` unless it ends in ``ending``, such as ".vtu", in any case."""
+    path = as_path(path)
+    if path.suffix.lower() != ending:
+        raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected {ending}")
+    return path
+
+
+def write_rows(path, rows):
+    """Write ``rows``, sequences of cells, to a CSV file as `write_atomically` does."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_atomically(path, lambda stream: stream.write(text.getvalue().encode()))
 
 
 def write_atomically(path, write):

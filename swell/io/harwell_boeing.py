@@ -20,7 +20,6 @@ from swell.core import memory
 from swell.core.errors import InputError
 from swell.io import files
 from swell.io.canonical import canonical_csr, check_indices, expand
-from swell.io.damage import damage_explained
 
 AGAIN = "write it again as Matrix Market with scipy.io.mmwrite"
 TEXT_COPIES = 6         # bytes of memory for each byte of text: lines, padded fields, numbers
@@ -47,7 +46,7 @@ class _File:
 
 def read_matrix(path):
     """Read the matrix; see `swell.io.read_matrix_with_notes`."""
-    with damage_explained(path, AGAIN):
+    with files.damage_explained(path, AGAIN):
         file = _read(path)
         indptr = _numbers(path, file, "pointers", file.cols + 1, np.int64) - 1
         index = _numbers(path, file, "indices", file.entries, np.int64) - 1
@@ -75,7 +74,7 @@ def read_matrix(path):
 
 def read_vector(path):
     """Read the right-hand sides in the file, as columns."""
-    with damage_explained(path, AGAIN):
+    with files.damage_explained(path, AGAIN):
         file = _read(path)
         if not file.sides:
             raise InputError(f"{path} holds a matrix and no right-hand side. Name another file.")

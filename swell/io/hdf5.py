@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from swell.core.errors import InputError, MissingDependency
 from swell.io import contents, files
 from swell.io.canonical import check_indices
-from swell.io.damage import damage_explained
 
 AGAIN = "write it again, from Matlab with save -v7.3"
 COPIES = 3              # copies of an array in memory while it is read: as stored, as CSR, in double precision
@@ -46,7 +45,7 @@ def _opened(path):
     except ImportError as error:
         raise MissingDependency(f"{path} is an HDF5 file, which h5py reads ({error}): pip install "
                                 "'swell[files]'") from None
-    with damage_explained(path, AGAIN), h5py.File(path, "r") as file:
+    with files.damage_explained(path, AGAIN), h5py.File(path, "r") as file:
         yield file
 
 

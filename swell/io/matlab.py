@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from swell.core.errors import InputError
 from swell.io import contents, files
 from swell.io.canonical import check_indices
-from swell.io.damage import damage_explained
 
 AGAIN = "save it again with Matlab's save or scipy.io.savemat"
 COPIES = 4              # copies of a variable in memory while it is read: its bytes, its arrays, CSR, double precision
@@ -31,13 +30,13 @@ _DEPTH = 8              # deepest struct in a struct
 
 def read_matrix(path, name):
     """Read a matrix; see `swell.io.read_matrix_with_notes`."""
-    with damage_explained(path, AGAIN):
+    with files.damage_explained(path, AGAIN):
         return contents.read_matrix(path, _contents(path, name), name)
 
 
 def read_vector(path, name):
     """Read an array; a row becomes a vector. See `swell.io.read_vector`."""
-    with damage_explained(path, AGAIN):
+    with files.damage_explained(path, AGAIN):
         x = contents.read_vector(path, _contents(path, name), name)
     return x.ravel() if x.ndim == 2 and x.shape[0] == 1 else x
 

@@ -4,7 +4,6 @@ import numpy as np
 from swell.core.errors import InputError
 from swell.io import files
 from swell.io.canonical import check_numeric, dense_to_csr
-from swell.io.damage import damage_explained
 
 AGAIN = "write it again with scipy.sparse.save_npz or numpy.save"
 
@@ -20,7 +19,7 @@ def read_matrix(path):
 
 def read_vector(path):
     """Read the array as it is."""
-    with damage_explained(path, AGAIN):
+    with files.damage_explained(path, AGAIN):
         # With mmap_mode a file shorter than its header says is an error; without it np.load would first allocate.
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
         files.check_memory(path, stored.nbytes, f"an array of {stored.nbytes} bytes")

@@ -15,7 +15,6 @@ from swell.core.errors import InputError
 from swell.core.settings import shown
 from swell.io import contents, files
 from swell.io.canonical import canonical_csr, check_indices, check_numeric
-from swell.io.damage import damage_explained
 from swell.io.npy import AGAIN
 
 INDICES = {"indices", "indptr", "row", "col", "coords", "offsets"}
@@ -27,7 +26,7 @@ _PART = re.compile(r"(?:(.+)[_./])?(data|indices|indptr|row|col|shape)")
 
 def read_matrix(path, name):
     """Read a matrix; see `swell.io.read_matrix_with_notes`."""
-    with damage_explained(path, AGAIN):
+    with files.damage_explained(path, AGAIN):
         names = _names(path)
         if "format" not in names:
             return contents.read_matrix(path, _contents(path, names), name)
@@ -46,7 +45,7 @@ def read_matrix(path, name):
 
 def read_vector(path, name):
     """Read an array; see `swell.io.read_vector`."""
-    with damage_explained(path, AGAIN):
+    with files.damage_explained(path, AGAIN):
         names = _names(path)
         if "format" in names:
             raise InputError(f"{path} holds a sparse matrix, as SciPy stores it, expected a vector. Write the vector "
@@ -56,7 +55,7 @@ def read_vector(path, name):
 
 def block_size(path):
     """Return the size of the square blocks of a SciPy BSR matrix in the archive; None for others, and for size 1."""
-    with damage_explained(path, AGAIN):
+    with files.damage_explained(path, AGAIN):
         with np.load(path, allow_pickle=False) as archive:
             if "format" not in archive.files or archive["format"].item() not in (b"bsr", "bsr"):
                 return None

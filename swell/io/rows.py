@@ -4,8 +4,6 @@ From PETSc binary files and CSR matrices in ``.npz`` archives, a rank reads its 
 file come in any order. There rank r parses pieces r, r + ranks, r + 2 ranks, … of the text, with entries of any rows,
 and skips the others. The caller must send these entries to the ranks that own them.
 """
-from __future__ import annotations
-
 import io
 import zipfile
 
@@ -15,7 +13,6 @@ import scipy.sparse as sp
 from swell.core.errors import InputError
 from swell.io import files, matrix_market, npy, npz, petsc
 from swell.io.canonical import expand
-from swell.io.damage import damage_explained
 
 PIECE = 1 << 22         # bytes of a piece of text
 
@@ -76,7 +73,7 @@ class NpzRows:
 
     def __init__(self, path):
         self.path = path
-        with damage_explained(path, npy.AGAIN), np.load(path, allow_pickle=False) as archive:
+        with files.damage_explained(path, npy.AGAIN), np.load(path, allow_pickle=False) as archive:
             if "format" not in archive.files or archive["format"].item() not in (b"csr", "csr"):
                 raise InputError(f"{path} holds no matrix in CSR, the only format of .npz that ranks read by rows: "
                                  "write it with scipy.sparse.save_npz(path, A.tocsr())")
@@ -92,7 +89,7 @@ class NpzRows:
         first, stop = starts[rank], starts[rank + 1]
         begin, end = int(self.indptr[first]), int(self.indptr[stop])
         self.found = end - begin
-        with damage_explained(self.path, npy.AGAIN):
+        with files.damage_explained(self.path, npy.AGAIN):
             columns, values = (_stretch(self.path, name, begin, end) for name in ("indices.npy", "data.npy"))
         return _csr(self.path, np.diff(self.indptr[first:stop + 1]), columns, values, self.shape[1])
 

@@ -10,8 +10,6 @@ Differs from the textbook: the shadow vector is random with a fixed seed, since 
 problems. s overwrites r. An inner product that is only rounding error ends the run as BREAKDOWN. The solve then resumes
 from x with another shadow vector, as long as this brings progress.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.krylov.method import Counts, ShadowIteration, ShadowMethod, part

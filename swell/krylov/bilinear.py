@@ -1,6 +1,4 @@
 """Base classes of COCG and COCR: Krylov methods with the bilinear form xᵀ y, which conjugates nothing."""
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 

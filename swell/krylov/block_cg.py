@@ -26,8 +26,6 @@ the start and once in an iteration. It loses a direction whose relative size is 
 the end of the solve shows this, and the solve then goes on from x. R = R ζ⁻¹ waits for the next update of R, which
 saves a pass. If Pᴴ A P or Rᴴ M R is not positive definite, the iteration ends as INDEFINITE.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

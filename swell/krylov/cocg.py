@@ -15,8 +15,6 @@ Differs from the textbook: the conjugate of p is kept, so that a product fused w
 gives pᵀ A p. x is updated together with p, not before r. The form xᵀ x can vanish for x ≠ 0. If the form is only
 rounding error, or if a step would leave no digit of the residual, x stays and the run ends as BREAKDOWN.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.krylov.bilinear import BilinearIteration, BilinearMethod

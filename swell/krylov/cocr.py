@@ -16,8 +16,6 @@ therefore costs one more product.
 Differs from the textbook: A p and M r come from recurrences (q = A z + β q, z −= α M q). Conjugates are kept for fused
 products. A form that is only rounding error ends the run as BREAKDOWN.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.krylov.bilinear import BilinearIteration, BilinearMethod

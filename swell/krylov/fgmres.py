@@ -7,8 +7,6 @@ A M is linear, and need not: it orthogonalises w = A z_j directly.
 A step: 1 product, 1 application of M, 1 reduction. Storage: 2 m + 2 vectors. Reports ‖b − A x‖₂. With
 ``basis="single"`` V and Z are stored in single precision. Then w is A times the stored z, so that x += Z y fits A Z.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.krylov.restarted import RestartedMethod

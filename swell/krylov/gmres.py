@@ -17,8 +17,6 @@ the condition number. The true residual at its end shows the progress, and the n
 
 Differs from the textbook: the residual after j steps is known, and judged, in step j + 1.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.krylov.fgmres import FGMRES

@@ -24,8 +24,6 @@ Differs from the textbook:
   errors of long steps may reach a hundredth of r. This happens if b is not in the range of A.
 - In these cases the last step is not made.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -13,8 +13,6 @@ Differs from the textbook: left vectors are conjugated, so that products with Aá
 not scaled, but divided by their norms where they are used. The first w is random with a fixed seed. An inner product
 that is only rounding error ends the run as BREAKDOWN, and the solve resumes from x with another w.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.krylov.method import Counts, ShadowIteration, ShadowMethod, part

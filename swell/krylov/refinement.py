@@ -7,8 +7,6 @@ a smoother, it is a stationary iteration (Saad, Iterative Methods, section 4.1).
 A step: 1 application of M, 1 product, 1 reduction. Storage: r and the storage of M. Reports the true residual
 ‖b − A x‖₂ in every step.
 """
-from __future__ import annotations
-
 from swell.krylov.method import Counts, Iteration
 
 

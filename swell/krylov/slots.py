@@ -3,8 +3,6 @@
 ``core/slots.py`` says how hosts and kernels get these names. (x, y) conjugates x. A slot NEXT_…
 holds the value for the next iteration.
 """
-from __future__ import annotations
-
 import enum
 
 from swell.core.slots import Norms, slots

@@ -14,8 +14,6 @@ report use ‖b − A x‖₂ of this recursive residual, as in every other meth
 Differs from the textbook: the recursive residual; the judge speaks after every other step; the shadow vector is random
 with a fixed seed; d is in the space of x, so that M need not be applied to it; breakdowns as in bicgstab.py.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.krylov.method import Counts, ShadowIteration, ShadowMethod, part

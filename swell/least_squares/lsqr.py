@@ -8,8 +8,6 @@ An iteration: 1 product with A, 1 with Aᴴ, 2 reductions, no host read. Vector 
 column and 3 a row. Storage: the vectors of golub_kahan.py, w and y. Recurrences follow ‖r‖ and ‖Aᴴ r‖. The reported
 norms are computed from A and x at the end.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.least_squares import slots

@@ -1,6 +1,4 @@
 """Named scalars (slots) of LSQR and LSMR, all real; ``core/slots.py`` says how kernels get the names."""
-from __future__ import annotations
-
 import enum
 
 from swell.core.slots import slots

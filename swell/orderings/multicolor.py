@@ -20,6 +20,7 @@ import numpy as np
 
 from swell.core.cpu import native_kernels
 from swell.core.errors import InputError
+from swell.core.settings import one_of
 from swell.orderings.ordering import Ordering, adjacency
 
 VISITS = ("natural", "largest_first")
@@ -42,8 +43,7 @@ class GreedyColoring(Ordering):
     cost = "none an iteration"
 
     def __post_init__(self):
-        if self.visit not in VISITS:
-            raise InputError(f"GreedyColoring(visit={self.visit!r}): expected one of {', '.join(VISITS)}")
+        one_of(self, "visit", VISITS)
 
     def colors(self, A):
         """The colour of every row, int32, shape (n,), in A's space."""

@@ -4,8 +4,6 @@ The first half of the rows keeps its order; the second half follows, reversed. I
 only where they meet, which is now the end of both. So a factor and its solves have two independent halves, for two
 threads of a CPU, and about half as many levels for a GPU. Storage: n integers.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from swell.orderings.ordering import Ordering

@@ -9,9 +9,9 @@ import re
 import statistics
 
 from swell.papers import dense_lu
-from swell.papers.dense_lu import HERE, NO_RECORD, SECTIONS, source
+from swell.papers.dense_lu import HERE, SECTIONS, source
 from swell.papers.evidence import latest
-from swell.papers.verdict import all_at_least, all_at_most, at_least, judged, known, ratio, untested
+from swell.papers.verdict import all_at_least, all_at_most, at_least, judged, known, ratio, some, untested
 
 CUBE = ("cube", "cube here")
 ROWS = {5: 178, 50: 15028}                      # section 3.2.2: the largest local matrix, by H/h
@@ -52,7 +52,7 @@ def local_matrices(evidence):
             yield judged(f"H/h = {elements}: rows of the largest local matrix", rows, found[0][0], "equal",
                          found[0][0] == rows, evidence[found[0][1]].source)
         else:
-            yield untested(f"H/h = {elements}: rows of the largest local matrix", rows, NO_RECORD)
+            yield untested(f"H/h = {elements}: rows of the largest local matrix", rows)
     found = [r["density"] for r in dense_lu.records(evidence, "decomposition", HERE)
              if r["matrix"].startswith("bordered")]
     yield all_at_least("share of nonzeros of local matrices, the least", DENSITY, found, 0.5, source(evidence, HERE))
@@ -73,10 +73,8 @@ def _compared(evidence, value, one, other):
 
 
 def _each(evidence, what, paper, values, bound):
-    for (elements, rhs), number in sorted(values.items()):
-        yield at_least(f"H/h = {elements}, b {rhs}: {what}", paper, number, bound, evidence["cube"].source)
-    if not values:
-        yield untested(what, paper, NO_RECORD)
+    return some((at_least(f"H/h = {elements}, b {rhs}: {what}", paper, number, bound, evidence["cube"].source)
+                 for (elements, rhs), number in sorted(values.items())), what, paper)
 
 
 def setups(evidence):
@@ -120,7 +118,7 @@ def iterations(evidence):
                              ", ".join(map(str, counts)), "they do not fall, and grow in all",
                              counts == sorted(counts) and counts[-1] > counts[0], evidence[part].source)
     if not tested:
-        yield untested("iterations of exact decomposers, and over the tolerance", "equal; growing", NO_RECORD)
+        yield untested("iterations of exact decomposers, and over the tolerance", "equal; growing")
 
 
 def krylov(evidence):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from swell.papers.evidence import Part, latest
 from swell.papers.paper import Conclusion, Item, Paper
-from swell.papers.verdict import all_at_least, all_at_most, at_least, judged, known, ratio, untested
+from swell.papers.verdict import all_at_least, all_at_most, at_least, judged, known, ratio, some, untested
 
 PARTS = (
     Part("solves here", "block-gmres", "block-gmres --matrices atmosmodd~:20000/4,coupled_transport4:20000"),
@@ -54,7 +54,7 @@ def matrices(evidence):
     for name, (rows, block) in SIZES.items():
         r = found.get(name)
         if r is None:
-            yield untested(f"{name}: rows", rows, "there is no record")
+            yield untested(f"{name}: rows", rows)
         else:
             yield judged(f"{name}: rows, and rows of a block", f"{rows}, {block}", f"{r['n']}, {r['block']}",
                          "the same block, rows within 5 %", r["block"] == block and abs(r["n"] / rows - 1) <= 0.05,
@@ -72,11 +72,9 @@ def _batches(evidence, field, few, many) -> dict:
 
 
 def _each(what, paper, values, bound, evidence):
-    """Yield a Line for each matrix: its value is at least ``bound``."""
-    for name, value in values.items():
-        yield at_least(f"{name}: {what}", paper, value, bound, evidence["ranks"].source)
-    if not values:
-        yield untested(what, paper, "there is no record")
+    """Return a Line for each matrix: its value is at least ``bound``."""
+    return some((at_least(f"{name}: {what}", paper, value, bound, evidence["ranks"].source)
+                 for name, value in values.items()), what, paper)
 
 
 def inner_products(evidence):
@@ -141,12 +139,9 @@ def tables(evidence):
     """Yield the Lines of tables 2 to 4: times with exact and inexact solves on GPUs."""
     paper = "; ".join(f"{title}: {', '.join(f'{exact / sweeps:.2f}' for _, exact, sweeps in rows)}"
                       for title, rows in TIMES.items())
-    found = over_cusparse(evidence)
-    for (name, ranks), value in found.items():
-        yield at_least(f"{name}, GPUs: {ranks}: cuSPARSE's exact solves / the best sweeps", paper, value, 1,
-                       evidence["cuSPARSE"].source)
-    if not found:
-        yield untested("cuSPARSE's exact solves / the best sweeps", paper, "there is no record")
+    yield from some((at_least(f"{name}, GPUs: {ranks}: cuSPARSE's exact solves / the best sweeps", paper, value, 1,
+                              evidence["cuSPARSE"].source) for (name, ranks), value in over_cusparse(evidence).items()),
+                    "cuSPARSE's exact solves / the best sweeps", paper)
     for (name, ranks), value in over_exact(evidence).items():
         yield at_least(f"{name}, GPUs: {ranks}: swell's exact solves / the best sweeps", "", value, 1,
                        evidence["ranks"].source)
@@ -172,7 +167,7 @@ def iterations(evidence):
                      "(thermal2, 3 and 5 sweeps)", f"{by_sweeps[few]}, {by_sweeps[many]}, {by_sweeps[0]}",
                      "they do not increase", by_sweeps[few] >= by_sweeps[many] >= by_sweeps[0], evidence[part].source)
     if not found:
-        yield untested("iterations with sweeps and exact", "decreasing", "there is no record")
+        yield untested("iterations with sweeps and exact", "decreasing")
 
 
 def best_sweeps(evidence):
@@ -187,7 +182,7 @@ def best_sweeps(evidence):
                      f"most of {', '.join(map(str, sorted(by_sweeps)))}", min(by_sweeps) < best < max(by_sweeps),
                      evidence["ranks"].source)
     if not times:
-        yield untested("the best number of sweeps", "6 (venkat25)", "there is no record")
+        yield untested("the best number of sweeps", "6 (venkat25)")
 
 
 def _over_cpus(evidence) -> dict:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import re
 import statistics
+from itertools import pairwise
 
 from swell.bench.dense_figures import WIDTH, kind_of
 from swell.papers.evidence import latest
-from swell.papers.verdict import all_at_least, all_at_most, at_least, at_most, judged, ratio, untested
+from swell.papers.verdict import NO_RECORD, all_at_least, all_at_most, at_least, at_most, judged, ratio, some, untested
 
 GPU, HERE, SECTIONS = ("random", "bordered"), ("dense here",), ("sections here",)
 COMPATIBLE = {"cm": ("ss", "is", "trsm"), "getrf": ("trsm", "getrs"), "icm": ("ss", "is", "trsm"),
@@ -52,7 +53,6 @@ SOLVER_TOTALS = {"SS()": (120.963, 114.645), "Trsm()": (0.479, 0.209), "Getrs()"
 MEDIANS = {"Getrf": (4.27e-11, 0.016), "CM": (2.40e-9, 1.717), "ICM": (7.12e-8, 15.671), "PCM": (6.11e-8, 27.828)}
 SOLVER_MEDIANS = {"Getrs": (4.63e-11, 0.016), "SS": (4.38e-8, 23.018), "Trsm": (8.75e-8, 13.568),
                   "IS": (2.20e-8, 0.484)}
-NO_RECORD = "there is no record"
 ESTIMATED = 0.95        # share of iterations that counts as no difference
 
 
@@ -182,15 +182,11 @@ def narrow_over_wide(method, what="decomposer", widest_wins=True):
 
     ``widest_wins``: in the thesis the largest x is the fastest; else the smallest."""
     def compare(evidence):
-        tested = False
-        for name, of in widths(evidence, method, what).items():
-            for x, next_x in zip(sorted(of), sorted(of)[1:]):
-                slow, fast = (x, next_x) if widest_wins else (next_x, x)
-                tested = True
-                yield at_least(f"{name}: time of {method} with x = {slow} / with x = {fast}", "above 1",
-                               of[slow] / of[fast], 1, source(evidence, GPU))
-        if not tested:
-            yield untested(f"{method}: time over x", "monotone", f"{NO_RECORD} of two widths on a GPU")
+        return some((at_least(f"{name}: time of {method} with x = {slow} / with x = {fast}", "above 1",
+                              of[slow] / of[fast], 1, source(evidence, GPU))
+                     for name, of in widths(evidence, method, what).items() for pair in pairwise(sorted(of))
+                     for slow, fast in [pair if widest_wins else pair[::-1]]),
+                    f"{method}: time over x", "monotone", f"{NO_RECORD} of two widths on a GPU")
     return compare
 
 
@@ -202,16 +198,15 @@ def over(evidence, reference, kind="decomposition", what="decomposer"):
 
 
 def least_over_getrf(evidence):
-    """Yield the Lines of figure 3.8: a method's least time relative to getrf's."""
+    """Return the Lines of figure 3.8: a method's least time relative to getrf's."""
     ratios = {}
     for (_, method), value in over(evidence, "Getrf()").items():
         ratios.setdefault(method, []).append(value)
     paper = {method: min(row[k] / row[0] for row in SECONDS["float64"].values()) for k, method in enumerate(COLUMNS)}
-    for method, values in ratios.items():
-        yield all_at_least(f"{method}: least time / getrf's", f"{paper[method]:.3g}" if method in paper else "above 1",
-                           values, 1, source(evidence, GPU))
-    if not ratios:
-        yield untested("least time / getrf's", "above 1", NO_RECORD)
+    return some((all_at_least(f"{method}: least time / getrf's",
+                              f"{paper[method]:.3g}" if method in paper else "above 1", values, 1,
+                              source(evidence, GPU)) for method, values in ratios.items()),
+                "least time / getrf's", "above 1")
 
 
 def totals(evidence, kind="decomposition", what="decomposer", reference="Getrf()", paper=TOTALS):
@@ -248,34 +243,31 @@ def medians(evidence, parts, kind, what, dtype, measure="max_difference") -> dic
 def accuracy(kind, what, reference, paper, groups=(GPU, HERE)):
     """Return the comparison of the medians of tables 3.8 and 3.9, or 3.12 and 3.13, relative to the library's.
     ``groups``: of parts, each compared by itself."""
+    def each(evidence, parts, k, dtype):
+        found = medians(evidence, parts, kind, what, dtype)
+        for method, value in found.items():
+            name = method.partition("(")[0]
+            if name != reference and f"{reference}()" in found and "conditional" not in method:
+                yield at_least(f"{method}, {TYPES[dtype]}: median of the largest difference / {reference}'s",
+                               f"{paper[name][k] / paper[reference][k]:.4g}", ratio(value, found[f"{reference}()"]), 1,
+                               source(evidence, parts))
+
     def compare(evidence):
-        tested = False
-        for parts in groups:
-            for k, dtype in enumerate(TYPES):
-                found = medians(evidence, parts, kind, what, dtype)
-                for method, value in found.items():
-                    name = method.partition("(")[0]
-                    if name != reference and f"{reference}()" in found and "conditional" not in method:
-                        tested = True
-                        yield at_least(f"{method}, {TYPES[dtype]}: median of the largest difference / {reference}'s",
-                                       f"{paper[name][k] / paper[reference][k]:.4g}",
-                                       ratio(value, found[f"{reference}()"]), 1, source(evidence, parts))
-        if not tested:
-            yield untested(f"median of the largest difference / {reference}'s", "above 1", NO_RECORD)
+        return some((line for parts in groups for k, dtype in enumerate(TYPES)
+                     for line in each(evidence, parts, k, dtype)),
+                    f"median of the largest difference / {reference}'s", "above 1")
     return compare
 
 
 def tolerances(evidence):
-    """Yield the Lines of figure 3.11: the error of ICM with tolerance 0 over its least one with a larger tolerance."""
+    """Return the Lines of figure 3.11: the error of ICM with tolerance 0 over its least one with a larger tolerance."""
     found = {}
     for r in records(evidence, "tolerance", HERE, dtype="float64"):
         found.setdefault(r["matrix"], {})[r["tolerance"]] = r["backward_error"]
-    for name, of in found.items():
-        looser = min((error for tolerance, error in of.items() if tolerance), default=None)
-        yield at_most(f"{name}: error with tolerance 0 / least with larger ones", "at most 1; four exceptions",
-                      ratio(of.get(0), looser), 1.1, source(evidence, HERE))
-    if not found:
-        yield untested("error with tolerance 0 / with larger ones", "at most 1", NO_RECORD)
+    return some((at_most(f"{name}: error with tolerance 0 / least with larger ones", "at most 1; four exceptions",
+                         ratio(of.get(0), min((error for tolerance, error in of.items() if tolerance), default=None)),
+                         1.1, source(evidence, HERE)) for name, of in found.items()),
+                "error with tolerance 0 / with larger ones", "at most 1")
 
 
 def pivotings(evidence):
@@ -334,13 +326,11 @@ def _estimate_shares(evidence):
 
 
 def estimates(evidence):
-    """Yield the Lines of section 3.3: iterations from the factors of a similar matrix over those from the matrix."""
-    found = _estimate_shares(evidence)
-    for (name, change), share in found.items():
-        yield at_least(f"{name}, entries differ by {change:g}: iterations from its factors / from A", "about 1", share,
-                       ESTIMATED, source(evidence, SECTIONS))
-    if not found:
-        yield untested("iterations from the factors of a similar matrix / from A", "about 1", NO_RECORD)
+    """Return the Lines of section 3.3: iterations from the factors of a similar matrix over those from the matrix."""
+    return some((at_least(f"{name}, entries differ by {change:g}: iterations from its factors / from A", "about 1",
+                          share, ESTIMATED, source(evidence, SECTIONS))
+                 for (name, change), share in _estimate_shares(evidence).items()),
+                "iterations from the factors of a similar matrix / from A", "about 1")
 
 
 def no_better_estimate(evidence):

@@ -57,7 +57,7 @@ def meshes(evidence):
     for name, (_, _, unknowns) in MESHES.items():
         record = found.get((name,))
         if record is None:
-            yield untested(f"{name}: unknowns", unknowns, "there is no record")
+            yield untested(f"{name}: unknowns", unknowns)
         else:
             off = abs(record["n"] / unknowns - 1)
             yield judged(f"{name}: unknowns", unknowns, record["n"], "within 10 % of the paper's", off <= 0.1,
@@ -103,7 +103,7 @@ def vectors(number):
 def _side(what, paper, value, source):
     """Return the Line of a ratio of times: the same device is faster."""
     if value is None:
-        return untested(what, paper, "there is no record")
+        return untested(what, paper)
     return judged(what, paper, f"{value:.4g}", "on the same side of 1", (value > 1) == (paper > 1), source)
 
 
@@ -158,7 +158,7 @@ def solves(family):
 def _ended(what, paper, record, evidence):
     """Return the Line that compares outcomes: both converge within 1000 iterations, or neither does."""
     if record is None or "failure" in record:
-        return untested(what, paper, "there is no record")
+        return untested(what, paper)
     here = any(record is r for r in evidence["solves here"].records)
     ours = record["iterations"] if record["reason"] == "CONVERGED" else f"{record['reason']} at {record['iterations']}"
     return judged(what, paper, ours, "both converge within 1000 iterations, or neither does",

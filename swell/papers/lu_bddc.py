@@ -4,8 +4,6 @@ Equations", master's thesis, Czech Technical University in Prague, 2023.
 The comparisons of section 3.1, dense matrices, are in dense_lu.py, those of section 3.2, BDDC, in bddc_cube.py. The
 thesis' GPU is an NVIDIA A100.
 """
-from __future__ import annotations
-
 from swell.bench import bddc, dense_figures
 from swell.papers import bddc_cube, dense_lu
 from swell.papers.dense_lu import GPU, HERE, by_matrix, medians, narrow_over_wide, on_gpu, over, records, source

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 
 REPRODUCED, CONTRADICTED, NOT_TESTED = "reproduced", "contradicted", "not tested"
+NO_RECORD = "there is no record"
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,17 @@ def judged(what, paper, ours, rule, holds, source="") -> Line:
     return Line(what, str(paper), str(ours), rule, REPRODUCED if holds else CONTRADICTED, source)
 
 
-def untested(what, paper, why) -> Line:
+def untested(what, paper, why=NO_RECORD) -> Line:
     """Return a Line without a verdict; ``why``: what is missing."""
     return Line(what, str(paper), "", why, NOT_TESTED)
 
 
-def at_least(what, paper, value, bound, source="", missing="there is no record") -> Line:
+def some(lines, what, paper, why=NO_RECORD) -> list:
+    """Return the list of ``lines``, or, if there are none, of one Line without a verdict."""
+    return list(lines) or [untested(what, paper, why)]
+
+
+def at_least(what, paper, value, bound, source="", missing=NO_RECORD) -> Line:
     """Return a Line: reproduced if ``value`` is ``bound`` at least; not tested if the value is None or NaN, because
     of ``missing``."""
     if value is None or math.isnan(value):
@@ -42,11 +48,10 @@ def at_least(what, paper, value, bound, source="", missing="there is no record")
     return judged(what, paper, f"{value:.4g}", f"at least {bound:.4g}", value >= bound, source)
 
 
-def at_most(what, paper, value, bound, source="", missing="there is no record") -> Line:
-    """Return a Line: reproduced if ``value`` is ``bound`` at most; not tested if the value is None or NaN, because of
-    ``missing``."""
+def at_most(what, paper, value, bound, source="") -> Line:
+    """Return a Line: reproduced if ``value`` is ``bound`` at most; not tested if the value is None or NaN."""
     if value is None or math.isnan(value):
-        return untested(what, paper, missing)
+        return untested(what, paper)
     return judged(what, paper, f"{value:.4g}", f"at most {bound:.4g}", value <= bound, source)
 
 

@@ -12,8 +12,6 @@ Poisson's equation. B is symmetric if M is, and needs no special start vector.
 An application: M, two products with A, and twice Q: two thin products and a dense one each. Storage: P, Pᵀ, the dense
 inverse, which also serves a singular A, and four vectors. For symmetric positive (semi)definite real matrices.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import FactorisationError, InputError

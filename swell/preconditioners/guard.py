@@ -11,7 +11,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 from swell.core.errors import FactorisationError, InputError
-from swell.core.settings import without_effect
+from swell.core.settings import one_of, without_effect
 from swell.preconditioners.exact import Exact
 from swell.preconditioners.triangular import TriangularOperator, TriangularSolve
 
@@ -36,11 +36,9 @@ class GuardedSolve(TriangularSolve):
     remedy = "more of it"   # recommended in the message of "error"
 
     def __post_init__(self):
-        name = type(self).__name__
-        if self.guard not in ("exact", "more", "error", "off"):
-            raise InputError(f"{name}(guard={self.guard!r}): expected 'exact', 'more', 'error' or 'off'")
+        one_of(self, "guard", ("exact", "more", "error", "off"))
         if not isinstance(self.growth, numbers.Real) or not self.growth > 0:
-            raise InputError(f"{name}(growth={self.growth!r}): expected a positive number")
+            raise InputError(f"{type(self).__name__}(growth={self.growth!r}): expected a positive number")
         if self.guard == "off":
             without_effect(self, "with guard='off'", "name another guard", "growth")
 

@@ -5,8 +5,6 @@ Row by row and by levels, the factors are exact on their pattern (Saad, Iterativ
 sweeps over all entries at once approach these values (Chow and Patel 2015). The sweeps use two buffers here, so that
 they give the same bits every time.
 """
-from __future__ import annotations
-
 import numbers
 from abc import ABC, abstractmethod
 

@@ -3,8 +3,6 @@
 An application reads D⁻¹ and a vector and writes a vector (3 words a row), fused with the inner products that CG needs.
 For CG on a Hermitian matrix ``scaling="jacobi"`` gives the same iterates at less cost: it scales the system once.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

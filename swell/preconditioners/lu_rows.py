@@ -1,6 +1,4 @@
 """The rows of A in elimination order, for incomplete LU: single rows, and block rows in whole blocks."""
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError

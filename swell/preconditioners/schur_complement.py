@@ -13,8 +13,6 @@ saddle point. It is found by (v, S v) for a random v.
 
 Cost: the inner preconditioner; "lsc" applies it twice, with three products between.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError, naming

@@ -30,7 +30,7 @@ from swell.core.errors import InputError, MissingDependency
 from swell.core.operator import Composite
 from swell.core.preconditioner import Preconditioner
 from swell.core.registry import rank_operator, resolve
-from swell.core.settings import Idle, choose_by_none, describe, idle_notes, positive, without_effect
+from swell.core.settings import Idle, choose_by_none, describe, idle_notes, one_of, positive, without_effect
 from swell.formats.csr import CSRMatrix
 from swell.orderings.ordering import adjacency
 from swell.preconditioners.coarse_space import CoarseSpace
@@ -95,9 +95,7 @@ class Schwarz(Preconditioner):
             positive(self, "overlap", 0)
         for name, known in (("kind", ("restricted", "additive", "weighted")), ("partition", ("rows", "graph")),
                             ("transmission", CONDITIONS), ("coarse", ("none", "nicolaides"))):
-            if getattr(self, name) not in known:
-                raise InputError(f"Schwarz({name}={getattr(self, name)!r}): expected "
-                                 f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+            one_of(self, name, known)
         if self.interface is not None and not isinstance(self.interface, Interface):
             raise InputError(f"Schwarz(interface=...) is of type {type(self.interface).__name__}: expected an "
                              "Interface, as swell.pde.helmholtz makes it, or None")

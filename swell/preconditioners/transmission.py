@@ -17,8 +17,6 @@ waves next to k that a subdomain of width H cannot resolve (`optimised`).
 All conditions need the faces between subdomains, which a front end gives as an `Interface`. Without one only "robin"
 is possible, estimated from the rows of A (`RowRobin`).
 """
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 

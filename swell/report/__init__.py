@@ -2,8 +2,6 @@
 
 Figures are made with matplotlib's ``Figure`` directly, so that no back end is chosen and no global state changes.
 """
-from __future__ import annotations
-
 from swell.report.convergence import plot
 from swell.report.html import html
 from swell.report.pattern import picture

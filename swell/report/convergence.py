@@ -1,6 +1,4 @@
 """The convergence plot of one solve or of several, as a PNG file."""
-from __future__ import annotations
-
 from swell.display.convergence import figure as figure_of
 from swell.report.files import save
 from swell.solving.cards import label, line, lines

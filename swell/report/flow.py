@@ -1,6 +1,4 @@
 """The HTML report of a flow: its fields, how the residuals fell, the forces on its walls."""
-from __future__ import annotations
-
 from datetime import datetime
 
 import numpy as np

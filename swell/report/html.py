@@ -1,6 +1,4 @@
 """The HTML report of a solve in one file: configuration with reasons, outcome, cost, and pictures."""
-from __future__ import annotations
-
 from datetime import datetime
 
 import swell

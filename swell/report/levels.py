@@ -1,6 +1,4 @@
 """The picture of the levels of algebraic multigrid, as a PNG file."""
-from __future__ import annotations
-
 from swell.display.levels import figure
 from swell.preconditioners.amg.report import facts
 from swell.report.files import save

@@ -2,8 +2,6 @@
 
 Of several sources, one line for each pair of a source and an ear: a colour for each source, a dash for each ear.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError

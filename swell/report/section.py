@@ -1,6 +1,4 @@
 """A cut through a mesh of polyhedra: the cells' polygons in a plane, coloured by a field."""
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError

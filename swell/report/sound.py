@@ -3,8 +3,6 @@
 Cells are split into tetrahedra, which the plane cuts into triangles with linear pressure. The colours reach
 from the loudest places `SPAN` dB down: at a node of the sound the level has no bound.
 """
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -18,8 +18,6 @@ swell differs from SciPy in these ways:
 - rtol = atol = 0 is an error: only a zero residual would do.
 - spsolve warns if x does not solve the system, and ``splu(A).solve`` raises an error. SciPy notes a zero pivot only.
 """
-from __future__ import annotations
-
 from swell.core.lazy import public as _public
 
 __getattr__, __dir__, __all__ = _public(__name__, {

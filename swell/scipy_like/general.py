@@ -1,6 +1,4 @@
 """SciPy's calls for any square matrix: ``gmres``, ``bicgstab``, ``tfqmr`` and ``qmr``."""
-from __future__ import annotations
-
 import warnings
 
 from swell.core.errors import InputError

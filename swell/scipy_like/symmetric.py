@@ -1,6 +1,4 @@
 """SciPy's calls for Hermitian matrices: ``cg`` and ``minres``."""
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from swell.core.errors import InputError
+from swell.core.settings import one_of
 from swell.smoothers.block_jacobi import INNER, Blocks, check_inner
-from swell.smoothers.gauss_seidel import REVERSED, check_direction
+from swell.smoothers.gauss_seidel import DIRECTIONS, REVERSED
 from swell.smoothers.smoother import Smoother, SmootherOperator
 
 
@@ -41,7 +42,7 @@ class BlockGaussSeidel(Smoother):
 
     def __post_init__(self):
         super().__post_init__()
-        check_direction(self)
+        one_of(self, "direction", DIRECTIONS)
         check_inner(self)
 
     def build(self, A):

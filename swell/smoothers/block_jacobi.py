@@ -34,7 +34,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.errors import InputError
-from swell.core.settings import positive, real, switch, without_effect
+from swell.core.settings import one_of, positive, real, share, switch, without_effect
 from swell.formats.diagonal import nonzero_diagonal
 from swell.formats.modified_sell import ModifiedSELL
 from swell.smoothers.smoother import Smoother, TwoBufferOperator
@@ -48,17 +48,14 @@ STATIC = 2048           # bytes of shared memory for the kernel and the device, 
 def check_inner(settings):
     """Raise InputError unless the fields of the inner solver are valid; ``settings``: of a block smoother."""
     name = type(settings).__name__
-    if settings.inner not in INNER:
-        raise InputError(f"{name}(inner={settings.inner!r}): expected one of {', '.join(INNER)}")
+    one_of(settings, "inner", INNER)
     positive(settings, "height", 32, 1024)
     if settings.height % 32:
         raise InputError(f"{name}(height={settings.height}): expected a multiple of 32, the rows of a warp")
     positive(settings, "inner_sweeps")
     if not real(settings.omega) or not 0 < settings.omega <= 2:
         raise InputError(f"{name}(omega={settings.omega!r}): expected a number above 0 and at most 2, such as 0.7")
-    if not real(settings.inner_tolerance) or not settings.inner_tolerance >= 0:
-        raise InputError(f"{name}(inner_tolerance={settings.inner_tolerance!r}): expected a number that is not "
-                         "negative, such as 1e-15 (0: all sweeps are done)")
+    share(settings, "inner_tolerance")
     if settings.inner != "jacobi":
         without_effect(settings, f"with inner={settings.inner!r}", "give inner='jacobi'", "omega")
     if settings.inner == "exact":

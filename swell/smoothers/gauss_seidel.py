@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from swell.core.errors import InputError
+from swell.core.settings import one_of
 from swell.formats.diagonal import nonzero_diagonal
 from swell.formats.matrix import index_type
 from swell.orderings.multicolor import by_color, greedy, jones_plassmann
@@ -30,13 +31,6 @@ DIRECTIONS = ("forward", "backward", "symmetric")
 COLORINGS = (None, "natural", "greedy", "jones_plassmann")
 REVERSED = {"forward": "backward", "backward": "forward", "symmetric": "symmetric"}
 SLICE = 32              # rows whose entries are stored together, position by position
-
-
-def check_direction(settings):
-    """Raise InputError unless ``settings.direction`` is one of DIRECTIONS."""
-    if settings.direction not in DIRECTIONS:
-        raise InputError(f"{type(settings).__name__}(direction={settings.direction!r}): expected one of "
-                         f"{', '.join(DIRECTIONS)}")
 
 
 @dataclass(frozen=True)
@@ -60,7 +54,7 @@ class GaussSeidel(Smoother):
 
     def __post_init__(self):
         super().__post_init__()
-        check_direction(self)
+        one_of(self, "direction", DIRECTIONS)
         if self.coloring not in COLORINGS:
             raise InputError(f"GaussSeidel(coloring={self.coloring!r}): expected None or one of "
                              f"{', '.join(c for c in COLORINGS if c)}")

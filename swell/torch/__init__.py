@@ -7,8 +7,6 @@
 
 docs/TORCH.md explains types, layouts, transforms and costs. torch itself is imported at the first call.
 """
-from __future__ import annotations
-
 from swell.core.errors import NotConverged
 from swell.torch.calls import prepare, solve, solve_batch, solve_values
 

@@ -1,6 +1,4 @@
 """The options that the calls of `swell.torch` take."""
-from __future__ import annotations
-
 from swell.autodiff.options import IN_BATCH, Options
 from swell.options import Accepted
 

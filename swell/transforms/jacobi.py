@@ -6,8 +6,6 @@ single precision. For a positive definite matrix, the condition number is within
 scaling can reach; the factor is at most the largest number of entries in a row: van der Sluis 1969, (5.33) of the
 finite-volume paper.
 """
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

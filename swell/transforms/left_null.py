@@ -10,8 +10,6 @@ found on the host, in two ways:
 
 v is zero on unknowns from which the graph of A leads away without return, as where convection is not balanced.
 """
-from __future__ import annotations
-
 import numpy as np
 
 MAX_UNKNOWNS = 20_000   # unknowns up to which A may be factored: in three dimensions SuperLU takes seconds for these

@@ -1,6 +1,4 @@
 """Symmetric permutation as a transform: A' = P A Pᵀ, from an ordering. It does not change the norm of the residual."""
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.columns import plain

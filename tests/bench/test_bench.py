@@ -125,7 +125,7 @@ def test_figures_without_labels_or_values_have_no_legend(tmp_path):
     assert engine.bars(["A"], ["one"], {"one": [None]}, "s") is None and engine.bars([], [], {}, "s") is None
     figure = engine.bars(["A", "B"], ["one"], {"one": [0.0, None]}, "s")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["one"]
-    engine.report(tmp_path / "r.html", "Title", [], CpuSpace(), ("Solves", None), ("Products", figure))
+    engine.Findings("Title", CpuSpace(), SimpleNamespace(report=tmp_path / "r.html")).report(("Solves", None), ("Products", figure))
     page = (tmp_path / "r.html").read_text("utf-8")
     assert page.count("data:image/png") == 1 and "Solves: none." in page and "Products: none." not in page
 

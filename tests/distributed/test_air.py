@@ -11,19 +11,11 @@ from tests.support.during import during
 import swell
 from swell import distributed, gallery
 from swell.core.errors import FactorisationError, InputError
-from swell.distributed.amg import galerkin, hierarchy
+from swell.distributed.amg import galerkin
 from swell.distributed.launcher import launched
-from swell.preconditioners.amg.hierarchy import COARSEST
 
+pytestmark = pytest.mark.usefixtures("few_rows")
 two_ranks = pytest.mark.parametrize("ranks", [launched()] if launched() > 1 else [2], indirect=True)
-
-
-@pytest.fixture(autouse=True)
-def few_rows(monkeypatch):
-    """Levels of more than 30 rows a rank stay in parts, so that small systems have several of them."""
-    for device in ("cpu", "cuda"):
-        monkeypatch.setitem(hierarchy.GATHERED, device, 30)
-        monkeypatch.setitem(COARSEST, device, 40)
 
 
 def random_flow(n):

@@ -321,11 +321,6 @@ def test_prefixes_are_honoured():
     assert other.getPC().getPythonContext().precond == "ilu0"
 
 
-def test_the_former_name_of_the_module_is_kept():
-    ksp, _ = guest(poisson(), pc_type="python", pc_python_type="swell.integrations.petsc.PC")
-    assert type(ksp.getPC().getPythonContext()) is PC
-
-
 def test_a_misspelt_option_is_an_error():
     with pytest.raises(swell.InputError, match="-pc_swell_precnod: did you mean -pc_swell_precond"):
         swell_pc(poisson(), pc_swell_precnod="ic0")

@@ -310,7 +310,7 @@ def test_what_is_missing_without_metis(monkeypatch):
 
 
 @pytest.mark.parametrize("settings, said", [
-    ("greedy_coloring(visit='random')", "expected one of natural, largest_first"),
+    ("greedy_coloring(visit='random')", "expected 'natural' or 'largest_first'"),
     ("partition(height=1)", "expected an integer of at least 2"),
     ("partition(separators=3)", "expected True or False"),
     ("jones_plassmann(seed=-1)", "expected an integer from 0"),

@@ -468,11 +468,11 @@ def test_a_zero_on_the_diagonal_is_named(smoother, device):
 
 
 @pytest.mark.parametrize("settings, words", [
-    ("jacobi_sweeps(omega=3)", "at most 2"), ("gauss_seidel(direction='up')", "forward, backward"),
+    ("jacobi_sweeps(omega=3)", "at most 2"), ("gauss_seidel(direction='up')", "'forward', 'backward' or 'symmetric'"),
     ("jacobi_sweeps(sweeps=0)", "at least 1"), ("gauss_seidel(coloring='red')", "jones_plassmann"),
     ("block_jacobi_sweeps(height=100)", "multiple of 32"), ("block_jacobi_sweeps(height=2048)", "at most 1024"),
     ("block_jacobi_sweeps(inner='lu')", "exact"), ("chebyshev(fraction=2)", "0.1"), ("gauss_siedel", "gauss_seidel"),
-    ("block_jacobi_sweeps(inner_tolerance=-1)", "not negative"), ("block_jacobi_sweeps(omega=0)", "above 0")])
+    ("block_jacobi_sweeps(inner_tolerance=-1)", "at least 0"), ("block_jacobi_sweeps(omega=0)", "above 0")])
 def test_settings_are_checked(settings, words):
     with pytest.raises(swell.InputError, match=words):
         resolve("smoother", settings)

@@ -1,4 +1,4 @@
-"""Tables' rows and figures of ``swell bench block-gmres`` on one device."""
+"""Tables' rows and figures of ``swell bench block-gmres`` on one device; two of the figures serve for ranks, too."""
 from __future__ import annotations
 
 import numpy as np
@@ -58,17 +58,19 @@ def drawn(records) -> list:
     """Draw all figures from the records; return (caption, figure) pairs."""
     orthogonal = [r for r in records if r["benchmark"] == "block_gmres orthogonalisation" and r["basis"] == "full"]
     solves = _of_solves(records)
+    names = list(dict.fromkeys(r["matrix"] for r in solves))
     return [("Figure 8: inner products of a step over the vectors that one launch handles",
-             _batches(orthogonal, "inner_products")),
-            ("Figure 9: updates of a step over the vectors that one launch handles", _batches(orthogonal, "updates")),
+             batches(orthogonal, "inner_products")),
+            ("Figure 9: updates of a step over the vectors that one launch handles", batches(orthogonal, "updates")),
             *((f"Figure 12: solves to {_power(rtol)} of the first residual, over the sweeps; lines: exact solves",
-               _over_sweeps(solves, rtol)) for rtol in TOLERANCES),
+               over_sweeps(names, _milliseconds(solves, rtol), SWEEPS, {EXACT: "--"})) for rtol in TOLERANCES),
             *((f"Figures 13 to 15: solves to {_power(rtol)} of the first residual", _whole(solves, rtol))
               for rtol in TOLERANCES),
             ("The parts of a step of GMRES(30)", _parts(solves))]
 
 
-def _batches(records, part):
+def batches(records, part):
+    """Return a figure: bars of the time of a ``part`` of a step, "inner_products" or "updates", by vectors a launch."""
     names = list(dict.fromkeys(r["matrix"] for r in records))
     times = {(r["matrix"], r["batch"]): 1e6 * r[part] for r in records}
     return engine.bars(names, [f"{k} a launch" for k in BATCHES],
@@ -93,22 +95,26 @@ def _whole(records, rtol):
     return engine.bars(names, [*labels, best], values, "ms (logarithmic)", log=True)
 
 
-def _over_sweeps(records, rtol):
-    """Return a figure: times of solves over the number of sweeps; None if none reached ``rtol``."""
+def over_sweeps(names, times, counts, lines):
+    """Return a figure: milliseconds of solves over the number of sweeps; None if there is no time.
+
+    ``names``: the matrices; ``times``: {(matrix, preconditioner): milliseconds}; ``counts``: numbers of sweeps;
+    ``lines``: {preconditioner without sweeps: style of its line}."""
     from swell.display.figure import colour_of, finish, new_figure
-    times = _milliseconds(records, rtol)
-    if not any(label in (EXACT, *map(sweeps, SWEEPS)) for _, label in times):
+    labels = {sweeps(count): count for count in counts}
+    if not any(label in labels or label in lines for _, label in times):
         return None
     figure, axes = new_figure(7.5, 4.2)
-    for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
-        colour = colour_of(k)
-        points = [(count, times[name, sweeps(count)]) for count in SWEEPS if (name, sweeps(count)) in times]
-        if points or (name, EXACT) in times:
+    for k, name in enumerate(names):
+        colour, own = colour_of(k), {label: time for (of, label), time in times.items() if of == name}
+        points = [(count, own[label]) for label, count in labels.items() if label in own]
+        if points or any(label in own for label in lines):
             axes.plot(*np.reshape(points, (-1, 2)).T, "o-", color=colour, lw=1.4, ms=4, label=name)
-        if (name, EXACT) in times:
-            axes.axhline(times[name, EXACT], color=colour, lw=0.9, ls="--")
+        for label, style in lines.items():
+            if label in own:
+                axes.axhline(own[label], color=colour, lw=0.9, ls=style)
     engine.logarithmic(axes)
-    axes.set_xticks(SWEEPS)
+    axes.set_xticks(counts)
     return finish(figure, axes, "sweeps for each triangle", "ms")
 
 

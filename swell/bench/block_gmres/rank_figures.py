@@ -1,14 +1,13 @@
 """Figures of ``swell bench block-gmres --ranks``."""
 from __future__ import annotations
 
-import numpy as np
-
 from swell.bench import engine
-from swell.bench.block_gmres.cases import BATCHES, BSRSV2, EXACT, HOST
+from swell.bench.block_gmres.cases import BSRSV2, EXACT, HOST
+from swell.bench.block_gmres.figures import batches, over_sweeps
 
 SWEEP = "block ILU(0), "                 # how the labels of sweeps begin: "block ILU(0), 3 sweeps"
 BEST = "block ILU(0), the best number of sweeps"
-LINES = ((EXACT, ("--", "dashed"), "exact solves"), (BSRSV2, (":", "dotted"), "cuSPARSE's bsrsv2"))     # figure 12
+LINES = (EXACT, "--", "dashed", "exact solves"), (BSRSV2, ":", "dotted", "cuSPARSE's bsrsv2")     # figure 12
 
 
 def drawn(records) -> list:
@@ -17,11 +16,11 @@ def drawn(records) -> list:
     most = max(r["ranks"] for r in kinds["product"])
     at_most = [r for r in kinds["orthogonalisation"] if r["ranks"] == most and r["basis"] == "full"]
     products, iterations = ({_label(r): r for r in kinds[kind]} for kind in ("product", "iteration"))
-    lines = "".join(f"; {name}: {words}" for label, (_, name), words in LINES
+    lines = "".join(f"; {name}: {words}" for label, _, name, words in LINES
                     if any(r["preconditioner"] == label for r in kinds["solve"]))
     return [(f"Figure 8: inner products of a step on {most} ranks, by vectors a launch; means over the ranks",
-             _batches(at_most, "inner_products")),
-            (f"Figure 9: updates of a step on {most} ranks, by vectors a launch", _batches(at_most, "updates")),
+             batches(at_most, "inner_products")),
+            (f"Figure 9: updates of a step on {most} ranks, by vectors a launch", batches(at_most, "updates")),
             ("Figure 10: a product with and without overlap, by number of ranks", engine.bars(
                 [*products], ["with overlap", "without"], {
                     words: [1e6 * r[time] for r in products.values()]
@@ -54,14 +53,6 @@ def _label(record):
     return f"{record['matrix']}: {record['ranks']}"
 
 
-def _batches(records, part):
-    names = list(dict.fromkeys(r["matrix"] for r in records))
-    times = {(r["matrix"], r["batch"]): 1e6 * r[part] for r in records}
-    labels = {k: f"{k} a launch" for k in BATCHES}
-    return engine.bars(names, [*labels.values()], {label: [times[name, k] for name in names]
-                                                   for k, label in labels.items()}, "µs a step")
-
-
 def _sweeps(label):
     """Return the number of sweeps in a preconditioner's label, or None if it is solved otherwise."""
     word = label.removeprefix(SWEEP).partition(" ")[0]
@@ -70,24 +61,10 @@ def _sweeps(label):
 
 def _over_sweeps(records):
     """Return a figure: times of solves over the number of sweeps; None if none converged."""
-    from swell.display.figure import colour_of, finish, new_figure
-    records = [r for r in records if _sweeps(r["preconditioner"]) or r["preconditioner"] in (EXACT, BSRSV2)]
-    if all(r["reason"] != "CONVERGED" for r in records):
-        return None
-    figure, axes = new_figure(7.5, 4.2)
-    for k, name in enumerate(dict.fromkeys(r["matrix"] for r in records)):
-        colour = colour_of(k)
-        times = {r["preconditioner"]: 1e3 * r["seconds"] for r in records if r["matrix"] == name
-                 and r["reason"] == "CONVERGED"}
-        points = sorted((_sweeps(label), time) for label, time in times.items() if _sweeps(label))
-        if times:
-            axes.plot(*np.reshape(points, (-1, 2)).T, "o-", color=colour, lw=1.4, ms=4, label=name)
-        for label, (style, _), _ in LINES:
-            if label in times:
-                axes.axhline(times[label], color=colour, lw=0.9, ls=style)
-    axes.set_xticks(sorted({count for r in records if (count := _sweeps(r["preconditioner"]))}))
-    engine.logarithmic(axes)
-    return finish(figure, axes, "sweeps for each triangle", "ms")
+    times = {(r["matrix"], r["preconditioner"]): 1e3 * r["seconds"] for r in records if r["reason"] == "CONVERGED"}
+    counts = sorted({count for r in records if (count := _sweeps(r["preconditioner"]))})
+    return over_sweeps(list(dict.fromkeys(r["matrix"] for r in records)), times, counts,
+                       {label: style for label, style, _, _ in LINES})
 
 
 def _groups(records) -> list:

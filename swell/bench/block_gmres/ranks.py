@@ -5,8 +5,6 @@ steps of a restart, 31 applications, alone. Their least, largest and mean over t
 largest over mean is equation 13. Whole solves are timed after a warm-up, and the slowest rank counts. "Exact CPU" is
 the paper's PETScPrecond: each vector goes to the host, where one core solves row after row, and back.
 """
-from __future__ import annotations
-
 import statistics
 import sys
 

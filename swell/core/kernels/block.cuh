@@ -220,12 +220,17 @@ template <class A, int SIDE, class X, class Y> DEVICE A adjoint_product(Dense<A,
   return sum;
 }
 
+// k x k coefficients in shared memory: out[i][j] = entry(i, j), 0 beyond k.
+template <class T, int SIDE, class F> DEVICE void fill(T (&out)[SIDE][SIDE], int k, F entry) {
+  for (int e = threadIdx.x; e < SIDE * SIDE; e += blockDim.x) {
+    const int i = e / SIDE, j = e % SIDE;
+    out[i][j] = i < k && j < k ? T(entry(i, j)) : T(0);
+  }
+}
+
 // A k x k matrix of global memory as coefficients in shared memory, transposed: out[j][i] = sign m[i][j], 0 beyond k.
 template <class T, int SIDE> DEVICE void coefficients_of(const acc_t<T>* m, int k, double sign, T (&out)[SIDE][SIDE]) {
-  for (int e = threadIdx.x; e < SIDE * SIDE; e += blockDim.x) {
-    const int i = e % SIDE, j = e / SIDE;
-    out[j][i] = i < k && j < k ? T(sign * m[i * k + j]) : T(0);
-  }
+  fill(out, k, [=](int j, int i) { return sign * m[i * k + j]; });
 }
 
 // One row of a block: its entries in k vectors, 0 beyond k.
@@ -239,4 +244,18 @@ template <int SIDE, class T> DEVICE T combination(const T (&v)[SIDE], const T (&
 #pragma unroll
   for (int i = 0; i < SIDE; ++i) value = fused(v[i], c[i], value);
   return value;
+}
+
+// P = P M for a block P of k vectors with n rows and a k x k matrix M. A thread has a row.
+template <int SIDE, class T>
+DEVICE void multiply_by(T* P, long long P_stride, long long n, const acc_t<T>* M, int k) {
+  __shared__ T transposed[SIDE][SIDE];
+  coefficients_of(M, k, 1, transposed);
+  __syncthreads();
+  const long long row = thread_id();
+  if (row >= n) return;
+  T p[SIDE];
+  load_row(P, P_stride, k, row, p);
+#pragma unroll 4
+  for (int j = 0; j < k; ++j) P[j * P_stride + row] = combination(p, transposed[j], T(0));
 }

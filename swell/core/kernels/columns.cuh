@@ -110,8 +110,15 @@ DEVICE void leave_dots(Context* ctx, const Tile<TILE>& tile, const acc_t<T> (&wy
   }
 }
 
-// y[row] = sums, and this block's parts of (w, y) and (y, y) for collect_dots, of every running column. `inside`: the
-// thread has a row; without one its sums are 0. All threads of a block call this.
+// y[row] = sum, and this block's parts of (w, y) and (y, y) for collect_dots. `inside`: the thread has a row; without
+// one its sum is 0. All threads of a block call this.
+template <class T, class I> DEVICE void put_dots(Context* ctx, T* y, const T* w, I row, bool inside, T sum) {
+  const T weight = inside ? w[row] : T(0);
+  if (inside) y[row] = sum;
+  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+}
+
+// The same for every running column.
 template <int TILE, class T, class I>
 DEVICE void put_dots(Context* ctx, const Tile<TILE>& tile, T* y, long long y_step, const T* w, long long w_step, I row,
                      bool inside, const T (&sums)[TILE]) {

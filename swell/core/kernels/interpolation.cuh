@@ -167,11 +167,10 @@ DEVICE Outcome direct_row(const Group<G>& g, Table<G>& t, const Links<I>& A, lon
   return gather(g, t, A, A.c_indptr[i], A.c_indptr[i + 1], factor, count, part, parts) ? DONE : FULL;
 }
 
-// Move the `most` largest of `count` candidates to the front; of equal ones, the smaller column wins. Returns their
-// number.
-template <int G> DEVICE int select(const Group<G>& g, Table<G>& t, int count, int most) {
-  if (count <= most) return count;
-  constexpr int EACH = Table<G>::ROOM / G;
+// Sort the first `count` candidates, EACH a lane at most, by before(weight, column, other weight, other column), a
+// strict order; only the first `most` are written back.
+template <int EACH, int G, class Before>
+DEVICE void sort(const Group<G>& g, Table<G>& t, int count, int most, Before before) {
   double weights[EACH];
   int columns[EACH], ranks[EACH];
 #pragma unroll
@@ -182,11 +181,11 @@ template <int G> DEVICE int select(const Group<G>& g, Table<G>& t, int count, in
     ranks[e] = c < count ? 0 : Table<G>::ROOM;
   }
   for (int c = 0; c < count; ++c) {
-    const double size = fabs(t.weights[c]);
+    const double weight = t.weights[c];
     const int column = t.columns[c];
 #pragma unroll
     for (int e = 0; e < EACH; ++e)
-      if (e * G < count) ranks[e] += size > fabs(weights[e]) || (size == fabs(weights[e]) && column < columns[e]);
+      if (e * G < count) ranks[e] += before(weight, column, weights[e], columns[e]);
   }
   g.sync();                                                    // all lanes have read the data that is overwritten now
 #pragma unroll
@@ -196,34 +195,22 @@ template <int G> DEVICE int select(const Group<G>& g, Table<G>& t, int count, in
       t.columns[ranks[e]] = columns[e];
     }
   g.sync();
+}
+
+// Move the `most` largest of `count` candidates to the front; of equal ones, the smaller column wins. Returns their
+// number.
+template <int G> DEVICE int select(const Group<G>& g, Table<G>& t, int count, int most) {
+  if (count <= most) return count;
+  sort<Table<G>::ROOM / G>(g, t, count, most, [](double weight, int column, double other, int other_column) {
+    return fabs(weight) > fabs(other) || (fabs(weight) == fabs(other) && column < other_column);
+  });
   return most;
 }
 
 // Sort the first `kept` candidates, 16 at most, by column.
 template <int G> DEVICE void sort_columns(const Group<G>& g, Table<G>& t, int kept) {
-  constexpr int EACH = G < 16 ? 16 / G : 1;
-  double weights[EACH];
-  int columns[EACH], places[EACH];
-#pragma unroll
-  for (int e = 0; e < EACH; ++e) {
-    const int c = g.lane + e * G;
-    weights[e] = c < kept ? t.weights[c] : 0.0;
-    columns[e] = c < kept ? t.columns[c] : 0;
-    places[e] = c < kept ? 0 : kept;
-  }
-  for (int c = 0; c < kept; ++c) {
-    const int column = t.columns[c];
-#pragma unroll
-    for (int e = 0; e < EACH; ++e) places[e] += column < columns[e];
-  }
-  g.sync();                                                    // all lanes have read the data that is overwritten now
-#pragma unroll
-  for (int e = 0; e < EACH; ++e)
-    if (places[e] < kept) {
-      t.weights[places[e]] = weights[e];
-      t.columns[places[e]] = columns[e];
-    }
-  g.sync();
+  sort<(G < 16 ? 16 / G : 1)>(g, t, kept, kept,
+                              [](double, int column, double, int other_column) { return column < other_column; });
 }
 
 // The factor for the kept weights that preserves the row sum; 1 if it would exceed RESCALED or fall below 1 / RESCALED.

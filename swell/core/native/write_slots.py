@@ -3,8 +3,6 @@ stands before every CUDA source.
 
 ``python write_slots.py FOLDER swell.krylov:cg …`` writes FOLDER/swell/krylov/cg.hpp, and so on.
 """
-from __future__ import annotations
-
 import importlib
 import pathlib
 import sys

@@ -6,11 +6,11 @@
 // registers.
 #include "columns.cuh"
 
-// The product with x of row `lane` of a slice with slice columns e to end - 1.
-template <int HEIGHT, int BLOCK, class T, class I>
-DEVICE T row_product(const I* columns, const T* values, const T* x, I e, I end, int lane, I x_size) {
+// Row `lane` of a slice with slice columns e to end - 1: add(value, column) for each entry whose column is below
+// x_size.
+template <int HEIGHT, int BLOCK, class T, class I, class Add>
+DEVICE void walk(const I* columns, const T* values, I e, I end, int lane, I x_size, Add add) {
   constexpr int ROWS = HEIGHT * BLOCK, WIDTH = BLOCK < 4 ? BLOCK : 4, AHEAD = BLOCK < 4 ? 4 / BLOCK : 1;
-  T sum(0);
   for (; e < end; e += AHEAD) {
     I of_block[AHEAD];
 #pragma unroll
@@ -30,11 +30,18 @@ DEVICE T row_product(const I* columns, const T* values, const T* x, I e, I end, 
 #pragma unroll
         for (int i = 0; i < WIDTH; ++i) {
           const I column = of_block[a] * BLOCK + c + i;
-          if (of_block[a] >= 0 && c + i < BLOCK && column < x_size) sum = fused(value[a][i], x[column], sum);
+          if (of_block[a] >= 0 && c + i < BLOCK && column < x_size) add(value[a][i], column);
         }
     }
-    if (of_block[AHEAD - 1] < 0) break;                  // padding ends the row
+    if (of_block[AHEAD - 1] < 0) return;                 // padding ends the row
   }
+}
+
+// The product of a row with x.
+template <int HEIGHT, int BLOCK, class T, class I>
+DEVICE T row_product(const I* columns, const T* values, const T* x, I e, I end, int lane, I x_size) {
+  T sum(0);
+  walk<HEIGHT, BLOCK>(columns, values, e, end, lane, x_size, [&](T value, I at) { sum = fused(value, x[at], sum); });
   return sum;
 }
 
@@ -58,46 +65,19 @@ __global__ void __launch_bounds__(256) product_dots(Context* ctx, const I* ptr, 
     const T* x, T* y, const T* w, acc_t<T>* dots, int height, int block, long long n, long long x_size) {
   if (stopped(ctx)) return;
   const I row = I(thread_id()), slice = row / (HEIGHT * BLOCK);
-  T sum(0), weight(0);
-  if (row < I(n)) {
-    const I begin = __ldg(ptr + slice) / HEIGHT, end = __ldg(ptr + slice + 1) / HEIGHT;
-    sum = row_product<HEIGHT, BLOCK>(columns, values, x, begin, end, int(row % (HEIGHT * BLOCK)), I(x_size));
-    y[row] = sum;
-    weight = w[row];
-  }
-  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+  const bool inside = row < I(n);
+  const I begin = inside ? __ldg(ptr + slice) / HEIGHT : I(0), end = inside ? __ldg(ptr + slice + 1) / HEIGHT : I(0);
+  const T sum = row_product<HEIGHT, BLOCK>(columns, values, x, begin, end, int(row % (HEIGHT * BLOCK)), I(x_size));
+  put_dots(ctx, y, w, row, inside, sum);
 }
 
 // The products with the columns of x of a row, as row_product.
 template <int HEIGHT, int BLOCK, int TILE, class T, class I>
 DEVICE void row_products(const I* columns, const T* values, const Tile<TILE>& tile, const T* x, long long step, I e,
     I end, int lane, I x_size, T (&sums)[TILE]) {
-  constexpr int ROWS = HEIGHT * BLOCK, WIDTH = BLOCK < 4 ? BLOCK : 4, AHEAD = BLOCK < 4 ? 4 / BLOCK : 1;
   clear(sums);
-  for (; e < end; e += AHEAD) {
-    I of_block[AHEAD];
-#pragma unroll
-    for (int a = 0; a < AHEAD; ++a)
-      of_block[a] = e + a < end ? load_stream(columns + (e + a) * HEIGHT + lane / BLOCK) : I(-1);
-#pragma unroll
-    for (int c = 0; c < BLOCK; c += WIDTH) {             // WIDTH columns of each block at a time
-      T value[AHEAD][WIDTH];
-#pragma unroll
-      for (int a = 0; a < AHEAD; ++a)
-#pragma unroll
-        for (int i = 0; i < WIDTH; ++i)
-          if (of_block[a] >= 0 && c + i < BLOCK)
-            value[a][i] = load_stream(values + ((e + a) * BLOCK + c + i) * ROWS + lane);
-#pragma unroll
-      for (int a = 0; a < AHEAD; ++a)
-#pragma unroll
-        for (int i = 0; i < WIDTH; ++i) {
-          const I column = of_block[a] * BLOCK + c + i;
-          if (of_block[a] >= 0 && c + i < BLOCK && column < x_size) add_entry(tile, value[a][i], x, step, column, sums);
-        }
-    }
-    if (of_block[AHEAD - 1] < 0) return;                 // padding ends the row
-  }
+  walk<HEIGHT, BLOCK>(columns, values, e, end, lane, x_size,
+                      [&](T value, I at) { add_entry(tile, value, x, step, at, sums); });
 }
 
 // y = alpha A x + beta y, of every column.

@@ -52,13 +52,8 @@ template <typename T, typename I>
 __global__ void product_dots(Context* ctx, const I* indptr, const I* indices, const T* data, const T* x, T* y,
     const T* w, acc_t<T>* dots, int lanes, long long n, long long data_size) {
   if (stopped(ctx)) return;
-  T sum = row_product(indptr, indices, data, x, lanes, n, data_size), weight(0);
-  long long row = thread_id();
-  if (row < n) {
-    y[row] = sum;
-    weight = w[row];
-  }
-  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+  const T sum = row_product(indptr, indices, data, x, lanes, n, data_size);
+  put_dots(ctx, y, w, thread_id(), thread_id() < n, sum);
 }
 
 // The products of the warp's 32 rows with the columns of x, as row_product. The lanes of a row share its sums, and pass

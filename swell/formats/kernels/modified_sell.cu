@@ -99,9 +99,7 @@ __global__ void __launch_bounds__(HEIGHT, Fit<T, HEIGHT>::blocks) product_dots(C
   const I row = I(blockIdx.x) * HEIGHT + I(threadIdx.x);
   T sum;
   if (!own_product<HEIGHT>(ctx, A, x, own, row, I(x_size), I(y_size), sum)) return;
-  const T weight = row < I(y_size) ? w[row] : T(0);
-  if (row < I(y_size)) y[row] = sum;
-  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+  put_dots(ctx, y, w, row, row < I(y_size), sum);
 }
 
 // For TILE columns: as many blocks as fit; one if HEIGHT rows alone fill a multiprocessor.

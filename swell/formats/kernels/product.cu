@@ -96,8 +96,7 @@ DEVICE void for_columns(const I* a_indptr, const I* a_indices, const I* b_indptr
   }
 }
 
-// -- columns of a row, by a group
-// ---------------------------------------------------------------------------------------
+// -- columns of a row, by a group ------------------------------------------------------------------------------------
 
 DEVICE int swap_if_equal(int* at, int old, int value) { return atomicCAS(at, old, value); }
 DEVICE long long swap_if_equal(long long* at, long long old, long long value) {
@@ -180,8 +179,7 @@ template <class I> struct Table {
   }
 };
 
-// -- columns of a row, by a block
-// ---------------------------------------------------------------------------------------
+// -- columns of a row, by a block ------------------------------------------------------------------------------------
 
 // Set a bit for each column of a row, range after range. Then each word of 32 columns is passed to take(its first
 // column, its bits, the number of columns before it). Returns the number of columns.
@@ -246,8 +244,7 @@ DEVICE long long for_bits(unsigned char* pool, const I* a_indptr, const I* a_ind
   return before;
 }
 
-// -- the phases
-// ---------------------------------------------------------------------------------------------------------
+// -- the phases ------------------------------------------------------------------------------------------------------
 
 // The number of lanes that share a row of B: about the length of its mean row.
 DEVICE int width_for(long long rows, long long entries) {

@@ -6,10 +6,9 @@
 // Products with several right-hand sides, tables with a row for each, take pieces of about PIECE rows, and two columns
 // of x at a time, so that the matrix comes from memory once. `running` lists the columns to be computed; each has the
 // bits of its own product.
-#include "../../core/native/lanes.hpp"
 #include "../../core/native/launcher.hpp"
+#include "apply.hpp"
 #include "columns.hpp"
-#include "sums.hpp"
 
 namespace {
 
@@ -24,6 +23,8 @@ template <class T, class I> struct Sell {
   Array<const I> high_ptr;
   Array<const uint16_t> high;
   int64_t height, window;
+
+  int64_t units() const { return ptr.size - 1; }
 
   // The row at a place of the sorted order; an empty `rows` is the identity.
   int64_t row_at(int64_t place) const { return rows.size ? (place & ~(window - 1)) + rows[place] : place; }
@@ -97,6 +98,12 @@ template <class T, class I> struct Sell {
     }
   }
 
+  // The same for one x, with put(row, value).
+  template <class F> void multiply(Array<const T> x, int64_t n, int64_t first, int64_t last, const F& put) const {
+    const T* const one[] = {x.data};
+    multiply<1>(one, n, first, last, [&put](int, int64_t row, T value) { put(row, value); });
+  }
+
   // The same for the columns of `group`, where c counts them.
   template <class F>
   void multiply(Array<const int64_t> group, Table<const T> x, int64_t n, int64_t first, int64_t last,
@@ -136,13 +143,7 @@ template <class T, class I>
 void product(Array<const I> ptr, Array<const I> base, Array<const uint16_t> offsets, Array<const T> values,
              Unsigned rows, Array<const I> high_ptr, Array<const uint16_t> high, Array<const T> x, Array<T> y,
              int64_t height, int64_t window, int64_t task, T alpha, T beta) {
-  const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
-  ranges(ptr.size - 1, y.size, [=](int64_t first, int64_t last) {
-    const T* const one[] = {x.data};
-    A.template multiply<1>(one, y.size, first, last, [=](int, int64_t row, T value) {
-      y[row] = beta == T(0) ? alpha * value : alpha * value + beta * y[row];
-    });
-  });
+  apply(Sell<T, I>{ptr, base, offsets, values, rows, high_ptr, high, height, window}, x, y, alpha, beta);
 }
 
 // y[j] = alpha A x[j] + beta y[j] for the columns j in `running`.
@@ -153,7 +154,7 @@ void product_columns(Array<const int64_t> running, Array<const I> ptr, Array<con
                      int64_t height, int64_t window, int64_t task, T alpha, T beta) {
   const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   each_group(running, A.reach(), sizeof(T), [=](Array<const int64_t> group) {
-    ranges(ptr.size - 1, y.columns, [=](int64_t first, int64_t last) {
+    ranges(A.units(), y.columns, [=](int64_t first, int64_t last) {
       A.multiply(group, x, y.columns, first, last, [=](int64_t c, int64_t row, T value) {
         T& out = y[group[c]][row];
         out = beta == T(0) ? alpha * value : alpha * value + beta * out;
@@ -169,9 +170,8 @@ void product_sum(Array<const I> ptr, Array<const I> base, Array<const uint16_t> 
                  Array<const T> z, Array<const T> w, Array<T> y, int64_t height, int64_t window, int64_t task, T alpha,
                  T beta, T gamma) {
   const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
-  ranges(ptr.size - 1, y.size, [=](int64_t first, int64_t last) {
-    const T* const one[] = {x.data};
-    A.template multiply<1>(one, y.size, first, last, [=](int, int64_t row, T value) {
+  ranges(A.units(), y.size, [=](int64_t first, int64_t last) {
+    A.multiply(x, y.size, first, last, [=](int64_t row, T value) {
       const T sum = alpha * value + beta * z[row];
       y[row] = gamma == T(0) ? sum : sum + gamma * w[row];
     });
@@ -187,7 +187,7 @@ void product_sum_columns(Array<const int64_t> running, Array<const I> ptr, Array
                          T gamma) {
   const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   each_group(running, A.reach(), sizeof(T), [=](Array<const int64_t> group) {
-    ranges(ptr.size - 1, y.columns, [=](int64_t first, int64_t last) {
+    ranges(A.units(), y.columns, [=](int64_t first, int64_t last) {
       A.multiply(group, x, y.columns, first, last, [=](int64_t c, int64_t row, T value) {
         const int64_t j = group[c];
         const T sum = alpha * value + beta * z[j][row];
@@ -202,19 +202,7 @@ template <class T, class I>
 void product_dots(Array<const I> ptr, Array<const I> base, Array<const uint16_t> offsets, Array<const T> values,
                   Unsigned rows, Array<const I> high_ptr, Array<const uint16_t> high, Array<const T> x,
                   Array<T> y, Array<const T> w, Array<acc_t<T>> dots, int64_t height, int64_t window, int64_t task) {
-  const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
-  const auto [wy, yy] = in_order<acc_t<T>, double>(y.size, ptr.size - 1, [=](int64_t first, int64_t last) {
-    acc_t<T> wy(0);
-    double yy = 0;
-    const T* const one[] = {x.data};
-    A.template multiply<1>(one, y.size, first, last, [&](int, int64_t row, T value) {
-      y[row] = value;
-      wy += conj_product(w[row], value);
-      yy += square(value);
-    });
-    return std::tuple(wy, yy);
-  });
-  dots[0] = wy, dots[1] = acc_t<T>(yy);
+  apply_dots(Sell<T, I>{ptr, base, offsets, values, rows, high_ptr, high, height, window}, x, y, w, dots);
 }
 
 // y[j] = A x[j], dots[j] = ((w[j], y[j]), (y[j], y[j])) for the columns j in `running`.
@@ -225,7 +213,7 @@ void product_dots_columns(Array<const int64_t> running, Array<const I> ptr, Arra
                           Table<const T> w, Table<acc_t<T>> dots, int64_t height, int64_t window, int64_t task) {
   const Sell<T, I> A{ptr, base, offsets, values, rows, high_ptr, high, height, window};
   each_group(running, A.reach(), sizeof(T), [=](Array<const int64_t> group) {
-    column_dots(group, y.columns, ptr.size - 1, dots, [=](int64_t first, int64_t last, auto* sums) {
+    column_dots(group, y.columns, A.units(), dots, [=](int64_t first, int64_t last, auto* sums) {
       A.multiply(group, x, y.columns, first, last, [=](int64_t c, int64_t row, T value) {
         y[group[c]][row] = value;
         sums[c].wy += conj_product(w[group[c]][row], value);

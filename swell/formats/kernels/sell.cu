@@ -118,9 +118,7 @@ __global__ void __launch_bounds__(512, scalar<T>::parts == 1 ? 4 : 2) product_do
   if (stopped(ctx)) return;
   const T sum = row_product<HEIGHT, HIGH>(A, x, place, batch);
   const I row = row_at(rows, slot, slices * HEIGHT, window, I(n));      // as late as this, to stay within 32 registers
-  const T weight = row < I(n) ? w[row] : T(0);
-  if (row < I(n)) y[row] = sum;
-  leave_dots<T>(ctx, Two<T>(conj_fused(weight, sum, acc_t<T>(0)), abs2(acc_t<T>(sum))));
+  put_dots(ctx, y, w, row, row < I(n), sum);
 }
 
 // The products of a row with the columns of x, as row_product.

@@ -14,8 +14,6 @@ On several ranks, KSP solves on all of them, each with its own device, with a `s
 from PETSc's local parts. PC acts on each rank's diagonal block: this is block Jacobi, and needs no mpi4py. With schwarz
 it also uses neighbouring ranks.
 """
-from __future__ import annotations
-
 from swell.core.lazy import public
 
 __getattr__, __dir__, __all__ = public(__name__, {"KSP": "ksp", "PC": "pc", "reason_of": "ksp"})

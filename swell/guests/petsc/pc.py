@@ -1,6 +1,4 @@
 """PC: a preconditioner of swell as a PETSc PC, which works on PETSc's own vectors."""
-from __future__ import annotations
-
 from swell import inputs
 from swell.core.errors import InputError
 from swell.core.registry import resolve

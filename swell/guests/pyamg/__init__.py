@@ -8,8 +8,6 @@
 The functions differ from PyAMG's in two ways. The only criterion is "rr", ‖b − A x‖ ≤ tol ‖b‖, tested with the returned
 x. gmres is preconditioned on the right, so its residuals are b − A x.
 """
-from __future__ import annotations
-
 from swell.core.lazy import public as _public
 
 __getattr__, __dir__, __all__ = _public(__name__, dict.fromkeys(("cg", "bicgstab", "gmres", "fgmres"), "calls"))

@@ -1,6 +1,4 @@
 """PyAMG's calls: ``cg``, ``bicgstab``, ``gmres`` and ``fgmres`` with its arguments and results."""
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError

@@ -1,6 +1,4 @@
 """The guest for PyAMG's hierarchies, which are given as ``M=``."""
-from __future__ import annotations
-
 from swell.core.guests import Preconditioners
 
 

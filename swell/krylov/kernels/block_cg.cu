@@ -143,16 +143,7 @@ __global__ void __launch_bounds__(1024) orthonormalise(Context* ctx, const acc_t
 template <typename T, int SIDE>
 __global__ void __launch_bounds__(256) scale(Context* ctx, T* R, const acc_t<T>* small, int count, int side,
     long long R_stride, long long n) {
-  if (stopped(ctx)) return;
-  __shared__ T inverse[SIDE][SIDE];
-  coefficients_of(small + INVERSE * count * count, count, 1, inverse);
-  __syncthreads();
-  const long long row = thread_id();
-  if (row >= n) return;
-  T v[SIDE];
-  load_row(R, R_stride, count, row, v);
-#pragma unroll 4
-  for (int j = 0; j < count; ++j) R[j * R_stride + row] = combination(v, inverse[j], T(0));
+  if (!stopped(ctx)) multiply_by<SIDE>(R, R_stride, n, small + INVERSE * count * count, count);
 }
 
 // launch: columns of P, 256 threads
@@ -162,10 +153,7 @@ template <typename T, int SIDE> __global__ void __launch_bounds__(256) direction
   __shared__ T inverse[SIDE][SIDE], zeta[SIDE][SIDE];
   const int k = count;
   coefficients_of(small + INVERSE * k * k, k, 1, inverse);
-  for (int e = threadIdx.x; e < SIDE * SIDE; e += blockDim.x) {      // zeta[j][i] = conj(ζ_ji): P ζᴴ
-    const int i = e % SIDE, j = e / SIDE;
-    zeta[j][i] = i < k && j < k ? T(conj(small[(ZETA * k + j) * k + i])) : T(0);
-  }
+  fill(zeta, k, [=](int j, int i) { return conj(small[(ZETA * k + j) * k + i]); });      // P ζᴴ
   __syncthreads();
   const long long row = thread_id();
   if (row >= n) return;

@@ -67,16 +67,7 @@ __global__ void __launch_bounds__(1024) normalise(Context* ctx, const acc_t<T>* 
 template <typename T, int SIDE>
 __global__ void __launch_bounds__(256) scale(Context* ctx, T* UW, const acc_t<T>* small, int count, int side,
     long long UW_stride, long long n) {
-  if (stopped(ctx)) return;
-  __shared__ T inverse[SIDE][SIDE];
-  coefficients_of(small + INVERSE * count * count, count, 1, inverse);
-  __syncthreads();
-  const long long row = thread_id();
-  if (row >= n) return;
-  T u[SIDE];
-  load_row(UW, UW_stride, count, row, u);
-#pragma unroll 4
-  for (int l = 0; l < count; ++l) UW[l * UW_stride + row] = combination(u, inverse[l], T(0));
+  if (!stopped(ctx)) multiply_by<SIDE>(UW, UW_stride, n, small + INVERSE * count * count, count);
 }
 
 // launch: a block of height threads for each slice of rows
@@ -294,12 +285,9 @@ __global__ void __launch_bounds__(256) update(Context* ctx, T* V, T* UW, const a
   if (in) load_row(UW, UW_stride, k, row, u), load_row(UW + k * UW_stride, UW_stride, k, row, w);
   for (int of = 0; of < j; ++of) {                     // one basis block at a time: −S in left, −T in right
     __syncthreads();
-    for (int e = threadIdx.x; e < SIDE * SIDE; e += blockDim.x) {
-      const int i = e / SIDE, b = e % SIDE;
-      const acc_t<T>* from = sums + ((2 + of) * k + i) * 2ll * k + b;
-      left[i][b] = i < k && b < k ? T(-from[0]) : T(0);
-      right[i][b] = i < k && b < k ? T(-from[k]) : T(0);
-    }
+    const acc_t<T>* of_block = sums + (2 + of) * k * 2ll * k;
+    fill(left, k, [=](int i, int b) { return -of_block[i * 2ll * k + b]; });
+    fill(right, k, [=](int i, int b) { return -of_block[i * 2ll * k + k + b]; });
     __syncthreads();
 #pragma unroll 4
     for (int i = 0; i < k; ++i) {
@@ -310,10 +298,7 @@ __global__ void __launch_bounds__(256) update(Context* ctx, T* V, T* UW, const a
   }
   __syncthreads();
   coefficients_of(small + INVERSE * k * k, k, 1, left);                         // transposed
-  for (int e = threadIdx.x; e < SIDE * SIDE; e += blockDim.x) {
-    const int i = e / SIDE, b = e % SIDE;
-    right[i][b] = i < k && b < k ? T(-small[(BETA * k + i) * k + b]) : T(0);
-  }
+  fill(right, k, [=](int i, int b) { return -small[(BETA * k + i) * k + b]; });
   __syncthreads();
   for (int i = 0; i < k; ++i) {                        // V_j = (U − V S) α⁻¹;  W − V T − V_j β
     const T v = combination(u, left[i], T(0));
@@ -389,10 +374,7 @@ __global__ void __launch_bounds__(256) combine(Context* ctx, const T* V, const a
   for (int b = 0; b < SIDE; ++b) total[b] = add && in && b < k ? out[b * out_stride + row] : T(0);
   for (int of = 0; of < columns[0]; ++of) {
     __syncthreads();
-    for (int e = threadIdx.x; e < SIDE * SIDE; e += blockDim.x) {
-      const int i = e / SIDE, b = e % SIDE;
-      c[i][b] = i < k && b < k && !ended(ctx, b) ? T(y[(of * k + i) * k + b]) : T(0);
-    }
+    fill(c, k, [=](int i, int b) { return ended(ctx, b) ? acc_t<T>(0) : y[(of * k + i) * k + b]; });
     __syncthreads();
 #pragma unroll 4
     for (int i = 0; i < k; ++i) {

@@ -11,7 +11,6 @@ Patches of kind "cyclic" need none either: they are no boundary (``periodic.py``
 """
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from swell.core.arrays import check_finite
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 from swell.pde.fvm.mesh import CUT
 from swell.pde.fvm.periodic import CYCLIC
 
@@ -154,9 +153,7 @@ def by_patch(mesh, conditions) -> dict:
         fitting = [patch.name for patch in mesh.patches
                    if patch.kind not in UNCONDITIONED and fnmatch.fnmatchcase(patch.name, str(pattern))]
         if not fitting:
-            near = difflib.get_close_matches(str(pattern), names, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"there is no patch {pattern!r}: {hint}The mesh has: {', '.join(names)}")
+            raise InputError(f"there is no patch {pattern!r}: {meant(pattern, names)}The mesh has: {', '.join(names)}")
         for name in fitting:
             by_name.setdefault(name, conditions[pattern])
     return by_name

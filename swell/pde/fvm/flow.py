@@ -8,13 +8,12 @@ call together, the class included.
 from __future__ import annotations
 
 import copy
-import difflib
 from contextlib import nullcontext
 from numbers import Number
 
 import numpy as np
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 from swell.core.loop import interruptible
 from swell.core.settings import differs
 from swell.pde.fvm.boundary import Boundary, Dirichlet, InletOutlet, Neumann, Symmetry, by_patch, check_mesh, lines
@@ -70,9 +69,8 @@ class Flow:
         c = lines(mesh, self.velocity, components=3)[2]
         for name in self.pressure:
             if name not in self.velocity:
-                near = difflib.get_close_matches(str(name), self.velocity, n=1, cutoff=0.5)
-                hint = f"did you mean {near[0]!r}? " if near else ""
-                raise InputError(f"pressure: there is no patch {name!r}: {hint}There are: {', '.join(self.velocity)}")
+                raise InputError(f"pressure: there is no patch {name!r}: {meant(name, self.velocity)}There are: "
+                                 f"{', '.join(self.velocity)}")
         for name, condition in self.velocity.items():
             if isinstance(condition, (Dirichlet, Symmetry)) == (name in self.pressure):
                 raise InputError(f"patch {name!r}: give either a velocity, Dirichlet((ux, uy, uz)), or Symmetry(), or "

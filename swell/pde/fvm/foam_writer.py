@@ -1,6 +1,4 @@
 """Writer of OpenFOAM meshes: constant/polyMesh in binary, with labels of 32 bits and scalars of 64."""
-from __future__ import annotations
-
 import re
 
 import numpy as np

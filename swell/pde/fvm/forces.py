@@ -3,8 +3,6 @@
 The pressure on a wall is extrapolated with the cell's gradient; the normal derivative is the one-sided difference that
 the momentum equation takes. A call costs one gradient of p, and one transfer of 6 numbers a wall to the host.
 """
-from __future__ import annotations
-
 import fnmatch
 
 import numpy as np

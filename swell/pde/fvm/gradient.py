@@ -10,8 +10,6 @@ is d if the value is known, and n if the normal derivative is known. A face with
 amounts to linear extrapolation. Cost: one launch; a cell reads 3 words of connectivity, 2 values and 3 components of
 the weights for each of its faces. Nothing is stored but the weights (24 bytes a face) and the inverses (48 a cell).
 """
-from __future__ import annotations
-
 from swell.core.errors import InputError
 
 THIN = 1e-9             # det G over (tr G / 3)³ below which a cell's neighbours do not span space

@@ -6,14 +6,13 @@ therefore points from owner to neighbour, or out of the domain. The faces of a p
 """
 from __future__ import annotations
 
-import difflib
 import functools
 from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 from swell.pde.fvm import check
 from swell.pde.fvm.geometry import Geometry, aspect_ratios, geometry, non_orthogonality
 from swell.pde.fvm.periodic import CoupledMesh, check_pairs, pairs
@@ -229,9 +228,7 @@ class Mesh:
         names = [patch.name for patch in self.patches]
         if name in names:
             return self.patches[names.index(name)]
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"the mesh has no patch {name!r}: {hint}There are: {', '.join(names) or 'none'}")
+        raise InputError(f"the mesh has no patch {name!r}: {meant(name, names)}There are: {', '.join(names) or 'none'}")
 
     def facts(self) -> dict:
         """Statistics in plain types: sizes, patches, components, volumes, angles (degrees), aspect ratios."""

@@ -5,8 +5,6 @@ solids may have a plane mesh of triangles, quadrilaterals and polygons. It is ex
 back are patches of kind "empty". Boundary patches come from the groups of boundary elements: physical names and tags,
 or sets. The other boundary faces make one patch "boundary".
 """
-from __future__ import annotations
-
 import contextlib
 import io
 

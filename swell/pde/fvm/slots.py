@@ -1,6 +1,4 @@
 """Named indices of the arrays and choices that the kernels of a flow share."""
-from __future__ import annotations
-
 import enum
 
 from swell.core.slots import slots

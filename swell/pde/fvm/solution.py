@@ -8,7 +8,7 @@ import numpy as np
 
 from swell.core.encoding import printable
 from swell.core.stopping import Reason
-from swell.io.files import as_path, write_atomically
+from swell.io.files import as_path, write_rows
 from swell.pde.fvm.boundary import UNCONDITIONED
 from swell.solving.choice_cost import count
 
@@ -292,8 +292,7 @@ class FlowSolution:
         for patch, history in self.forces.items():
             columns |= {f"{patch} {kind} {axis}": history[:, k, i]
                         for k, kind in enumerate(("pressure", "viscous")) for i, axis in enumerate("xyz")}
-        lines = [",".join(columns), *(",".join(f"{value:.10g}" for value in row) for row in zip(*columns.values()))]
-        write_atomically(as_path(path), lambda stream: stream.write("\n".join([*lines, ""]).encode()))
+        write_rows(as_path(path), [columns, *([f"{value:.10g}" for value in row] for row in zip(*columns.values()))])
 
     def write(self, path):
         """Write velocity and pressure for ParaView, as a VTU file. Of a rank's part: a VTU file by each rank, and a

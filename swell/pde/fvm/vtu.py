@@ -40,10 +40,8 @@ def write_vtu(path, mesh, cell_data=None):
     InputError
         For a wrong extension, fields of a wrong shape or type, or a folder that cannot be written.
     """
-    from swell.io.files import write_atomically
-    path = Path(path)
-    if path.suffix.lower() != ".vtu":
-        raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .vtu")
+    from swell.io.files import to_write, write_atomically
+    path = to_write(path, ".vtu")
     fields = {name: _field(name, values, mesh.n_cells) for name, values in (cell_data or {}).items()}
     write_atomically(path, lambda stream: _write(stream, mesh, fields))
 

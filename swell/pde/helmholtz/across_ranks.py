@@ -4,8 +4,6 @@ Every rank has the whole mesh. A partition of the graph of cells assigns each ce
 lowest rank among its cells. A rank integrates over the cells that touch its dofs, so that its rows equal the rows of
 the system on one device. Right-hand sides and fields are small beside matrices, and every rank has them whole.
 """
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -6,14 +6,13 @@ weak form of −∇·(1/ρ ∇p) − ω²/(ρc²) p = 0, the boundary has  (1/ρ
 from __future__ import annotations
 
 import cmath
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from swell.core.arrays import check_finite
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 from swell.pde.helmholtz.table import Table
 from swell.pde.helmholtz.velocity_map import VelocityMap
 
@@ -138,9 +137,8 @@ def disjoint_facets(mesh, names):
 def boundary(mesh, name):
     """Return the facet numbers of a boundary; raise InputError for an unknown name or facets inside the mesh."""
     if name not in mesh.boundaries:
-        near = difflib.get_close_matches(str(name), mesh.boundaries, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"there is no boundary {name!r}: {hint}The mesh has: {', '.join(mesh.boundaries)}")
+        raise InputError(f"there is no boundary {name!r}: {meant(name, mesh.boundaries)}The mesh has: "
+                         f"{', '.join(mesh.boundaries)}")
     facets = mesh.boundaries[name]
     inside = ~mesh.exterior[facets]
     if inside.any():

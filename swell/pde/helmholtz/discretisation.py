@@ -3,8 +3,6 @@
 Simplices are integrated exactly, quadrilaterals and hexahedra with degree + 1 Gauss points an axis. Cells are processed
 in chunks, so that the tables at the quadrature points stay small.
 """
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 
 from swell.core.encoding import printable
-from swell.core.errors import InputError
 from swell.pde.helmholtz.locating import locate
 from swell.pde.helmholtz.mesh_file import write_point_data
 
@@ -72,11 +70,9 @@ class Field:
 
     def plot(self, path):
         """Draw the level on the mesh's surface and in a cut through its middle, to ``path``, a .png file."""
+        from swell.io.files import to_write
         from swell.report.sound import plot
-        path = Path(path)
-        if path.suffix.lower() != ".png":
-            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .png")
-        plot(self, decibels, path)
+        plot(self, decibels, to_write(path, ".png"))
 
     def __repr__(self):
         return f"Field({self._summary()})"

@@ -1,16 +1,12 @@
 """Response: the pressure at the ears over a band, and measures of its accuracy."""
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from swell.core.encoding import printable
-from swell.core.errors import InputError
 from swell.pde.helmholtz.field import decibels
 from swell.pde.helmholtz.sweeping import columns_of
 
@@ -134,23 +130,19 @@ class Response:
         """Write a CSV file, one row a frequency: p at each ear (real, imaginary, level, phase), and solver data.
 
         Several sources: one row for each frequency, source and ear, which the columns "source" and "ear" name."""
-        from swell.io.files import write_atomically
-        path = Path(path)
-        if path.suffix.lower() != ".csv":
-            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .csv")
-        text = io.StringIO()
-        rows = csv.writer(text, lineterminator="\n")
+        from swell.io.files import to_write, write_rows
+        path = to_write(path, ".csv")
         ears = [""] if len(self.ears) == 1 else [f"_ear{k + 1}" for k in range(len(self.ears))]
         pair, ears = ([], ears) if self.sources is None else (["source", "ear"], [""])
-        rows.writerow(["frequency_Hz", *pair, *(f"{what}{ear}" for ear in ears for what in
-                       ("p_real_Pa", "p_imag_Pa", "level_dB", "phase_deg")),
-                       "converged", "reason", "iterations", "products", "residual", "seconds"])
+        rows = [["frequency_Hz", *pair, *(f"{what}{ear}" for ear in ears for what in
+                 ("p_real_Pa", "p_imag_Pa", "level_dB", "phase_deg")),
+                 "converged", "reason", "iterations", "products", "residual", "seconds"]]
         for point in self.points:
             for names, heard, r in self._heard(point):
                 heard = [v for p in heard for v in (p.real, p.imag, decibels(p), np.angle(p, deg=True))]
-                rows.writerow([f"{point.frequency:.10g}", *names, *(f"{v:.10g}" for v in heard), int(r.converged),
-                               r.reason.name, r.iterations, r.products, f"{r.residual:.3e}", f"{point.seconds:.4f}"])
-        write_atomically(path, lambda stream: stream.write(text.getvalue().encode()))
+                rows.append([f"{point.frequency:.10g}", *names, *(f"{v:.10g}" for v in heard), int(r.converged),
+                             r.reason.name, r.iterations, r.products, f"{r.residual:.3e}", f"{point.seconds:.4f}"])
+        write_rows(path, rows)
 
     def _heard(self, point):
         """Yield ([] or [source, ear], pressures, Result) for each row of the CSV file at a Point."""
@@ -165,11 +157,9 @@ class Response:
         """Plot the level at the ears over the frequency, of several sources for each pair of a source and an ear.
 
         ``path``: a .png file to write. ``modes``: `Modes` whose frequencies are marked, or None."""
+        from swell.io.files import to_write
         from swell.report.response import plot
-        path = Path(path)
-        if path.suffix.lower() != ".png":
-            raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .png")
-        plot(self, path, modes)
+        plot(self, to_write(path, ".png"), modes)
 
     def as_dict(self) -> dict:
         """Everything except the fields, in plain types for JSON; with several sources, "sources" has their names, and

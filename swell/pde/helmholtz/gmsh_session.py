@@ -1,6 +1,4 @@
 """Session of gmsh, opened and closed around the generation of one mesh."""
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 from swell.core.errors import InputError, MissingDependency

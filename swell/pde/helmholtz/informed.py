@@ -1,7 +1,5 @@
 """Extra data from a sweep for preconditioners: the mass matrix, faces between subdomains, subdomain matrices,
 A(ω)."""
-from __future__ import annotations
-
 from dataclasses import replace
 
 from swell.pde.helmholtz.mesh_subdomains import MeshSubdomains

@@ -1,6 +1,4 @@
 """Search for the cell that contains a point, or for the mesh's nearest point."""
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.errors import InputError

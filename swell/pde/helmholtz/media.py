@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 import cmath
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 from swell.core.settings import real
 from swell.pde.helmholtz.table import Table
 
@@ -102,10 +101,8 @@ def of_cells(mesh, media) -> tuple:
     has = f"The mesh has the regions {', '.join(mesh.regions)}" if mesh.regions else "The mesh names no regions"
     for name, medium in media.items():
         if name not in mesh.regions:
-            near = difflib.get_close_matches(str(name), mesh.regions, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}? " if near else ""
             advice = "" if mesh.regions else ": name them in the mesh (physical volumes), or give one Medium for all"
-            raise InputError(f"there is no region {name!r}: {hint}{has}{advice}")
+            raise InputError(f"there is no region {name!r}: {meant(name, mesh.regions)}{has}{advice}")
         if not isinstance(medium, Medium):
             raise InputError(f"the medium of region {name!r} is {medium!r}: expected a Medium(speed, density, damping)")
     distinct = list(dict.fromkeys(media.values()))

@@ -1,11 +1,7 @@
 """Writers: meshes with their names as Gmsh files, for `read_mesh` and other programs; fields as VTU files."""
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 
-from swell.core.errors import InputError, MissingDependency
+from swell.core.errors import MissingDependency
 
 INSTALL = "pip install 'swell[pde]' (or: pip install scikit-fem meshio gmsh)"
 FACE = {"triangle": "line", "quad": "line", "tetra": "triangle", "hexahedron": "quad"}
@@ -56,9 +52,8 @@ def write_point_data(path, mesh, data):
 
 def _checked(path, ending):
     """Return (path, the module meshio); raise InputError for another ending."""
-    path = Path(path)
-    if path.suffix.lower() != ending:
-        raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected {ending}")
+    from swell.io.files import to_write
+    path = to_write(path, ending)
     try:
         import meshio
     except ImportError as error:

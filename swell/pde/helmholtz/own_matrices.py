@@ -1,8 +1,6 @@
 """Sweeps of one's own matrices: (K − ω² M + iω B) x = iω f for a band of frequencies, at chosen rows."""
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,17 +51,15 @@ class MatrixResponse:
 
     def write_csv(self, path):
         """Write one row for each frequency, right-hand side and row of x."""
-        from swell.io.files import write_atomically
-        text = io.StringIO()
-        out = csv.writer(text, lineterminator="\n")
-        out.writerow(["frequency_Hz", "load", "row", "real", "imag", "amplitude", "converged", "reason", "iterations",
-                      "residual"])
+        from swell.io.files import write_rows
+        rows = [["frequency_Hz", "load", "row", "real", "imag", "amplitude", "converged", "reason", "iterations",
+                 "residual"]]
         for frequency, values, result in zip(self.frequencies, self.values, self.results):
             for load, of_load, r in zip(self.loads, values, columns_of(result)):
                 for row, x in zip(self.rows, of_load):
-                    out.writerow([f"{frequency:.10g}", load, row, f"{x.real:.10g}", f"{x.imag:.10g}", f"{abs(x):.10g}",
-                                  int(r.converged), r.reason.name, r.iterations, f"{r.residual:.3e}"])
-        write_atomically(Path(path), lambda stream: stream.write(text.getvalue().encode()))
+                    rows.append([f"{frequency:.10g}", load, row, f"{x.real:.10g}", f"{x.imag:.10g}", f"{abs(x):.10g}",
+                                 int(r.converged), r.reason.name, r.iterations, f"{r.residual:.3e}"])
+        write_rows(Path(path), rows)
 
     def plot(self, path):
         """Plot |x| at each row over the frequency, a line for each right-hand side and row, to a .png file."""

@@ -12,8 +12,6 @@ of directions. Memory: m real vectors, and the products with the newest ones.
 Differs from the textbook: real and imaginary parts are separate directions, so that the span is closed under
 conjugation: conj(x(ω)) is the solution at −ω. A full basis keeps the span of the latest half of the solutions.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.columns import plain

@@ -1,6 +1,4 @@
 """Warnings about mesh and damping before a sweep, and advice on a solve that failed or came close to a resonance."""
-from __future__ import annotations
-
 from swell.core.stopping import Reason
 from swell.pde.helmholtz.frequencies import NODES
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import numbers
-from pathlib import Path
 
 import numpy as np
 
@@ -110,10 +109,8 @@ def write_wav(response, path, source=0, rate=44_100) -> float:
     InputError
         As `impulse`; for another extension, or a source that does not exist.
     """
-    from swell.io.files import write_atomically
-    path = Path(path)
-    if path.suffix.lower() != ".wav":
-        raise InputError(f"cannot write {path}: the extension is {path.suffix or 'missing'}, expected .wav")
+    from swell.io.files import to_write, write_atomically
+    path = to_write(path, ".wav")
     _, p = impulse(response, rate)
     if p.ndim == 3:
         if isinstance(source, bool) or not isinstance(source, numbers.Integral) or not 0 <= source < p.shape[1]:

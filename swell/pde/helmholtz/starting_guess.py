@@ -16,8 +16,6 @@ CPU the threads of a BLAS wait for one another.
 Several right-hand sides: each combines its own solutions only, so that it starts where it would alone. Products and
 launches serve all of them together.
 """
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.columns import Columns, plain

@@ -1,8 +1,6 @@
 """System: A(ω) = K − ω² M + iω B + Σ V(ω) on a device, from three arrays of values on one pattern, by one kernel.
 
 The parts V that are no polynomial in ω come from the host for each frequency, and are added (varying.py)."""
-from __future__ import annotations
-
 import numpy as np
 
 from swell.core.arrays import check_finite

@@ -5,10 +5,9 @@ cylinder replaces the paper's. Their sizes aim at the paper's numbers of unknown
 """
 from __future__ import annotations
 
-import difflib
 import math
 
-from swell.core.errors import InputError
+from swell.core.errors import InputError, meant
 from swell.pde.helmholtz.meshes import Mesh
 
 # name: (cavity, cell size in m, number of unknowns in the paper)
@@ -34,9 +33,7 @@ def paper_mesh(name, scale=1.0) -> Mesh:
         Approximate factor on its number of unknowns.
     """
     if name not in MESHES:
-        near = difflib.get_close_matches(str(name), MESHES, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"table 1 has no mesh {name!r}: {hint}There are: {', '.join(MESHES)}")
+        raise InputError(f"table 1 has no mesh {name!r}: {meant(name, MESHES)}There are: {', '.join(MESHES)}")
     cavity, size, _ = MESHES[name]
     size *= scale ** (-1 / 3)
     from swell.pde.helmholtz.cabin import car_cabin

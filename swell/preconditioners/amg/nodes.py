@@ -21,15 +21,15 @@ def unknowns(A) -> int:
     return A.known_block or detect(A, FILL)
 
 
-def like_elasticity(A) -> bool:
+def like_elasticity(A, positive=None) -> bool:
     """True if points of a real symmetric CSRMatrix A with a positive diagonal have two unknowns or more, at least a
     quarter of the entries off the diagonal is positive, and A moves no point where all points move alike.
 
     Elements of higher degree have blocks and positive entries, too. In them a constant in one unknown of each block is
-    no motion: A changes it in most rows."""
+    no motion: A changes it in most rows. ``positive``: the number of A's positive entries, counted if None."""
     n, space = A.shape[0], A.space
-    positive = space.count_positive(A.data) - n  # sync
-    if not (positive > 0 and positive >= MIXED * (A.nnz - n)):
+    off = (space.count_positive(A.data) if positive is None else positive) - n  # sync
+    if not (off > 0 and off >= MIXED * (A.nnz - n)):
         return False
     size = unknowns(A)
     if size == 1:

@@ -61,10 +61,9 @@ DEVICE Ahead<T, V, I> load_ahead(const Factor<V, I>& A, const T* b, I p, I end) 
   return load_ahead(A, b, find_place(A, p, end), p);
 }
 
-// Solve a row; w holds all rows that it needs.
+// b − N w in the row of `a`.
 template <class T, class V, class I>
-DEVICE void finish(const Factor<V, I>& A, const Ahead<T, V, I>& a, I p, T* w, T* x) {
-  if (a.width < 0) return;
+DEVICE T difference(const Factor<V, I>& A, const Ahead<T, V, I>& a, const T* w) {
   T gathered[AHEAD], sum = a.b;
 #pragma unroll
   for (int k = 0; k < AHEAD; ++k) gathered[k] = a.column[k] >= 0 ? w[a.column[k]] : T(0);
@@ -75,6 +74,14 @@ DEVICE void finish(const Factor<V, I>& A, const Ahead<T, V, I>& a, I p, T* w, T*
     const I column = A.columns[a.start + k * SLICE];
     if (column >= 0) sum = fused(-T(A.values[a.start + k * SLICE]), w[column], sum);
   }
+  return sum;
+}
+
+// Solve a row; w holds all rows that it needs.
+template <class T, class V, class I>
+DEVICE void finish(const Factor<V, I>& A, const Ahead<T, V, I>& a, I p, T* w, T* x) {
+  if (a.width < 0) return;
+  const T sum = difference(A, a, w);
   w[p] = sum;
   x[a.row] = T(a.inverse) * sum;
 }
@@ -210,16 +217,7 @@ __global__ void __launch_bounds__(256) sweep(Context* ctx, const I* rows, const 
   Ahead<T, V, I> a = load_entries<T>(A, find_place(A, p, I(n)), p);
   if (stopped(ctx) || a.width < 0) return;
   a.b = b[a.row];
-  T gathered[AHEAD], sum = a.b;
-#pragma unroll
-  for (int k = 0; k < AHEAD; ++k) gathered[k] = a.column[k] >= 0 ? x[a.column[k]] : T(0);
-#pragma unroll
-  for (int k = 0; k < AHEAD; ++k)
-    if (a.column[k] >= 0) sum = fused(-T(a.value[k]), gathered[k], sum);
-  for (int k = AHEAD; k < a.width; ++k) {
-    const I column = A.columns[a.start + k * SLICE];
-    if (column >= 0) sum = fused(-T(A.values[a.start + k * SLICE]), x[column], sum);
-  }
+  const T sum = difference(A, a, x);
   y[a.row] = last ? T(a.inverse) * sum : sum;
 }
 

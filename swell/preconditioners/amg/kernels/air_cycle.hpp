@@ -44,16 +44,26 @@ ROW_KERNEL picked_lengths(Device device, Array<const I> indptr, Array<const I> o
   });
 }
 
+// Row r of a new CSR matrix of `count` entries is row i = order[r] of the given one, nothing for −1: entry k of the new
+// one is entry `from` of the given one, and f(i, k, from) writes it.
+template <class I, class F>
+INLINE void pick(Device device, Array<const I> indptr, Array<const I> order, Array<const I> to_indptr, int64_t count,
+                 const F& f) {
+  entries(device, to_indptr, count, [=](auto row) {
+    const int64_t i = order[row.i];
+    if (i < 0) return;
+    const int64_t from = indptr[i] - row.begin;
+    row.each([&](int64_t k) { f(i, k, from + k); });
+  });
+}
+
 // Row r of a new CSR pattern: row order[r] of the given one, its columns renumbered by `columns`.
 // launch: elements of order, 256 threads, a warp each, at most 16 blocks per multiprocessor
 template <class I>
 ROW_KERNEL pick_columns(Device device, Array<const I> indptr, Array<const I> indices, Array<const I> order,
                         Array<const I> columns, Array<const I> to_indptr, Array<I> to_indices) {
-  entries(device, to_indptr, to_indices.size, [=](auto row) {
-    if (order[row.i] < 0) return;
-    const int64_t from = indptr[order[row.i]] - row.begin;
-    row.each([&](int64_t k) { to_indices[k] = columns[indices[from + k]]; });
-  });
+  pick(device, indptr, order, to_indptr, to_indices.size,
+       [=](int64_t, int64_t k, int64_t from) { to_indices[k] = columns[indices[from]]; });
 }
 
 // The values of row r of a new matrix: eⱼ − row i of the given one divided by diagonal[i], with i = order[r] and eⱼ the
@@ -63,13 +73,8 @@ template <class V, class I>
 ROW_KERNEL pick_complement(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
                            Array<const I> order, Array<const double> diagonal, Array<const I> parents,
                            Array<const I> to_indptr, Array<V> to_data) {
-  entries(device, to_indptr, to_data.size, [=](auto row) {
-    const int64_t i = order[row.i];
-    if (i < 0) return;
-    const int64_t from = indptr[i] - row.begin;
-    row.each([&](int64_t k) {
-      to_data[k] = V((indices[from + k] == parents[i] ? 1.0 : 0.0) - data[from + k] / diagonal[i]);
-    });
+  pick(device, indptr, order, to_indptr, to_data.size, [=](int64_t i, int64_t k, int64_t from) {
+    to_data[k] = V((indices[from] == parents[i] ? 1.0 : 0.0) - data[from] / diagonal[i]);
   });
 }
 
@@ -80,11 +85,8 @@ template <class V, class I>
 ROW_KERNEL pick_balanced(Device device, Array<const I> indptr, Array<const I> indices, Array<const double> data,
                          Array<const I> order, Array<const double> fine, Array<const double> coarse,
                          Array<const I> to_indptr, Array<V> to_data) {
-  entries(device, to_indptr, to_data.size, [=](auto row) {
-    const int64_t i = order[row.i];
-    if (i < 0) return;
-    const int64_t from = indptr[i] - row.begin;
-    row.each([&](int64_t k) { to_data[k] = V(data[from + k] * fine[indices[from + k]] / coarse[i]); });
+  pick(device, indptr, order, to_indptr, to_data.size, [=](int64_t i, int64_t k, int64_t from) {
+    to_data[k] = V(data[from] * fine[indices[from]] / coarse[i]);
   });
 }
 

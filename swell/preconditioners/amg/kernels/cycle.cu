@@ -22,9 +22,7 @@ __global__ void l1_scales(Context* ctx, const I* indptr, const T* data, double o
 
 // left a right, rounded after each product.
 DEVICE double scaled(double left, double a, double right) { return __dmul_rn(left * a, right); }
-DEVICE float scaled(double left, float a, double right) { return float(__dmul_rn(left * a, right)); }
 DEVICE double times(double a, double by) { return a * by; }
-DEVICE float times(float a, double by) { return float(a * by); }
 template <class R> DEVICE complex<R> times(complex<R> a, double by) { return {R(a.re * by), R(a.im * by)}; }
 template <class R> DEVICE complex<R> scaled(double left, complex<R> a, double right) {
   return {R(__dmul_rn(left * a.re, right)), R(__dmul_rn(left * a.im, right))};
@@ -121,15 +119,27 @@ __global__ void drop_rounding(Context* ctx, const I* indptr, const I* indices, c
   });
 }
 
-// Add to sum: entry k of a row and each 32nd entry after it, times rows of x. Entry k is given as `column` and `value`.
-template <int WIDTH, class T, class I>
-DEVICE void add_entries(long long k, long long end, I column, T value, const I* indices, const T* data, const T* x,
-                        T (&sum)[WIDTH]) {
-  while (k < end) {
-#pragma unroll
-    for (int c = 0; c < WIDTH; ++c) sum[c] = fused(value, x[(long long)column * WIDTH + c], sum[c]);
+// A lane's share of row i: its entry k, every 32nd of the row. Nothing is loaded for a row that is not `there`.
+template <class T, class I> struct Share {
+  const I* indices;
+  const T* data;
+  long long k, end;
+  I column;
+  T value;
+  DEVICE Share(const I* indptr, const I* indices, const T* data, long long i, bool there)
+      : indices(indices), data(data), k(there ? indptr[i] + threadIdx.x % 32 : 0), end(there ? indptr[i + 1] : 0),
+        column(k < end ? indices[k] : I(0)), value(k < end ? data[k] : T(0)) {}
+  DEVICE void next() {
     if ((k += 32) < end) column = indices[k], value = data[k];
   }
+};
+
+// Add to sum: a share of a row times rows of x.
+template <int WIDTH, class T, class I> DEVICE void add_entries(Share<T, I> of_row, const T* x, T (&sum)[WIDTH]) {
+  for (; of_row.k < of_row.end; of_row.next())
+#pragma unroll
+    for (int c = 0; c < WIDTH; ++c)
+      sum[c] = fused(of_row.value, x[(long long)of_row.column * WIDTH + c], sum[c]);
 }
 
 // Sum over the warp; every lane gets the result.
@@ -211,13 +221,10 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) shared_rows
 
 // add_entries for several columns of x, of which it takes one of the WIDTH numbers of each row; x points to that.
 template <int WIDTH, int TILE, class T, class I>
-DEVICE void add_entries(const Tile<TILE>& tile, long long k, long long end, I column, T value, const I* indices,
-    const T* data, const T* x, long long step, T (&sums)[TILE]) {
+DEVICE void add_entries(const Tile<TILE>& tile, Share<T, I> of_row, const T* x, long long step, T (&sums)[TILE]) {
 #pragma unroll 1
-  while (k < end) {
-    add_entry(tile, value, x, step, (long long)column * WIDTH, sums);
-    if ((k += 32) < end) column = indices[k], value = data[k];
-  }
+  for (; of_row.k < of_row.end; of_row.next())
+    add_entry(tile, of_row.value, x, step, (long long)of_row.column * WIDTH, sums);
 }
 
 // Sum each column over the warp, with the additions of add_lanes: at each step a lane keeps half of its columns, and
@@ -247,16 +254,13 @@ __global__ void rows_product(Context* ctx, const I* indptr, const I* indices, co
     T* y, long long y_size) {
   let_next_start();
   const long long i = thread_id() / 32, n = y_size / WIDTH;
-  const int lane = threadIdx.x % 32;
   const bool there = i < n;
-  const long long k = there ? indptr[i] + lane : 0, end = there ? indptr[i + 1] : 0;
-  const I column = k < end ? indices[k] : I(0);
-  const T value = k < end ? data[k] : T(0);
+  const Share<T, I> of_row(indptr, indices, data, i, there);
   if (stopped(ctx) || !there) return;
   T sum[WIDTH] = {};
-  add_entries(k, end, column, value, indices, data, x, sum);
+  add_entries(of_row, x, sum);
   add_lanes(sum);
-  if (lane == 0)
+  if (threadIdx.x % 32 == 0)
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) y[i * WIDTH + c] = sum[c];
 }
@@ -269,10 +273,8 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) rows_produc
     long long x_step, long long y_step) {
   let_next_start();
   const long long i = row_thread() / 32, n = y_size / WIDTH;
-  const int lane = threadIdx.x % 32, there = i < n;
-  const long long k = there ? indptr[i] + lane : 0, end = there ? indptr[i + 1] : 0;
-  const I column = k < end ? indices[k] : I(0);
-  const T value = k < end ? data[k] : T(0);
+  const bool there = i < n;
+  const Share<T, I> of_row(indptr, indices, data, i, there);
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped() || !there) return;
   x = own.of(x, x_step), y = own.of(y, y_step) + kept_column<TILE>() * y_step;
@@ -280,7 +282,7 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::threads / 256) rows_produc
   for (int c = 0; c < WIDTH; ++c) {
     T sums[TILE];
     clear(sums);
-    add_entries<WIDTH>(own, k, end, column, value, indices, data, x + c, x_step, sums);
+    add_entries<WIDTH>(own, of_row, x + c, x_step, sums);
     const T sum = add_lanes_apart(sums);
     if (writes(own)) y[i * WIDTH + c] = sum;
   }
@@ -293,20 +295,15 @@ __global__ void correct(Context* ctx, const I* indptr, const I* indices, const T
     const P* q_indices, const T* q_data, int width, const T* b, const T* coarse, T* x, long long x_size) {
   let_next_start();
   const long long i = thread_id() / 32, n = x_size / WIDTH;
-  const int lane = threadIdx.x % 32;
   const bool there = i < n;
-  const long long k = there ? indptr[i] + lane : 0, end = there ? indptr[i + 1] : 0;
-  const long long q = there ? q_indptr[i] + lane : 0, q_end = there ? q_indptr[i + 1] : 0;
-  const I column = k < end ? indices[k] : I(0);
-  const T value = k < end ? data[k] : T(0);
-  const P q_column = q < q_end ? q_indices[q] : P(0);
-  const T q_value = q < q_end ? q_data[q] : T(0);
+  const Share<T, I> of_s(indptr, indices, data, i, there);
+  const Share<T, P> of_q(q_indptr, q_indices, q_data, i, there);
   if (stopped(ctx) || !there) return;
   T sum[WIDTH] = {};
-  add_entries(k, end, column, value, indices, data, b, sum);
-  add_entries(q, q_end, q_column, q_value, q_indices, q_data, coarse, sum);
+  add_entries(of_s, b, sum);
+  add_entries(of_q, coarse, sum);
   add_lanes(sum);
-  if (lane == 0)
+  if (threadIdx.x % 32 == 0)
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) x[i * WIDTH + c] = b[i * WIDTH + c] + sum[c];
 }
@@ -320,13 +317,9 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) correct_colum
     long long x_step) {
   let_next_start();
   const long long i = row_thread() / 32, n = x_size / WIDTH;
-  const int lane = threadIdx.x % 32, there = i < n;
-  const long long k = there ? indptr[i] + lane : 0, end = there ? indptr[i + 1] : 0;
-  const long long q = there ? q_indptr[i] + lane : 0, q_end = there ? q_indptr[i + 1] : 0;
-  const I column = k < end ? indices[k] : I(0);
-  const T value = k < end ? data[k] : T(0);
-  const P q_column = q < q_end ? q_indices[q] : P(0);
-  const T q_value = q < q_end ? q_data[q] : T(0);
+  const bool there = i < n;
+  const Share<T, I> of_s(indptr, indices, data, i, there);
+  const Share<T, P> of_q(q_indptr, q_indices, q_data, i, there);
   const Tile<TILE> own(ctx, vectors);
   if (own.stopped() || !there) return;
   b = own.of(b, b_step), coarse = own.of(coarse, coarse_step), x = own.of(x, x_step);
@@ -335,8 +328,8 @@ __global__ void __launch_bounds__(256, Room<T, TILE>::fewer / 256) correct_colum
   for (int c = 0; c < WIDTH; ++c) {
     T sums[TILE];
     clear(sums);
-    add_entries<WIDTH>(own, k, end, column, value, indices, data, b + c, b_step, sums);
-    add_entries<WIDTH>(own, q, q_end, q_column, q_value, q_indices, q_data, coarse + c, coarse_step, sums);
+    add_entries<WIDTH>(own, of_s, b + c, b_step, sums);
+    add_entries<WIDTH>(own, of_q, coarse + c, coarse_step, sums);
     const T sum = add_lanes_apart(sums);
     if (writes(own)) x[j * x_step + i * WIDTH + c] = b[j * b_step + i * WIDTH + c] + sum;
   }
@@ -354,12 +347,10 @@ __global__ void __launch_bounds__(256) dense_product(Context* ctx, const T* matr
   const long long i = thread_id() / 32, n = x_size / WIDTH;
   const int lane = threadIdx.x % 32;
   const T* row = matrix + i * n;
-  T ahead[AHEAD], sum[WIDTH];
+  T ahead[AHEAD], sum[WIDTH] = {};
 #pragma unroll
   for (int e = 0; e < AHEAD; ++e) ahead[e] = i < n && lane + 32 * e < n ? row[lane + 32 * e] : T(0);
   if (stopped(ctx) || i >= n) return;
-#pragma unroll
-  for (int c = 0; c < WIDTH; ++c) sum[c] = T(0);
 #pragma unroll
   for (int e = 0; e < AHEAD; ++e)
     if (lane + 32 * e < n)
@@ -371,11 +362,10 @@ __global__ void __launch_bounds__(256) dense_product(Context* ctx, const T* matr
 #pragma unroll
     for (int c = 0; c < WIDTH; ++c) sum[c] = fused(entry, x[j * WIDTH + c], sum[c]);
   }
+  add_lanes(sum);
+  if (lane == 0)
 #pragma unroll
-  for (int c = 0; c < WIDTH; ++c) {
-    for (int o = 16; o; o >>= 1) sum[c] = sum[c] + shuffle_xor(sum[c], o);
-    if (lane == 0) y[i * WIDTH + c] = sum[c];
-  }
+    for (int c = 0; c < WIDTH; ++c) y[i * WIDTH + c] = sum[c];
 }
 
 // dense_product for several columns.
