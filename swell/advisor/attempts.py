@@ -89,8 +89,8 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
 
 
 class RightSide:
-    """The right-hand side of the attempts: the user's b; after a failure the part of b that may have a solution, if no x
-    meets the tolerance for b.
+    """The right-hand side of the attempts: the user's b; after a failure the part of b that may have a solution, if no
+    x meets the tolerance for b.
 
     Parameters
     ----------
@@ -109,7 +109,8 @@ class RightSide:
         self.b, self.bound, self._compatible_part, self._share = b, 0.0, compatible_part, 1.0
 
     def reduced(self, result, space) -> bool:
-        """Take the compatible part of b if ``result`` failed for want of one. False if it did not, or at a later call."""
+        """Take the compatible part of b if ``result`` failed for want of one; else, or at a later call, return False.
+        """
         if self._compatible_part is None:
             return False
         (part, self.bound), self._compatible_part = self._compatible_part(), None

@@ -44,8 +44,9 @@ class Runs:
         join_rows(sources, indices, self.indptr, self.indices)
 
     def spread(self, counts, starts):
-        """Return (the length of each row of C, where the columns of its run begin, the entries of each run's rows), from
-        the ``counts`` of columns of the runs and where they begin."""
+        """Return (the length of each row of C, where the columns of its run begin, the entries of each run's rows).
+
+        ``counts``: the columns of each run in C; ``starts``: where they begin."""
         m = self._numbers.size - 1
         lengths, sources = self._space.empty(m, counts.dtype), self._space.empty(m, np.int64)
         sizes = self._space.empty(counts.size, counts.dtype)

@@ -2,8 +2,8 @@
 //
 // Each thread has one chunk of consecutive rows, and an array with an element for every column of B. The terms of
 // Σₖ aᵢₖ bₖⱼ are added in the order of A's columns, starting at zero. Consecutive rows of A with equal columns, such as
-// the unknowns of one mesh point, have equal columns in C: they are computed together, and each row of B is read once for
-// all of them. I is the type of the indices of A and B, J of C's.
+// the unknowns of a mesh point, have equal columns in C: they are computed together, and each row of B is read once
+// for all of them. I is the type of the indices of A and B, J of C's.
 #include <limits>
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
-// Products C = A B on a GPU, run by run. A run is consecutive rows of A with equal columns, such as the unknowns of one
-// mesh point: their rows of C have equal columns, too. product.cu finds these columns for the first row of each run, and
-// here each row of B is read once for all rows of a run. formats/runs.py calls these kernels; product.cpp has the CPU's.
+// Products C = A B on a GPU, run by run. A run is consecutive rows of A with equal columns, such as the unknowns of a
+// mesh point: their rows of C have equal columns, too. product.cu finds these columns for the first row of each run;
+// here each row of B is read once for all rows of a run. formats/runs.py calls these kernels, product.cpp has a CPU's.
 #include "binned.cuh"
 
 constexpr int TOGETHER = 8;       // most rows of a run, as in product.cpp
@@ -18,7 +18,8 @@ __global__ void same_columns(Context* ctx, const I* indptr, const I* indices, un
     const bool joins = p.there && p.row % PERIOD;
     const long long apart = joins ? p.begin - (long long)indptr[p.row - 1] : -1;
     bool differs = apart != p.end - p.begin;
-    for (long long k = p.begin + p.part; !differs && k < p.end; k += p.lanes) differs = indices[k] != indices[k - apart];
+    for (long long k = p.begin + p.part; !differs && k < p.end; k += p.lanes)
+      differs = indices[k] != indices[k - apart];
     differs = any_lane(differs, p.lanes);
     if (p.there && p.part == 0) same[p.row] = !differs;
   });
@@ -37,8 +38,8 @@ __global__ void first_rows(Context* ctx, const unsigned char* same, const I* ind
   lengths[i] = first[i] ? indptr[i + 1] - indptr[i] : I(0);
 }
 
-// For each run: its first row; the place of its columns among those of all runs, and in A. ``numbers`` and ``starts`` are
-// the prefix sums of ``first`` and of the lengths. rows and indptr have one entry more.
+// For each run: its first row; the place of its columns among those of all runs, and in A. ``numbers`` and ``starts``
+// are the prefix sums of ``first`` and of the lengths. rows and indptr have one entry more.
 // launch: elements of first, 256 threads
 template <typename I>
 __global__ void place_runs(Context* ctx, const unsigned char* first, const I* numbers, const I* starts,
@@ -67,8 +68,8 @@ __global__ void spread(Context* ctx, const I* numbers, const I* rows, const I* c
   if (rows[run] == i) sizes[run] = counts[run] * (rows[run + 1] - I(i));
 }
 
-// Add the rows `from` to `to` - 1 of a run times B to `sums`; row r has `length` sums, from sums[r * length] on. The run
-// begins at `row` of A. `lanes` threads share a row of B, and call sync() after it.
+// Add the rows `from` to `to` - 1 of a run times B to `sums`; row r has `length` sums, from sums[r * length] on. The
+// run begins at `row` of A. `lanes` threads share a row of B, and call sync() after it.
 template <class T, class I, class N, class Place, class Sync>
 DEVICE void add_rows(const I* a_indptr, const I* a_indices, const T* a_data, const I* b_indptr, const I* b_indices,
     const T* b_data, long long row, int from, int to, int lane, int lanes, N length, T* sums, Place place_of,
