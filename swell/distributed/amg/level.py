@@ -66,7 +66,7 @@ class RankLevel(ABC):
     def _reached(self):
         """Return the Window of this rank's rows and of ghosts within two links: R reaches no further."""
         A = self.A
-        return A.window.with_ghosts(Border(A.window).rows(A.csr, A.window).columns)
+        return A.window.with_ghosts(Border(A.window).columns(A.csr, A.window))
 
     def _surround(self):
         """Fetch the rows of ghosts that columns of R reach."""
@@ -103,7 +103,7 @@ class RankLevel(ABC):
 
     def refill(self, A):
         """Take new values of A (RankRows), for this rank's rows and the ghosts'."""
-        self.extended.fill(A.csr.data, self._near.rows(A.csr, A.window).data)
+        self.extended.fill(A.csr.data, self._near.entries(A.csr))
 
     def update(self, A):
         """Recompute P, R and R A P, in place, for new values of A (RankRows). Returns the next level's."""
@@ -166,7 +166,7 @@ class TransposedLevel(RankLevel):
     def _reinterpolate(self):
         self._recompute_P()
         P = self._rows_of_P
-        self.wide.fill(P.csr.data, self.border.rows(P.csr, P.window).data)
+        self.wide.fill(P.csr.data, self.border.entries(P.csr))
         self.R.data[...] = selected(self.A.space, self._inside, self.wide.matrix.data)[0][self.order]
         self.R.discard_adjoint()
 

@@ -138,31 +138,56 @@ class Border:
     def returned(self, M, places, first):
         """Send the rows ``places`` of a CSRMatrix M, one for each ghost, to the ghosts' owners. Return the rows that
         this rank gets, in the order of the ranks that send them, a `Rows`. ``first``: the number of column 0."""
-        space, exchange = self.space, self.space.ranks.communicator.alltoall_arrays
-        places = places.astype(M.indices.dtype)
-        lengths = (M.indptr[1:][places] - M.indptr[:-1][places]).astype(np.int32)
-        starts = space.empty(places.size + 1, M.indices.dtype)
-        space.prefix_sums(lengths, starts)
-        cuts = space.to_host(starts[space.from_host(self.window.cuts)])  # sync
-        columns, data = space.empty(int(cuts[-1]), M.indices.dtype), space.empty(int(cuts[-1]), M.dtype)
-        space.kernels("swell.distributed", "window", M.dtype).copy_rows(places, M.indptr, M.indices, M.data, starts,
-                                                                        columns, data)
-        return Rows(*(space.xp.concatenate(exchange(space.local, cut(array, ends))) for array, ends in (
-            (lengths, self.window.cuts), (columns.astype(np.int64) + first, cuts), (data, cuts))))
+        lengths, columns, data, cuts = self._picked(M, places, self.window.cuts)
+        return self._rows_exchanged((lengths, self.window.cuts), (columns.astype(np.int64) + first, data, cuts),
+                                    np.diff(self._cuts))
 
     def rows(self, M, columns):
         """Return the ghosts' rows of a matrix, a `Rows`. ``M``: CSRMatrix of this rank's rows, its columns numbered by
         the Window ``columns``."""
-        space, index = self.space, self._index.astype(M.indices.dtype)
-        lengths = (M.indptr[1:][index] - M.indptr[:-1][index]).astype(np.int32)
-        starts = space.empty(index.size + 1, M.indices.dtype)
+        lengths, places, data, cuts = self._picked(M, self._index, self._cuts)
+        return self._rows_exchanged((lengths, self._cuts), (columns.numbers(places), data, cuts),
+                                    np.diff(self.window.cuts))
+
+    def columns(self, M, columns):
+        """Return the columns of the ghosts' rows, an int64 array of global numbers. Arguments as for `rows`."""
+        _, places, _, cuts = self._picked(M, self._index, self._cuts)
+        return self._exchanged(columns.numbers(places), cuts)
+
+    def entries(self, M):
+        """Return the values of the ghosts' rows of a CSRMatrix M of this rank's rows."""
+        _, _, data, cuts = self._picked(M, self._index, self._cuts)
+        return self._exchanged(data, cuts)
+
+    def _picked(self, M, places, cuts):
+        """Return the rows ``places`` of a CSRMatrix: (lengths, columns, values, where the entries for each rank begin);
+        ``cuts``: where the rows for each rank begin."""
+        space, places = self.space, places.astype(M.indices.dtype)
+        lengths = (M.indptr[1:][places] - M.indptr[:-1][places]).astype(np.int32)
+        starts = space.empty(places.size + 1, M.indices.dtype)
         space.prefix_sums(lengths, starts)
-        cuts = space.to_host(starts[space.from_host(self._cuts)])  # sync
-        places, data = space.empty(int(cuts[-1]), M.indices.dtype), space.empty(int(cuts[-1]), M.dtype)
-        space.kernels("swell.distributed", "window", M.dtype).copy_rows(index, M.indptr, M.indices, M.data, starts,
-                                                                        places, data)
-        return Rows(self._exchanged(lengths, self._cuts), self._exchanged(columns.numbers(places), cuts),
-                    self._exchanged(data, cuts))
+        ends = space.to_host(starts[space.from_host(cuts)])  # sync
+        columns, data = space.empty(int(ends[-1]), M.indices.dtype), space.empty(int(ends[-1]), M.dtype)
+        space.kernels("swell.distributed", "window", M.dtype).copy_rows(places, M.indptr, M.indices, M.data, starts,
+                                                                        columns, data)
+        return lengths, columns, data, ends
+
+    def _rows_exchanged(self, of_rows, of_entries, counts):
+        """Exchange rows, all three arrays of a rank in one message; return the rows that arrive, a `Rows`.
+
+        ``of_rows``: (lengths, where each rank's rows begin); ``of_entries``: (columns, values, where each rank's
+        entries begin); ``counts``: the numbers of rows that arrive from each rank."""
+        (lengths, cuts), (columns, data, ends), xp = of_rows, of_entries, self.space.xp
+        parts = zip(cut(columns, ends), cut(data, ends), cut(lengths, cuts))     # the widest first: all lie aligned
+        packed = [xp.concatenate([array.view(np.uint8) for array in part]) for part in parts]
+        received = self.space.ranks.communicator.alltoall_arrays(self.space.local, packed)
+        lengths, columns, values, entry = [], [], [], 8 + data.dtype.itemsize
+        for part, rows in zip(received, counts.tolist()):
+            n = (part.size - 4 * rows) // entry
+            columns.append(part[:8 * n].view(np.int64))
+            values.append(part[8 * n:entry * n].view(data.dtype))
+            lengths.append(part[entry * n:].view(np.int32))
+        return Rows(*map(xp.concatenate, (lengths, columns, values)))
 
 
 def cut(array, cuts):

@@ -49,7 +49,10 @@ class Aggregation:
     def __init__(self, settings, modes, nodes, count):
         self.settings, self.modes, self.nodes, self.count = settings, modes, nodes, count
 
-    level = staticmethod(Level.of)               # makes a level of its matrix and the result of `interpolation`
+    @staticmethod
+    def level(A, interpolation):
+        """Return the `Level` of a CSRMatrix A and its `SmoothedInterpolation`."""
+        return Level.of(A, interpolation, interpolation.alike)
 
     def interpolation(self, A):
         """Return the `SmoothedInterpolation` to the level of a CSRMatrix A from the next one. Goes on to the next

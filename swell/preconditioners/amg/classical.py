@@ -90,12 +90,9 @@ class Interpolation:
         None for Pᵀ.
     radius : float
         A bound of the eigenvalues of D⁻¹A, D the ℓ1 diagonal.
-    alike : bool
-        As for `Product`.
     """
 
     radius = 1.0
-    alike = False
 
     def __init__(self, right, left):
         self.right, self.left, self.P = right, left, right.P

@@ -30,8 +30,7 @@ class Level:
     A : CSRMatrix
     interpolation : Interpolation or SmoothedInterpolation
         Interpolation from the next level; it keeps what it needs for new values of A. Its attribute ``R`` is a
-        restriction of its own, a CSRMatrix whose values its ``update`` overwrites, or None for Pᵀ. ``alike``: as for
-        `Product`.
+        restriction of its own, a CSRMatrix whose values its ``update`` overwrites, or None for Pᵀ.
     R : CSRMatrix
         The restriction to the next level: the interpolation's, or the transpose of P.
     order : int array or None
@@ -48,11 +47,12 @@ class Level:
     RAP: Product
 
     @classmethod
-    def of(cls, A, interpolation):
-        """Return a new Level of a CSRMatrix and its interpolation, with R and the two products computed."""
+    def of(cls, A, interpolation, alike=False):
+        """Return a new Level of a CSRMatrix and its interpolation, with R and the two products computed; ``alike`` as
+        for `Product`."""
         R, order = transposed(interpolation.P) if interpolation.R is None else (interpolation.R, None)
-        AP = Product(A, interpolation.P, interpolation.alike)
-        return cls(A, interpolation, R, order, AP, Product(R, AP.C, interpolation.alike))
+        AP = Product(A, interpolation.P, alike)
+        return cls(A, interpolation, R, order, AP, Product(R, AP.C, alike))
 
     @property
     def P(self):
