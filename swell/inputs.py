@@ -389,7 +389,7 @@ def returned(x, space, original):
         with (there := make_space(where)).active():
             x = there.from_host(x)
     else:
-        x = x.copy()
+        x = space.copy_for_caller(x)
     return guest.give_back(x, original)
 
 

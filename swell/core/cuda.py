@@ -61,6 +61,7 @@ def require_cupy():
 
 # By device: streams of spaces that are gone. CuPy keeps freed memory by stream, so a new stream must ask the driver.
 _streams = collections.defaultdict(list)
+_callers = threading.local()                     # stream: the one that was current when a thread entered `active`
 
 
 @functools.cache
@@ -178,6 +179,8 @@ class CudaSpace(Space):
             current = cupy.cuda.get_current_stream()
             if current.ptr != self.stream.ptr:
                 self.stream.wait_event(current.record())
+            outermost = getattr(_callers, "stream", None)
+            _callers.stream = outermost or current
             with self.stream:
                 try:
                     yield
@@ -189,7 +192,16 @@ class CudaSpace(Space):
                                       "preconditioner that store less (method='bicgstab', precond='jacobi'), or "
                                       "device='cpu'") from None
                 finally:
+                    _callers.stream = outermost
                     self.stream.synchronize()
+
+    def copy_for_caller(self, x):
+        # Memory that was allocated on this space's stream would be free for the next solve, of any thread, as soon as
+        # the caller drops x, even while a kernel on the caller's stream still reads it.
+        with getattr(_callers, "stream", None) or self.xp.cuda.get_current_stream():
+            made = self.xp.ndarray(x.shape, x.dtype)
+        made[...] = x
+        return made
 
     def current_stream(self) -> int:
         """The address of CuPy's current stream; within ``active`` that is this space's stream."""

@@ -213,6 +213,10 @@ class Space(ABC):
         """Return a new array, equal to a contiguous one."""
         return array.copy()
 
+    def copy_for_caller(self, x):
+        """Return a copy of x, an array of this space, for the caller to keep and to free."""
+        return x.copy()
+
     def count_positive(self, x) -> int:
         """Return the number of entries of a real array that are greater than 0. It waits for the device."""
         return int(np.count_nonzero(x > 0))

@@ -171,3 +171,23 @@ def test_small_systems_run_on_one_thread_inside_larger_ones_too(all_threads):
             with space.active():                 # within, without a number: the same
                 assert _native.threads() == 1
         assert _native.threads() == all_threads
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(400,), (400, 3)])
+def test_the_memory_of_x_is_of_the_callers_stream(shape):
+    """Else a solve of another thread could reuse it while kernels on the caller's stream still read x."""
+    conftest.space_or_skip("cuda")
+    import cupy
+    solver = swell.prepare(gallery.poisson2d(20), device="cuda", method="cg")
+    stream, streams = cupy.cuda.Stream(non_blocking=True), {}
+
+    def allocate(size):
+        memory = cupy.get_default_memory_pool().malloc(size)
+        streams[memory.ptr] = cupy.cuda.get_current_stream().ptr
+        return memory
+
+    with stream, cupy.cuda.using_allocator(allocate):
+        solved = solver.solve(cupy.ones(shape))
+        x = solved.x if len(shape) == 1 else solved[0].x
+        assert streams[x.data.ptr] == stream.ptr
