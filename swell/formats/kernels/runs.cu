@@ -6,7 +6,6 @@
 constexpr int TOGETHER = 8;       // most rows of a run, as in product.cpp
 constexpr int PERIOD = 24;        // each multiple begins a run: blocks of 2, 3, 4, 6, 8 or 12 unknowns are not cut
 constexpr int POOL = 49152;       // bytes of shared memory
-constexpr int SHORT = 64;         // mean length of B's rows up to which a warp has a row of C for itself
 
 // same[i] = 1 if row i has the columns of row i - 1, else 0; 0 at each multiple of PERIOD.
 // launch: elements of same, 256 threads, a warp each, at most 16 blocks per multiprocessor
@@ -101,10 +100,9 @@ DEVICE void add_rows(const I* a_indptr, const I* a_indices, const T* a_data, con
 template <typename T, typename I, typename P>
 __global__ void __launch_bounds__(256, 4) values(Context* ctx, const I* a_indptr, const I* a_indices, const T* a_data,
     const I* b_indptr, const I* b_indices, const T* b_data, const I* rows, const I* binned, const long long* bounds,
-    const P* indptr, const P* indices, T* data, long long b_indptr_size, long long b_indices_size) {
+    const P* indptr, const P* indices, T* data) {
   if (stopped(ctx)) return;
   constexpr int EACH = POOL / THREADS / int(sizeof(T) + sizeof(P));                   // sums of a lane
-  const bool in_warps = b_indices_size <= SHORT * (b_indptr_size - 1);
   __shared__ alignas(16) unsigned char pool[POOL];
   T* const all_sums = reinterpret_cast<T*>(pool);
   P* const all_keys = reinterpret_cast<P*>(pool + THREADS * EACH * sizeof(T));
@@ -137,16 +135,11 @@ __global__ void __launch_bounds__(256, 4) values(Context* ctx, const I* a_indptr
         for (long long x = threadIdx.x; keys_fit && x < length; x += THREADS) all_keys[x] = indices[of_c.begin + x];
         for (long long x = threadIdx.x; x < count * length; x += THREADS) sums[x] = T(0);
         __syncthreads();
-        const auto place_of = [&](I column) { return first_from(keys, 0ll, length, column); };
-        const auto add = [&](int each, int lanes, auto sync) {       // `each` rows for each `lanes` threads
-          const int from = threadIdx.x / lanes * each;
-          add_rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, from < count ? row : -1, from,
-              min(int(count), from + each), threadIdx.x % lanes, lanes, length, sums, place_of, sync);
-        };
-        if (in_warps) add(1, 32, [] { __syncwarp(); });
-        else if (count <= TOGETHER / 2) add(TOGETHER, THREADS, [] { __syncthreads(); });
-        else add(TOGETHER / 2, THREADS / 2, [] { __syncthreads(); });
-        __syncthreads();
+        const int parts = count > TOGETHER / 2 ? 2 : 1, lanes = THREADS / parts;      // of the rows, each with its lanes
+        const int each = TOGETHER / parts, from = threadIdx.x / lanes * each;
+        add_rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, row, from, min(int(count), from + each),
+            threadIdx.x % lanes, lanes, length, sums,
+            [&](I column) { return first_from(keys, 0ll, length, column); }, [] { __syncthreads(); });
         for (long long x = threadIdx.x; fits && x < count * length; x += THREADS) data[of_c.begin + x] = sums[x];
         __syncthreads();
       });

@@ -53,7 +53,7 @@ def node_graph(A, nodes, count, modes):
     if nodes is None:
         return energies
     unknowns = one_a_row(A, nodes, count)
-    return Product(transposed(unknowns)[0], Product(energies, unknowns, alike=True).C).C
+    return Product(transposed(unknowns)[0], Product(energies, unknowns).C).C
 
 
 def one_a_row(A, columns, count):

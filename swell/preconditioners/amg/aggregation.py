@@ -49,17 +49,15 @@ class Aggregation:
     def __init__(self, settings, modes, nodes, count):
         self.settings, self.modes, self.nodes, self.count = settings, modes, nodes, count
 
-    @staticmethod
-    def level(A, interpolation):
+    def level(self, A, interpolation):
         """Return the `Level` of a CSRMatrix A and its `SmoothedInterpolation`."""
-        return Level.of(A, interpolation, interpolation.alike)
+        return Level.of(A, interpolation, alike=self.modes.shape[1] > 1)       # the unknowns of a coarse node
 
     def interpolation(self, A):
         """Return the `SmoothedInterpolation` to the level of a CSRMatrix A from the next one. Goes on to the next
         level."""
-        alike = self.nodes is not None or self.modes.shape[1] > 1
         T, smoothed = self.prolongator(A)
-        return SmoothedInterpolation(A, T, self.settings.diagonal, smoothed, alike=alike)
+        return SmoothedInterpolation(A, T, self.settings.diagonal, smoothed)
 
     def prolongator(self, A):
         """Return (T; a uint8 array of shape (n,), 1 for a row that P smooths). Goes on to the next level."""
@@ -151,8 +149,6 @@ class SmoothedInterpolation:
         Takes A and returns (λ, √ω D^−½ of each row); None: of A alone.
     ranks : Ranks, optional
         Who has other rows of the matrix; None: nobody.
-    alike : bool
-        Nodes have several unknowns, here or on the next level: as for `Product`.
 
     Attributes
     ----------
@@ -166,15 +162,13 @@ class SmoothedInterpolation:
 
     R = None
 
-    def __init__(self, A, T, diagonal="l1", smoothed=None, first=0, weights=None, ranks=None,
-                 alike=False):
-        self.alike = alike
+    def __init__(self, A, T, diagonal="l1", smoothed=None, first=0, weights=None, ranks=None):
         self.T, self._diagonal, self._kept, self._smoothed = T, diagonal, None, None
         self._first, self._weights = first, weights or self._of_one_device
         if smoothed is not None:
             self._leave_out(A, smoothed, ranks or A.space.ranks)
         self._source = A if self._kept is None else self._part(A)
-        self._AT = Product(self._source, T, alike)
+        self._AT = Product(self._source, T)
         self.P = self._AT.C.with_values(A.space.empty(self._AT.C.nnz, np.float64))
         self._smooth(A)
 

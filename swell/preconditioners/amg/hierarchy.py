@@ -48,10 +48,11 @@ class Level:
 
     @classmethod
     def of(cls, A, interpolation, alike=False):
-        """Return a new Level of a CSRMatrix and its interpolation, with R and the two products computed; ``alike`` as
-        for `Product`."""
+        """Return a new Level of a CSRMatrix and its interpolation, with R and the two products computed.
+
+        ``alike``: of R's rows, as for `Product`."""
         R, order = transposed(interpolation.P) if interpolation.R is None else (interpolation.R, None)
-        AP = Product(A, interpolation.P, alike)
+        AP = Product(A, interpolation.P)
         return cls(A, interpolation, R, order, AP, Product(R, AP.C, alike))
 
     @property
