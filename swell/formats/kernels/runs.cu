@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(256, 4) values(Context* ctx, const I* a_indptr
         for (long long x = threadIdx.x; keys_fit && x < length; x += THREADS) all_keys[x] = indices[of_c.begin + x];
         for (long long x = threadIdx.x; x < count * length; x += THREADS) sums[x] = T(0);
         __syncthreads();
-        const int parts = count > TOGETHER / 2 ? 2 : 1, lanes = THREADS / parts;      // of the rows, each with its lanes
+        const int parts = count > TOGETHER / 2 ? 2 : 1, lanes = THREADS / parts;   // of the rows, each with its lanes
         const int each = TOGETHER / parts, from = threadIdx.x / lanes * each;
         add_rows(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, row, from, min(int(count), from + each),
             threadIdx.x % lanes, lanes, length, sums,
