@@ -33,7 +33,7 @@ from swell.solving.progress import check_progress, live_line
 from swell.solving.result import Result
 from swell.solving.results import Results
 from swell.solving.run import Prepared
-from swell.solving.singularity import compatible_part, reasons_for_singularity
+from swell.solving.singularity import CompatiblePart, reasons_for_singularity
 
 
 class Solver(Inverse):
@@ -58,7 +58,7 @@ class Solver(Inverse):
         since = spent() if since is None else since      # `spent` before the matrix was read
         self.A, self.space, self.notes, self.kept = matrix.A, matrix.space, matrix.notes, matrix.kept
         self.stopping, self._named = stopping.for_type(matrix.A.dtype), named
-        self._turn = Turn()
+        self._turn, self._compatible_part = Turn(), CompatiblePart()
         self._prepared, self._stale = {}, set()
         self._arrays_shared = False              # True: copies share the arrays, so nobody may change them
         self._failure: str | None = None         # the error of a failed update; nothing is prepared after it
@@ -215,7 +215,7 @@ class Solver(Inverse):
         """Try the choices until a result is final; return the best result."""
         with self.space.active(self.A.shape[0]):
             result = try_choices(self._choices, self._prepared, self._preparing(adjoint), b, x0, monitor, original,
-                                 lambda: (b, 0.0) if adjoint else compatible_part(self.A, b))
+                                 lambda: (b, 0.0) if adjoint else self._compatible_part(self.A, b))
             why = reasons_for_singularity(self.A, b) if result.reason is Reason.SINGULAR and not adjoint else []
         left_out = [] if result.final else self._left_out
         result.notes = self.notes + result.notes + left_out + why

@@ -12,6 +12,8 @@ from swell.core.stopping import Reason
 from swell.solving.choice_cost import paired
 from swell.solving.result import FINAL, Result
 
+EXACT = 1e-14           # least relative residual that a failure is looked into for; below it b has a solution
+
 
 def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible_part) -> Result:
     """Try choices until a result is final (`Result.final`) and return it; if none is, return the best result.
@@ -31,7 +33,7 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
     original : array
         The result's x is an array of the same kind.
     compatible_part : callable
-        `compatible_part()` of A and b, called after a failure: (a part of b, a lower bound of ‖b − A x‖/‖b‖).
+        `CompatiblePart` of A and b, called after a failure: (a part of b, a lower bound of ‖b − A x‖/‖b‖).
     """
     attempts, notes, memory, in_vain = [], [], False, None       # in_vain: what ran for a b without a solution
     order, right = choices.order(prepared), RightSide(b, compatible_part)
@@ -65,8 +67,9 @@ def try_choices(choices, prepared, prepare, b, x0, monitor, original, compatible
         attempts.append(result)
         LOG.info("tried: %r", result)
         # A method that the user named keeps its reason, unless that reason says to accept x.
-        failed = result.reason is Reason.ATTAINABLE_ACCURACY or len(choices.configurations) > 1 and not (
-            result.final or result.reason is Reason.OVERTAKEN)
+        failed = not result.residual <= EXACT and (
+            result.reason is Reason.ATTAINABLE_ACCURACY or len(choices.configurations) > 1 and not (
+                result.final or result.reason is Reason.OVERTAKEN))
         if right.bound > result.tolerance:
             result.residual = right.residual(result.residual)
         elif failed and right.reduced(result, ready.space) and ready.setup.failure is None:

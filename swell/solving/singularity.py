@@ -50,24 +50,36 @@ def reasons_for_singularity(A, b=None) -> list[str]:
     return parts.sentences() + parts.advice(part)
 
 
-def compatible_part(A, b) -> tuple:
-    """Return (the part of b with which A x = b may have a solution, a lower bound of ‖b − A x‖₂/‖b‖₂ for all x).
+class CompatiblePart:
+    """The part of b with which A x = b may have a solution, for one right-hand side after the other.
 
-    The bound is the rest of b, which lies in the null space of Aᴴ, as far as this is known from empty rows and floating
-    components; 0 if none is known.
+    A matrix without known null vectors is remembered: to look for them again takes as long as a short solve."""
 
-    Parameters
-    ----------
-    A : SystemMatrix or matrix-free LinearOperator
-        The user's matrix. Across ranks nothing is known.
-    b : array, shape (n,)
-        On the host or in A's space; the part is an array of the host.
-    """
-    if not (A.has_entries and A.space.ranks.single):
-        return b, 0.0
-    b, parts = np.asarray(A.space.to_host(b)), Components(A)
-    bound = parts.incompatible(b)
-    return (parts.compatible(b) if bound else b), bound
+    def __init__(self):
+        self._regular = None                     # such a matrix, and its revision
+
+    def __call__(self, A, b) -> tuple:
+        """Return (the part of b, a lower bound of ‖b − A x‖₂/‖b‖₂ for all x).
+
+        The bound is the rest of b, which lies in the null space of Aᴴ, as far as this is known from empty rows and
+        floating components; 0 if none is known.
+
+        Parameters
+        ----------
+        A : SystemMatrix or matrix-free LinearOperator
+            The user's matrix. Across ranks nothing is known.
+        b : array, shape (n,)
+            On the host or in A's space; the part is an array of the host.
+        """
+        if not (A.has_entries and A.space.ranks.single) or self._regular == (id(A), A.revision):
+            return b, 0.0
+        parts = Components(A)
+        if not parts.singular:
+            self._regular = id(A), A.revision
+            return b, 0.0
+        b = np.asarray(A.space.to_host(b))
+        bound = parts.incompatible(b)
+        return (parts.compatible(b) if bound else b), bound
 
 
 class Components:
