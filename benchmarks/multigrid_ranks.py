@@ -4,8 +4,8 @@
 
 Poisson's matrix on ``--planes`` planes of ``--side``² points, cut into slabs, in CSR parts that lie on their devices; or
 a SciPy .npz file, of which each rank reads its rows. CG with multigrid to a true relative residual of 1e-8; b is random.
-One rank runs the code of one device. Times are those of the slowest rank, milliseconds. The first solve's sums over the
-ranks and, on a GPU, its launches and host reads are rank 0's.
+One rank, too, runs the code of ranks. Times, in milliseconds, are the slowest rank's. Rank 0 counts its sums over ranks
+in the first solve and, on a GPU, its launches and host reads.
 """
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _eliminate_with_pivots(A, entries, flops, visits):
         try:
             found, match = _eliminate_weak(_part(A, kept), entries, flops, visits)
             return found, match and match._replace(entries=kept)
-        except FactorisationError:               # of what is kept; it may still be regular with the other entries
+        except FactorisationError:               # the matrix may be regular with all of its entries
             pass
     return _eliminate_weak(A, entries, flops, visits)
 

@@ -56,7 +56,7 @@ class CompatiblePart:
     A matrix without known null vectors is remembered: to look for them again takes as long as a short solve."""
 
     def __init__(self):
-        self._regular = None                     # such a matrix, and its revision
+        self._regular = None                     # the `Facts` of such a matrix: other values have others
 
     def __call__(self, A, b) -> tuple:
         """Return (the part of b, a lower bound of ‖b − A x‖₂/‖b‖₂ for all x).
@@ -71,11 +71,14 @@ class CompatiblePart:
         b : array, shape (n,)
             On the host or in A's space; the part is an array of the host.
         """
-        if not (A.has_entries and A.space.ranks.single) or self._regular == (id(A), A.revision):
+        if not (A.has_entries and A.space.ranks.single):
+            return b, 0.0
+        facts = A.facts()
+        if facts is self._regular:
             return b, 0.0
         parts = Components(A)
         if not parts.singular:
-            self._regular = id(A), A.revision
+            self._regular = facts
             return b, 0.0
         b = np.asarray(A.space.to_host(b))
         bound = parts.incompatible(b)

@@ -11,7 +11,7 @@ import scipy.sparse.csgraph  # noqa: F401  the advice names it
 import swell
 from swell import distributed, gallery
 from swell.formats.csr import CSRMatrix
-from swell.solving.singularity import reasons_for_singularity
+from swell.solving.singularity import CompatiblePart, reasons_for_singularity
 
 
 def grid(n, seed):
@@ -115,6 +115,20 @@ def test_an_incompatible_b_ends_the_search_and_no_huge_x_is_recommended(named):
     assert any(note.startswith("b is incompatible: its part in the null space of Aᴴ is 1.0e-06") for note in r.notes)
     again = solver.solve(b - b.mean())           # the choice was not at fault
     assert again.converged and (again.method, again.precond) == (r.method, r.precond)
+
+
+def test_what_is_known_of_a_matrix_ends_with_its_values(space):
+    """A matrix without known null vectors is remembered; new values, in place or in a new matrix, are looked at anew."""
+    singular, b = sp.csr_array(gallery.neumann((8,))), np.ones(8)
+    regular = sp.csr_array(singular + sp.eye_array(8))
+    with space.active():
+        A, part = CSRMatrix.from_scipy(regular, space), CompatiblePart()
+        assert part(A, b)[1] == part(A, b)[1] == 0
+        other = CSRMatrix.from_scipy(singular, space)
+        assert np.isclose(part(other, b)[1], 1) and part(A, b)[1] == 0
+        A.update(other)
+        rest, bound = part(A, b)
+        assert np.isclose(bound, 1) and not rest.any()
 
 
 def test_across_ranks():

@@ -37,8 +37,8 @@ __global__ void first_rows(Context* ctx, const unsigned char* same, const I* ind
   lengths[i] = first[i] ? indptr[i + 1] - indptr[i] : I(0);
 }
 
-// For each run: its first row; the place of its columns among those of all runs, and in A. ``numbers`` and ``starts``
-// are the prefix sums of ``first`` and of the lengths. rows and indptr have one entry more.
+// For each run: its first row, the row pointers of the first rows alone, and where A has the row's columns. ``numbers``
+// and ``starts`` are the prefix sums of ``first`` and of the lengths. rows and indptr have one entry more.
 // launch: elements of first, 256 threads
 template <typename I>
 __global__ void place_runs(Context* ctx, const unsigned char* first, const I* numbers, const I* starts,

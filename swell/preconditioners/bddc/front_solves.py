@@ -7,7 +7,7 @@ Subdomains are independent: threads share them, and the bits do not depend on th
 once.
 
 Storage: Σ s (s + b) over the fronts of every different interior, s rows with b below, in the precision of A; twice the
-b part without symmetry. Cost: each number is read once, those of the b part twice.
+b part without symmetry. Cost: an application reads each number once, and the numbers of the b part twice.
 """
 from __future__ import annotations
 
